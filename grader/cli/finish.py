@@ -7,7 +7,6 @@ from grader.exercise.catalogue import Entry, discover
 from grader.exercise.model import check_id
 from grader.record import Record
 from grader.report.achieved import Finish
-from grader.report.view import Step
 
 
 def finish_of(entry: Entry, record: Record) -> Finish | None:
@@ -23,11 +22,6 @@ def finish_of(entry: Entry, record: Record) -> Finish | None:
         questions=entry.questions,
         records=records_for(entry),
     )
-
-
-def step_of(finish: Finish | None) -> Step | None:
-    """Return what comes next after a finished exercise; None if the record itself says it."""
-    return Step(f"go on with {finish.title}", finish.command) if finish and finish.command else None
 
 
 def records_for(entry: Entry) -> dict[str, Record]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 from grader import machine
 from grader.cli.browser import show_in_browser
 from grader.cli.files import check_target, check_writable, parse_seed, read_submission, write, write_or_print
-from grader.cli.finish import finish_of, step_of
+from grader.cli.finish import finish_of
 from grader.cli.moment import now
 from grader.cli.saved import card_for, note_attempt
 from grader.cli.say import say
@@ -119,8 +119,7 @@ def keep(entry: Entry, record: Record, card: Path) -> str:
     """Write a scorecard and its record beside it, and count the attempt; return the page."""
     from grader.report import html
 
-    finish = finish_of(entry, record)
-    page = html.render(record, step=step_of(finish), finish=finish)
+    page = html.render(record, finish=finish_of(entry, record))
     write(card.with_suffix(".json"), to_json(record))
     write(card, page)
     note_attempt(entry, record)

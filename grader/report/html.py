@@ -149,23 +149,20 @@ class ObjectiveView:
     evidence: tuple[ObjectiveEvidence, ...]
 
 
-def render(
-    record: Record, *, step: view.Step | None = None, finish: Finish | None = None, most_bytes: int = MOST_BYTES
-) -> str:
+def render(record: Record, *, finish: Finish | None = None, most_bytes: int = MOST_BYTES) -> str:
     """Return the whole page. A page longer than `most_bytes` is shortened and says so.
 
-    step: what comes next, if it is not what the record says. finish: what the page ends in if the exercise is finished,
-    else None.
+    finish: what the page ends in if the exercise is finished, else None.
     """
     page = ""
     for level, limits in enumerate(_LEVELS):
-        page = disarmed_markup(_page(record, step or view.next_step(record), finish, limits, level))
+        page = disarmed_markup(_page(record, finish, limits, level))
         if len(page.encode("utf-8", "replace")) <= most_bytes:
             break
     return page
 
 
-def _page(record: Record, step: view.Step, finish: Finish | None, limits: _Limits, level: int) -> str:
+def _page(record: Record, finish: Finish | None, limits: _Limits, level: int) -> str:
     parts = _parts(record, limits)
     findings = _findings(parts)
     cut_checks = len(record.checks) - sum(len(part.checks) for part in parts)
@@ -182,7 +179,7 @@ def _page(record: Record, step: view.Step, finish: Finish | None, limits: _Limit
             unloaded=any(check.status == "invalid_submission" for check in record.checks),
             objectives=_objectives(parts),
             headline=headline(record),
-            step=step,
+            step=_step(record, finish),
             finish=finish,
             achieved=achievements(record) if finish else (),
             answers=answers(finish.questions, {"": record, **finish.records}) if finish else (),
@@ -198,6 +195,12 @@ def _page(record: Record, step: view.Step, finish: Finish | None, limits: _Limit
         )
         .lstrip()
     )
+
+
+def _step(record: Record, finish: Finish | None) -> view.Step:
+    if finish and finish.command:
+        return view.Step(f"go on with {finish.title}", finish.command)
+    return view.next_step(record)
 
 
 class _Compiled(BytecodeCache):

@@ -11,7 +11,6 @@ from grader.record import Record, Selection
 from grader.report import html, terminal
 from grader.report.achieved import Finish, achievements
 from grader.report.answers import answers
-from grader.report.view import Step
 from tests.records import compiled, samples
 from tests.report.test_html import Page
 
@@ -90,8 +89,7 @@ def test_what_was_achieved_is_the_share_of_the_traffic_limit_and_the_time() -> N
 def test_a_finished_page_ends_in_what_was_achieved_the_solution_questions_and_the_next_exercise() -> None:
     question = Question("What is <Triton>?", "A `language`.", (Figures(TRAFFIC, "Yours moved {moved} bytes."),))
     finish = Finish("grade solution ex_15", "ex_16: Triton GEMM", "grade watch ex_16", (question,))
-    step = Step("go on with ex_16: Triton GEMM", finish.command)
-    text = html.render(samples.on_paper(), step=step, finish=finish)
+    text = html.render(samples.on_paper(), finish=finish)
     page = Page(text)
     start, _, end = page.text.partition("What you achieved")
     assert "Next: go on with ex_16: Triton GEMM: grade watch ex_16" in start
