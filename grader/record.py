@@ -102,6 +102,20 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class Neighbour:
+    """An element beside the worst one, or the worst one itself.
+
+    inputs: the values of input tensors at the same place, by the argument's name.
+    """
+
+    index: tuple[int, ...]
+    expected: Number
+    got: Number
+    is_wrong: bool
+    inputs: dict[str, Number] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Picture:
     """The wrong places of an output as a small grid: each cell 0 (all right) … 9 (all wrong).
 
@@ -122,7 +136,8 @@ class Picture:
 class Mismatch:
     """The difference between an output and the oracle.
 
-    `pattern` names the wrong places: all, tail, head, rows, columns, scattered.
+    `pattern` names the wrong places: all, tail, head, rows, columns, scattered. `around`: the worst element and those
+    beside it along the last axis.
     """
 
     output: str
@@ -135,6 +150,7 @@ class Mismatch:
     first: tuple[Difference, ...]
     tile: str = ""
     picture: Picture | None = None
+    around: tuple[Neighbour, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -169,7 +185,8 @@ class Cause:
     """The reason why a check did not pass: a kind for programs, a title, one sentence, and what to do next.
 
     `case` names, in words, the case of the sentence and the numbers. `suspects` are the possible causes, the likeliest
-    first; `title` and `help` are those of the first. `excerpt` shows the line that the sentence names.
+    first; `title` and `help` are those of the first. `excerpt` shows the line that the sentence names. `inputs`: the
+    arguments of the call, in words.
     """
 
     kind: str
@@ -183,6 +200,7 @@ class Cause:
     case: str = ""
     suspects: tuple[Suspect, ...] = ()
     excerpt: Excerpt | None = None
+    inputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -346,6 +346,10 @@ def test_numpy_is_told_with_what_to_write() -> None:
     assert refused.python
 
 
+def test_a_misspelt_function_of_tritons_is_told_with_its_nearest() -> None:
+    assert refusal("y = tl.arrange(0, 4)").rule.endswith("is not of Triton's language: did you mean tl.arange?")
+
+
 def test_an_import_says_what_a_name_means_where_the_trace_does_not() -> None:
     with pytest.raises(RefusedFunction, match=r"np\.sum is Python's"):
         built("import numpy as np\n" + body("y = np.sum(x)"))

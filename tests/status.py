@@ -84,7 +84,7 @@ DONE = (
     ("accesses and races in every planned call; compute-sanitizer on a GPU", ("grade sanitize ex_15",), "sanitize.md"),
     (
         "the learner's loop: verdict after a save, keys, the live card",
-        ("pytest tests/watch tests/test_progress.py tests/cli", "tox -e bench -- -k watch"),
+        ("pytest tests/watch tests/progress tests/cli", "tox -e bench -- -k watch"),
         "learning.md",
     ),
     ("terminal, HTML, JSON, JUnit", ("pytest tests/test_record.py tests/report",), "record.md"),

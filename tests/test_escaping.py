@@ -123,6 +123,11 @@ LINES: dict[str, Callable[[Record], str]] = {
     "terminal in colour": lambda record: terminal.render(record, colour=True),
     "narrow terminal": lambda record: terminal.render(record, width=24),
     "terminal in ASCII": lambda record: terminal.render(record, ascii_only=True, width=200),
+    "part that passed": lambda record: terminal.render(
+        record, focus="", just_passed={part.name for part in record.parts}
+    ),
+    "one case": terminal.render_case,
+    "replay": lambda record: terminal.render(record, one_case=True),
     "kernels": lambda record: terminal.render_kernels(record.parts),
     "kernels in colour": lambda record: terminal.render_kernels(record.parts, colour=True),
     "checks": lambda record: "\n".join(terminal.render_check(check, colour=True) for check in record.checks),

@@ -158,7 +158,8 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
         ("grader.sanitizer.command", ()),
         ("grader.sanitizer.findings", ("grader.record", "grader.text", "grader.sanitizer.output")),
         ("grader.sanitizer.text", ("grader.sanitizer.findings", "grader.text")),
-        ("grader.progress", ("grader.record",)),
+        ("grader.progress", ("grader.progress", "grader.record", "grader.protocol.decode", "grader.text")),
+        ("grader.progress.part_text", ("grader.text",)),
         ("grader.watch.state", ("grader.record", "grader.report.view", "grader.progress")),
         ("grader.watch.order", ("grader.exercise", "grader.exercise.plan", "grader.record")),
         ("grader.watch.screen", ("grader.watch.state", "grader.report", "grader.progress", "grader.text")),
@@ -314,7 +315,7 @@ OUTSIDE_WORLD = {"os", "io", "pathlib", "socket", "subprocess", "sys", "tempfile
         *(f"grader.speed.{name}" for name in ("estimate", "lineup", "roofline", "prediction", "tuned")),
         "grader.exercise.gpus",
         *(f"grader.watch.{name}" for name in ("state", "order", "screen")),
-        "grader.progress",
+        *(f"grader.progress.{name}" for name in ("part_text", "kept", "standing")),
     ],
 )
 def test_what_only_computes_reads_no_clock_and_no_file(module: str) -> None:

@@ -7,11 +7,20 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 # A number that does not fit into a message is left out: no block size is that large.
 _LARGEST_CONSTANT = 1 << 63
+# Compiler options that a launch may give. Others name files, replace the code, or pass options to other programs.
+OPTIONS = frozenset(
+    {
+        *("num_warps", "num_stages", "num_ctas", "maxnreg", "cluster_dims", "enable_fp_fusion", "debug"),
+        *("launch_cooperative_grid", "launch_pdl", "sanitize_overflow", "num_consumer_groups"),
+        *("num_buffers_warp_spec", "reg_dec_producer", "reg_inc_consumer", "waves_per_eu", "matrix_instr_nonkdim"),
+        *("kpack", "allowed_dot_input_precisions", "default_dot_input_precision", "max_num_imprecise_acc_default"),
+    }
+)
 
 
 def bound(kernel: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -23,6 +32,14 @@ def bound(kernel: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str,
 def _defaults(function: Any) -> dict[str, Any]:
     parameters = inspect.signature(function).parameters.values()
     return {one.name: one.default for one in parameters if one.default is not inspect.Parameter.empty}
+
+
+def unknown_options(kernel: Any, options: Collection[str]) -> list[str]:
+    """Return the names that are neither a kernel's parameters nor options of Triton's compiler, which refuses them."""
+    from triton.backends.nvidia.compiler import CUDAOptions
+
+    known = {*kernel.arg_names, *OPTIONS, *CUDAOptions.__dataclass_fields__}
+    return [name for name in options if name not in known]
 
 
 def sizes(grid: Any) -> tuple[int, ...]:

@@ -5,7 +5,10 @@ Takes an exception of the submission's process; gives a Raised message.
 
 from __future__ import annotations
 
+import re
 import traceback
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,8 @@ from grader.protocol.messages import Frame, GuardFinding, Raised
 
 _MOST_FRAMES = 6
 _MOST_TEXT = 2000
+# Names that agree in this share of their letters are taken for each other's misspelling.
+_ALIKE = 0.8
 _COMPILE_ERRORS = {
     "CompilationError",
     "CompileTimeAssertionFailure",
@@ -24,10 +29,14 @@ _COMPILE_ERRORS = {
 
 
 class Raising:
-    """Describes exceptions of the submission whose file is `path`."""
+    """Describes exceptions of the submission whose file is `path`.
 
-    def __init__(self, path: str) -> None:
+    keywords: returns the parameters of a function of Triton's language by its name; none for another name.
+    """
+
+    def __init__(self, path: str, keywords: Callable[[str], Sequence[str]] = lambda _: ()) -> None:
         self._path = path
+        self._keywords = keywords
 
     def describe(
         self,
@@ -54,7 +63,14 @@ class Raising:
             )
         verdict = _verdict(origin, loading=loading, from_submission=self._in_submission(origin))
         fatal = "CUDA error" in _message(raised) or type(origin).__name__ == "AcceleratorError"
-        return Raised("raised", verdict, type(origin).__name__[:80], _message(origin), frames, fatal, findings)
+        message = _message(origin)
+        if verdict == "not_implemented" and frames:
+            message += self._replacing(frames[-1])
+        elif (found := _UNKNOWN_KEYWORD.search(message)) and (known := self._keywords(found[1])):
+            message += f" (tl.{found[1]} has no parameter {found[2]}, only {', '.join(known)})"
+        elif near := _near_name(origin):
+            message += f". Did you mean: '{near}'?"
+        return Raised("raised", verdict, type(origin).__name__[:80], message, frames, fatal, findings)
 
     def describe_refusal(self, rule: str, line: int, *, launched_at: int = 0) -> Raised:
         """Return the description of a kernel that no compiler accepts."""
@@ -77,6 +93,15 @@ class Raising:
             link = link.__cause__
         return tuple(found.values())[-_MOST_FRAMES:]
 
+    def _replacing(self, frame: Frame) -> str:
+        """Return words on an earlier definition of a function, which a stub further down replaces; or ''."""
+        definition = re.compile(rf"(?:async )?def {re.escape(frame.function)}\b")
+        text = Path(self._path).read_text(encoding="utf-8").splitlines()
+        starts = [place for place, line in enumerate(text, 1) if definition.match(line) and place < frame.line]
+        if len(starts) < 2:
+            return ""
+        return f" (the {frame.function} at line {starts[-1]} replaces the one at line {starts[-2]})"
+
     def _frame_at(self, line: int) -> Frame:
         lines = Path(self._path).read_text(encoding="utf-8").splitlines()
         return Frame(line, "", lines[line - 1].strip()[:200] if line <= len(lines) else "")
@@ -87,11 +112,13 @@ class Raising:
 
 
 def _origin(raised: BaseException) -> BaseException:
-    """Return the exception behind Triton's wrappers, which repeat it as text."""
+    """Return the exception behind Triton's wrappers, which repeat it as text, or name only the call that led to it."""
     for _ in range(_MOST_FRAMES):
-        if type(raised).__name__ != "InterpreterError" or raised.__cause__ is None:
+        cause = raised.__cause__
+        wraps = type(raised).__name__ == "InterpreterError" or type(cause) is type(raised)
+        if cause is None or not (wraps and type(raised).__module__.partition(".")[0] == "triton"):
             break
-        raised = raised.__cause__
+        raised = cause
     return raised
 
 
@@ -101,6 +128,20 @@ def _message(raised: BaseException) -> str:
     except Exception as broken:
         text = f"(its message raised {type(broken).__name__})"
     return _cut(text)
+
+
+_UNKNOWN_KEYWORD = re.compile(r"(\w+)\(\) got an unexpected keyword argument '(\w+)'")
+
+
+def _near_name(raised: BaseException) -> str:
+    """Return a name like the one that nothing defines, of those at its line; or ''."""
+    link = raised.__traceback__
+    if not isinstance(raised, NameError) or link is None:
+        return ""
+    while link.tb_next is not None:
+        link = link.tb_next
+    names = [*link.tb_frame.f_locals, *link.tb_frame.f_globals]
+    return next(iter(get_close_matches(str(raised.name), names, 1, _ALIKE)), "")
 
 
 def _cut(text: str) -> str:

@@ -12,6 +12,10 @@ Exercise = Annotated[
     str,
     typer.Argument(help="ex_15, 15, the full name, or a path to a file of that name", autocompletion=exercise_ids),
 ]
+CurrentExercise = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Argument(help="as for run; default: the one that you work on", autocompletion=exercise_ids),
+]
 Submission = Annotated[Optional[str], typer.Option(help="the file to grade instead of the stub in exercises/")]  # noqa: UP045
 Seed = Annotated[Optional[str], typer.Option(help="draw another plan: a number, decimal or 0x…")]  # noqa: UP045
 Cpu = Annotated[bool, typer.Option("--cpu", help="use the interpreter even if there is a GPU")]

@@ -58,9 +58,7 @@ def grade_all(options: RunOptions, json_target: str | None, *, open_card: bool) 
         for i, entry in enumerate(entries):
             if not options.quiet:
                 say(f"[{i + 1}/{len(entries)}] Checking {entry.stub} …", sys.stderr)
-            one = _graded(entry, processes, seed, options)
-            if one.record is not None and keeps:
-                keep(entry, one.record, saved.card_of(entry))
+            one = _graded(entry, processes, seed, options, keeps=keeps)
             print(_line(one, stream), file=stream, flush=True)
             ended.append(one)
     if json_target is not None:
@@ -74,7 +72,7 @@ def grade_all(options: RunOptions, json_target: str | None, *, open_card: bool) 
     return worst([one.code for one in ended])
 
 
-def _graded(entry: Entry, processes: Processes, seed: int | None, options: RunOptions) -> ExerciseEnd:
+def _graded(entry: Entry, processes: Processes, seed: int | None, options: RunOptions, *, keeps: bool) -> ExerciseEnd:
     try:
         source = read_submission(entry.stub)
     except UsageError as refused:
@@ -85,7 +83,10 @@ def _graded(entry: Entry, processes: Processes, seed: int | None, options: RunOp
 
     processes.check()
     with show_progress(len(job.plan.checks), quiet=options.quiet) as on_result:
-        return ExerciseEnd(entry, grade(job, server, on_result, baselines))
+        record = grade(job, server, on_result, baselines)
+    if keeps:
+        keep(entry, record, source, saved.card_of(entry))
+    return ExerciseEnd(entry, record)
 
 
 def _line(one: ExerciseEnd, stream: object) -> str:
@@ -102,8 +103,8 @@ def _summary(ended: Sequence[ExerciseEnd]) -> str:
     beyond = sum(record.max_score for record in records) - judged
     more = f"; {beyond:g} more could not be judged on this machine" if beyond else ""
     text = f"{earned:g} of {judged:g} points of {len(records)} exercises that could be judged here{more}."
-    following = next((one.entry for one in ended if one.code not in (0, 4)), None)
-    return f"{text}\nNext: grade watch {following.id}" if following is not None else text
+    following = listing.next_line([one.entry for one in ended])
+    return f"{text}\n{following}" if following else text
 
 
 def _document(ended: Sequence[ExerciseEnd]) -> str:
@@ -130,7 +131,7 @@ def write_index(entries: Sequence[Entry]) -> Path:
     rows = []
     for entry in entries:
         record = saved.record_of(entry)
-        progress = saved.progress_with(entry, record)
+        progress = saved.progress_of(entry)
         card = saved.card_of(entry)
         there = record is not None and card.is_file()
         rows.append(
@@ -142,7 +143,7 @@ def write_index(entries: Sequence[Entry]) -> Path:
                 file=str(entry.stub),
                 card=card.name if there else "",
                 attempts=saved.attempts(entry),
-                checks=record.checks if record and progress.state not in ("no file", "not graded") else (),
+                checks=progress.checks,
                 objectives=tuple(dict.fromkeys(check.objective for _, check in entry.exercise.checks())),
             )
         )

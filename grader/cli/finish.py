@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from grader.cli import saved
+from grader.cli.listing import next_exercise
 from grader.exercise.catalogue import Entry, discover
 from grader.exercise.model import check_id
 from grader.record import Record
@@ -14,7 +15,7 @@ def finish_of(entry: Entry, record: Record) -> Finish | None:
     checks = {check_id(part, check) for part, check in entry.exercise.checks()}
     if record.verdict != "pass" or checks - {check.id for check in record.checks}:
         return None
-    following = _next_open(entry)
+    following = next_exercise(entry)
     return Finish(
         solution=f"grade solution {entry.id}" if entry.solution.is_file() else "",
         title=f"{following.id}: {following.exercise.title}" if following else "",
@@ -29,11 +30,3 @@ def records_for(entry: Entry) -> dict[str, Record]:
     named = {figures.exercise for question in entry.questions for figures in question.figures}
     found = {one.id: saved.record_of(one) for one in discover(entry.root) if one.id in named}
     return {name: record for name, record in found.items() if record is not None}
-
-
-def _next_open(entry: Entry) -> Entry | None:
-    """Return the next exercise that is not done: after this one, or else before it."""
-    entries = discover(entry.root)
-    place = entries.index(entry)
-    others = (*entries[place + 1 :], *entries[:place])
-    return next((one for one in others if not saved.progress_of(one).is_done), None)

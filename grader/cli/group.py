@@ -1,4 +1,4 @@
-"""The commands as a group in which `grade ex_15` is short for `grade run ex_15`; completion of commands and names."""
+"""The commands as a group in which `grade ex_15` is short for `grade run ex_15`; help; completion of words."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ VARIABLE = "_GRADE_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
 _MAIN = "run"
 _HELP = ("--help", "-h")
+# The headings of --help.
+LEARNER, INSTRUCTOR = "Commands for learners", "Commands for authors and instructors"
 
 
 class Commands(TyperGroup):
@@ -29,6 +31,8 @@ class Commands(TyperGroup):
     def _spelled_out(self, args: list[str], *, asking: bool) -> list[str]:
         if not args:
             return ["--help"] if asking else args
+        if args[0] == "help":
+            return self._spelled_out([*args[1:2], "--help"], asking=asking)
         if args in (["--version"], ["-V"]):
             return ["version"]
         if args[0] in self.commands or args[0] in _HELP:
@@ -42,6 +46,16 @@ class Commands(TyperGroup):
         if word.startswith("-") or os.sep in word or any(sign.isdigit() for sign in word):
             return ""
         return next(iter(difflib.get_close_matches(word, self.commands, n=1, cutoff=0.7)), "")
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands below the heading of their group."""
+        rows: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command: Any = self.commands[name]
+            rows.setdefault(command.rich_help_panel, []).append((name, command.get_short_help_str(formatter.width)))
+        for heading, commands in rows.items():
+            with formatter.section(heading):
+                formatter.write_dl(commands)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         """Return the commands, and what may stand in place of one: the exercises."""

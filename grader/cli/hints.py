@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
+from grader.cli import saved
 from grader.cli.say import say
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, find_root, resolve
@@ -13,21 +14,29 @@ from grader.exercise.model import Part
 _LEVELS = 3
 
 
-def hint(exercise: str, part_name: str | None, level: int, *, as_json: bool) -> None:
-    """Print the hints of one level, for one part or for all, and the command for the next level."""
-    entry, _ = resolve(find_root(), exercise)
+def hint(exercise: str | None, part_name: str | None, level: int, *, as_json: bool) -> None:
+    """Print the hints of one level, for one part or for all, and the command for the next level.
+
+    exercise: None means the one that the learner works on, and there the part that comes next.
+    """
+    if exercise is not None:
+        entry, _ = resolve(find_root(), exercise)
+    else:
+        entry = saved.current(find_root())
+        following = saved.progress_of(entry).next_part
+        part_name = part_name or (following.name if following is not None else None)
     parts = [part for part in entry.exercise.parts if part_name in (None, part.name)]
     if not parts:
         known = ", ".join(part.name for part in entry.exercise.parts)
         raise UsageError(f"a part must be one of {known}, got {part_name!r}")
-    following = _next_hint(entry, part_name, level)
+    plainer = _next_hint(entry, part_name, level)
     if as_json:
         rows = [{"part": part.name, "title": part.title, "hint": part.hints[level - 1]} for part in parts]
-        print(json.dumps({"id": entry.id, "level": level, "of": _LEVELS, "hints": rows, "next": following}, indent=1))
+        print(json.dumps({"id": entry.id, "level": level, "of": _LEVELS, "hints": rows, "next": plainer}, indent=1))
         return
     for part in parts:
         say(_hint_line(part, level), sys.stdout)
-    say(f"\nPlainer: {following}" if level < _LEVELS else f"\nThat was the plainest. Next: {following}", sys.stdout)
+    say(f"\nPlainer: {plainer}" if level < _LEVELS else f"\nThat was the plainest. Next: {plainer}", sys.stdout)
 
 
 def _hint_line(part: Part, level: int) -> str:

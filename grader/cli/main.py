@@ -18,7 +18,8 @@ from grader.errors import GradeError
 app = typer.Typer(
     name="grade",
     cls=Commands,
-    help="Grade GPU-kernel exercises. `grade ex_15` grades your file; `grade list` lists the exercises.",
+    help="Grade GPU-kernel exercises. `grade watch` grades your file after every save, `grade ex_15` grades it once, "
+    "`grade list` lists the exercises, and `grade help COMMAND` explains a command.",
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

@@ -15,16 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from grader import machine
+from grader.cli import listing
 from grader.cli.browser import show_in_browser
 from grader.cli.files import check_target, check_writable, parse_seed, read_submission, write, write_or_print
 from grader.cli.finish import finish_of
 from grader.cli.moment import now
-from grader.cli.saved import card_for, note_attempt
+from grader.cli.saved import card_for, current, keep_results, last_failure, note_attempt
 from grader.cli.say import say
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, find_root, resolve
 from grader.processes import Processes, start_server
 from grader.record import CheckResult, Record, exit_code, to_json
+from grader.report import view
 from grader.sandbox.server import ForkServer
 from grader.speed.baseline_process import BaselineProcess
 from grader.timeline import age_s, spent
@@ -89,24 +91,24 @@ def run(exercise: str, submission: str | None, options: RunOptions, outputs: Out
             processes.check()
         record = _grade(job, server, baselines, quiet=options.quiet)
         processes.begin_closing()
-        _hand_out(record, outputs, entry, card if keeps_card else None)
+        _hand_out(record, source, outputs, entry, card if keeps_card else None)
     return exit_code(record)
 
 
-def _hand_out(record: Record, outputs: Outputs, entry: Entry, card: Path | None) -> None:
-    """Write and print what was asked for. card: where the scorecard goes, None for nowhere."""
+def _hand_out(record: Record, source: str, outputs: Outputs, entry: Entry, card: Path | None) -> None:
+    """Write and print what was asked for. source: the graded text. card: where the scorecard goes, None for nowhere."""
     from grader.report import html, junit
 
     with spent("write the scorecard"):
         if card is not None:
-            keep(entry, record, card)
+            keep(entry, record, source, card)
         if outputs.html is not None:
             write_or_print(outputs.html, html.render(record, finish=finish_of(entry, record)))
         for target, render in ((outputs.json, to_json), (outputs.junit, junit.render)):
             if target is not None:
                 write_or_print(target, render(record))
     stream = sys.stderr if "-" in outputs.targets else sys.stdout
-    show(record, stream)
+    show(record, stream, listing.step_after(entry, record))
     if outputs.timeline:
         show_timeline(record, stream)
     if card is not None:
@@ -115,11 +117,15 @@ def _hand_out(record: Record, outputs: Outputs, entry: Entry, card: Path | None)
             say(show_in_browser(card.resolve().as_uri()), sys.stderr)
 
 
-def keep(entry: Entry, record: Record, card: Path) -> str:
-    """Write a scorecard and its record beside it, and count the attempt; return the page."""
+def keep(entry: Entry, record: Record, source: str, card: Path) -> str:
+    """Write a scorecard and its record beside it, keep the parts' results, and count the attempt; return the page.
+
+    source: the text that was graded.
+    """
     from grader.report import html
 
-    page = html.render(record, finish=finish_of(entry, record))
+    keep_results(entry, record, source)
+    page = html.render(record, finish=finish_of(entry, record), step=listing.step_after(entry, record))
     write(card.with_suffix(".json"), to_json(record))
     write(card, page)
     note_attempt(entry, record)
@@ -137,8 +143,16 @@ def can_keep(card: Path) -> bool:
     return True
 
 
-def replay(token_text: str, submission: str | None, *, cpu: bool, json: str | None = None) -> int:
-    """Run the one case that a token names; the exit code. json: where its record goes."""
+def replay(token_text: str | None, submission: str | None, *, cpu: bool, json: str | None = None) -> int:
+    """Run the one case that a token names; the exit code.
+
+    token_text: None means the last failure of the learner's own file. json: where its record goes.
+    """
+    if token_text is None:
+        if submission is not None:
+            raise UsageError(f"a token must be given with --submission, got only {submission}")
+        token_text = last_failure(current(find_root()))
+        say(f"Replaying {token_text} …", sys.stderr)
     from grader.exercise import plan
 
     token = plan.parse_token(token_text)
@@ -156,7 +170,10 @@ def replay(token_text: str, submission: str | None, *, cpu: bool, json: str | No
         record = grade(job, server)
     if json is not None:
         write_or_print(json, to_json(record))
-    show(record, sys.stderr if json == "-" else sys.stdout)
+    part = record.checks[0].part
+    passed = view.Step("grade all cases of the part", f"grade {entry.id} --part {part}")
+    stream = sys.stderr if json == "-" else sys.stdout
+    show(record, stream, passed if record.verdict == "pass" else None, one_case=True)
     return exit_code(record)
 
 
@@ -214,12 +231,16 @@ def _grade(job: Job, server: ForkServer, baselines: BaselineProcess | None, *, q
         return grade(job, server, on_result, baselines)
 
 
-def show(record: Record, stream: object) -> None:
-    """Print the result as this terminal can show it."""
+def show(record: Record, stream: object, step: view.Step | None = None, *, one_case: bool = False) -> None:
+    """Print the result as this terminal can show it.
+
+    step: what comes next, if it is not what the record says. one_case: a case was run again, and its inputs are shown.
+    """
     from grader.report import terminal
 
     colour, ascii_only, width = terminal_of(stream)
-    print(terminal.render(record, width=width, colour=colour, ascii_only=ascii_only), file=stream)  # type: ignore[call-overload]
+    text = terminal.render(record, width=width, colour=colour, ascii_only=ascii_only, step=step, one_case=one_case)
+    print(text, file=stream)  # type: ignore[call-overload]
 
 
 def terminal_of(stream: object) -> tuple[bool, bool, int]:

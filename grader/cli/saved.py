@@ -1,19 +1,24 @@
-"""Read and write a learner's results in scorecards/: the latest record of each exercise, and its attempts.
+"""Read and write a learner's results in scorecards/: the latest record of each exercise, its attempts, its progress.
 
-The record that stands for an exercise is of all parts of the learner's own file. Any other has a name of its own.
+The record that stands for an exercise is of all parts of the learner's own file. Any other has a name of its own. The
+results that make the progress are kept part by part, of any grading of the learner's own file.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import re
 from collections.abc import Collection
 from pathlib import Path
 
-from grader.exercise.catalogue import Entry
+from grader.cli.files import write
+from grader.errors import UsageError
+from grader.exercise.catalogue import Entry, discover
 from grader.exercise.model import check_id
-from grader.progress import File, Progress, progress_of_file
+from grader.progress import File, Kept, Progress, kept_from_json, kept_to_json, merged, progress_of_file
 from grader.record import Record, from_json
+from grader.report.view import LEARNERS
 
 # Nothing that was tried: a file that does not load, or in which nothing is written yet, is no attempt.
 _NO_ATTEMPT = frozenset({"invalid_submission", "not_implemented", "skipped_environment", "grader_error"})
@@ -53,16 +58,69 @@ def record_beside(card: Path) -> Record | None:
         return None
 
 
+def is_own(entry: Entry, record: Record) -> bool:
+    """Return whether a record is of the learner's own file."""
+    return record.submission.path == str(entry.stub.resolve())
+
+
 def progress_of(entry: Entry) -> Progress:
     """Return the learner's progress with an exercise."""
-    return progress_with(entry, record_of(entry))
-
-
-def progress_with(entry: Entry, record: Record | None) -> Progress:
-    """Return the progress, with a record that was read before."""
     names = [check_id(part, check) for part, check in entry.exercise.checks()]
-    file = File(str(entry.stub.resolve()), text_of(entry.stub), text_of(entry.pristine_stub))
-    return progress_of_file(file, record, names, entry.sha256())
+    file = File(text_of(entry.stub), text_of(entry.pristine_stub))
+    return progress_of_file(file, _kept_of(entry), names, entry.sha256())
+
+
+def keep_results(entry: Entry, record: Record, source: str) -> None:
+    """Keep the results of a record of the learner's own file, whose text was `source`; leave another's alone."""
+    if is_own(entry, record):
+        write(_kept_path(entry), kept_to_json(merged(_kept_of(entry), record, source)))
+
+
+def current(root: Path) -> Entry:
+    """Return the exercise that the learner works on.
+
+    It is the one that was graded last, if it is not done; else the first in which something is to be done; else the
+    first. Raises UsageError if there is no exercise.
+    """
+    entries = discover(root)
+    if not entries:
+        raise UsageError(f"there must be an exercise, got none in {root}")
+    graded = [entry for entry in entries if _kept_path(entry).is_file()]
+    latest = max(graded, key=lambda entry: _kept_path(entry).stat().st_mtime_ns, default=entries[0])
+    return next((entry for entry in (latest, *entries) if has_something_to_do(progress_of(entry))), entries[0])
+
+
+def has_something_to_do(progress: Progress) -> bool:
+    """Return whether something of an exercise fails, is not written, or was not judged though it could be."""
+    return progress.state == "no file" or progress.next_part is not None
+
+
+def last_failure(entry: Entry) -> str:
+    """Return the token of the first case that failed when its part was graded last. Raises UsageError."""
+    kept = _kept_of(entry)
+    for part in entry.exercise.parts:
+        for check in kept.parts[part.name].checks if kept is not None and part.name in kept.parts else ():
+            if check.status in LEARNERS and check.counterexample is not None and check.counterexample.replay:
+                return check.counterexample.replay
+    raise UsageError(
+        f"a case must have failed to be replayed, got none in {entry.id}; grade {entry.id} grades your file"
+    )
+
+
+def _kept_of(entry: Entry) -> Kept | None:
+    """Return the kept results; where there are none, those of the record that stands for the exercise, if any."""
+    try:
+        return kept_from_json(_kept_path(entry).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        record, text = record_of(entry), text_of(entry.stub)
+    if record is None or not is_own(entry, record):
+        return None
+    is_same = text is not None and hashlib.sha256(text.encode()).hexdigest() == record.submission.sha256
+    return merged(None, record, text if is_same else None)
+
+
+def _kept_path(entry: Entry) -> Path:
+    return card_of(entry).with_suffix(".kept")
 
 
 def text_of(path: Path) -> str | None:
@@ -84,7 +142,7 @@ def attempts(entry: Entry) -> int:
 def note_attempt(entry: Entry, record: Record) -> int:
     """Count a grading of the learner's own file, unless it is the one before again or nothing was tried; the count."""
     tried = any(check.status not in _NO_ATTEMPT for check in record.checks)
-    if tried and record.submission.path == str(entry.stub.resolve()):
+    if tried and is_own(entry, record):
         path, sha256 = _journal(entry), record.submission.sha256[:16]
         with contextlib.suppress(OSError, ValueError):
             lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []

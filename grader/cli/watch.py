@@ -57,6 +57,7 @@ from grader.watch.state import (
     StatusLine,
     TextShown,
     WatchedExercise,
+    passing_parts,
     step,
 )
 
@@ -75,13 +76,13 @@ _KNOWN_CASES = 2000
 def watch(exercise: str | None, *, cpu: bool, serve: bool, quiet: bool) -> int:
     """Grade after every save, until the user leaves; return the exit code.
 
-    exercise: names an exercise or a file, as in grader.exercise.catalogue.resolve; None: the first exercise that is not
-    done. cpu: grade in the interpreter. serve: serve the scorecard as a page. quiet: no progress in a log.
+    exercise: names an exercise or a file, as in grader.exercise.catalogue.resolve; None: the one that the learner works
+    on. cpu: grade in the interpreter. serve: serve the scorecard as a page. quiet: no progress in a log.
 
     Returns 0, or 128 plus the number of the signal that ended the loop. Raises UsageError for an unknown name.
     """
     root = find_root()
-    entry, path = resolve(root, exercise) if exercise is not None else _first_open(root)
+    entry, path = resolve(root, exercise if exercise is not None else saved.current(root).name)
     with ExitStack() as stack:
         # A terminal that is closed ends it as a signal to end does: with nothing left behind.
         signal.signal(signal.SIGHUP, signal.getsignal(signal.SIGTERM))
@@ -96,16 +97,6 @@ def _served(title: str) -> Live:
     from grader.watch.live import Live
 
     return Live(title)
-
-
-def _first_open(root: Path) -> tuple[Entry, Path]:
-    """Return the first exercise that is not done, and its stub; the first exercise if all are done.
-
-    Raises UsageError if there is no exercise.
-    """
-    entries = discover(root)
-    entry = next((one for one in entries if not saved.progress_of(one).is_done), entries[0] if entries else None)
-    return (entry, entry.stub) if entry is not None else resolve(root, "")
 
 
 class _Loop:
@@ -254,10 +245,7 @@ class _Loop:
 
         After the last exercise the search goes on from the first. If none is left, say so.
         """
-        names = [entry.name for entry in self._entries]
-        place = names.index(self._entry.name)
-        after = [*self._entries[place + 1 :], *self._entries[:place]]
-        following = next((entry for entry in after if not saved.progress_of(entry).is_done), None)
+        following = listing.next_exercise(self._entry)
         if following is None:
             self._post(StatusLine("Every exercise is done."))
             return
@@ -276,13 +264,19 @@ class _Loop:
             {part.name: part.hints for part in entry.exercise.parts},
             tuple(one.id for one in self._entries),
             entry.solution.is_file(),
+            path.resolve() == entry.stub.resolve(),
         )
         latest = saved.record_beside(self._card)
         # What failed when this was left is what the learner came back for.
         mine = latest if latest is not None and latest.submission.path == subject.path else None
         # Runs are counted on: what one of the exercise before still says is not heard.
         self._state = State(
-            subject, self._every_progress(), run=self._runs + 1, record=mine, attempts=saved.attempts(entry)
+            subject,
+            self._every_progress(),
+            run=self._runs + 1,
+            record=mine,
+            passed=passing_parts(mine),
+            attempts=saved.attempts(entry),
         )
         self._shown = None
         if self._live is not None:
@@ -305,7 +299,7 @@ class _Loop:
 
         def run(token: CancelToken) -> None:
             record = self._grade(token, entry, path, effect.source, effect.run, effect.first)
-            attempts = self._store_card(entry, path, record)
+            attempts = self._store_card(entry, path, record, effect.source)
             self._post(Graded(effect.run, record, attempts, self._every_progress()))
             # Loading what compiles takes seconds: now, while the learner reads, rather than with the next save.
             self._processes.ready(entry)[0].beside("compile")
@@ -355,14 +349,14 @@ class _Loop:
             self._truths[entry.name] = truth_of(entry, on_gpu=on_gpu, keep=_KNOWN_CASES)
         return self._truths[entry.name]
 
-    def _store_card(self, entry: Entry, path: Path, record: Record) -> int:
-        """Write the scorecard of a file, if it can be written, and show it on the page that is served.
+    def _store_card(self, entry: Entry, path: Path, record: Record, source: str) -> int:
+        """Write the scorecard of a file, whose text is `source`, if it can be written; show it on the page.
 
         Returns the number of attempts so far.
         """
         card = saved.card_for(entry, path)
         if self._keeps:
-            page = keep(entry, record, card)
+            page = keep(entry, record, source, card)
         else:
             from grader.report import html
 
@@ -389,9 +383,7 @@ class _Loop:
             record = grade(job, CancellableServer(server, token), truth=truth)
             token.check()
             paper = self._paper()
-            text = terminal.render(
-                record, width=paper.width, colour=paper.colour, ascii_only=paper.ascii_only, focus=record.parts[0].name
-            )
+            text = terminal.render_case(record, width=paper.width, colour=paper.colour, ascii_only=paper.ascii_only)
             self._post(TextShown(effect.run, text))
 
         return run
@@ -403,7 +395,7 @@ class _Loop:
                 with suppress(UsageError):
                     source = read_submission(entry.stub)
                     record = self._grade(token, entry, entry.stub, source, effect.run)
-                    self._store_card(entry, entry.stub, record)
+                    self._store_card(entry, entry.stub, record, source)
             from grader.cli.every import write_index
 
             if self._keeps:

@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from grader.diagnosis.kinds import known_kinds
+from grader.diagnosis.padding import KIND as PADDING
+from grader.diagnosis.padding import masks_lanes, padding_clues, padding_elsewhere
 from grader.diagnosis.ranking import again, clues_in, explained, gathered, space_of, suspects_of
+from grader.diagnosis.surroundings import with_surroundings
 from grader.exercise.model import Exercise, check_id
 from grader.exercise.plan import PlannedCheck
 from grader.judge.bench import Bench, TriedCase
@@ -33,6 +36,8 @@ class Diagnosis:
         self._clues: dict[str, list[Clue]] = {}
         self._words: dict[str, tuple[str, str]] = {}
         self._tried: dict[str, list[TriedCase]] = {}
+        # Parts in which masked lanes changed nothing.
+        self._unpadded: set[str] = set()
 
     def hear(self, planned: PlannedCheck, failure: Failure) -> None:
         """Store the clues of a failure that no bench can look at again."""
@@ -54,12 +59,28 @@ class Diagnosis:
         try:
             clues, shown = gathered(bench, first, ruling.alike, known=known)
             calls = max(1, int(float(ruling.metrics.get("cases", 1))))
-            if not others and seconds / calls <= _PROBE_S and not any(clue.confirmed for clue in clues):
+            is_quick = seconds / calls <= _PROBE_S
+            if not any(clue.confirmed for clue in clues):
+                known_padding = [clue for one in others for clue in one if clue.kind == PADDING and clue.confirmed]
+                clues += self._padding_clues(bench, first) if is_quick else padding_elsewhere(first, known_padding)
+            if is_quick and not others and not any(clue.confirmed for clue in clues):
                 clues += again(bench, first)
         except Exception:
             return first
         self._clues[planned.id] = clues
-        return shown
+        try:
+            return with_surroundings(shown, planned.part, self._truth)
+        except Exception:
+            return shown
+
+    def _padding_clues(self, bench: Bench, failure: Failure) -> list[Clue]:
+        """Return the clues of masked lanes. A part where they mattered in no earlier failure is not probed again."""
+        if bench.part.name in self._unpadded or not masks_lanes(failure):
+            return []
+        found = padding_clues(bench, failure)
+        if not found:
+            self._unpadded.add(bench.part.name)
+        return found
 
     def explained(self, planned: PlannedCheck, result: CheckResult) -> CheckResult:
         """Return the result of the check with the suspects behind its failure, by all that was seen of the part."""

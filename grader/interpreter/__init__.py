@@ -4,13 +4,18 @@
     corrections  patches, so that a kernel that passes here deserves to pass on a GPU
     numerics     arithmetic in types that the interpreter computes wrongly
     reductions   reductions and scans along a tree
-    indices      loop counters with the methods of a scalar
+    loops        loop counters that are scalars
+    gather       loads and stores of whole blocks
     libdevice    CUDA's mathematical functions
     beyond       refuses kernels that only a GPU can run
     patience     gives up a call that has too many programs
     memory       hooks on every load, store and atomic, before it happens
     guard        bounds and traffic of one launch
     races        data races between the programs of one launch
+    lockstep     many programs of a launch at once, as long as they do the same
+    groups       the group of programs that runs at present
+    leading_axis operations on the values of many programs
+    padding      masked lanes of loads
     lowering     a cache of the builder's calls behind each operation
     once         prepares the language once, in a process where nothing else needs it
 

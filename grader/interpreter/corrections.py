@@ -25,10 +25,13 @@ from grader.compile.driver import stand_in
 from grader.exercise.gpus import USUAL
 from grader.interpreter import kind_of_kernels, patience
 from grader.interpreter.beyond import refuse_what_needs_a_gpu
-from grader.interpreter.indices import WrapLoops, numbered
+from grader.interpreter.gather import load_and_store_blocks
+from grader.interpreter.groups import firsts, go_alone
 from grader.interpreter.libdevice import provide_libdevice
+from grader.interpreter.loops import WrapLoops, numbered, static_range
 from grader.interpreter.lowering import value_was_read
 from grader.interpreter.numerics import correct_numerics
+from grader.interpreter.padding import PADDING
 from grader.interpreter.reductions import correct_reductions
 
 
@@ -37,13 +40,14 @@ def apply_corrections() -> None:
     # A GPU gives no warnings about a kernel's numbers, so NumPy's are switched off.
     for module in (r"triton\.runtime\.interpreter", r"grader\.interpreter\.numerics"):
         warnings.filterwarnings("ignore", category=RuntimeWarning, module=module)
+    load_and_store_blocks()
     _raise_static_assertions()
     _refuse_numbers_of_warps()
     _poison_masked_loads()
     _hold_to_promises()
     _keep_closures()
     _answer_launchers()
-    _give_loops_numbers()
+    _make_counters_scalars()
     _find_definitions()
     _let_names_be_imported()
     _let_methods_compute()
@@ -106,7 +110,7 @@ def _refuse_numbers_of_warps() -> None:
 
 
 def _poison_masked_loads() -> None:
-    """Load NaN in masked lanes without `other`: they are undefined on a GPU, but zero in the interpreter."""
+    """Let masked lanes of loads without `other` hold no zeros, as in the interpreter: on a GPU they are undefined."""
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _get_np_dtype
 
     load = InterpreterBuilder.create_masked_load
@@ -114,11 +118,12 @@ def _poison_masked_loads() -> None:
     def create_masked_load(
         self: Any, ptrs: Any, mask: Any, other: Any, cache_modifier: Any, eviction_policy: Any, is_volatile: Any
     ) -> Any:
-        if other is None:
-            kind = ptrs.get_element_ty()
-            dtype = np.dtype(_get_np_dtype(kind))
-            undefined = np.frombuffer(b"\xff" * dtype.itemsize, dtype)[0]
-            other = TensorHandle(np.full(ptrs.data.shape, undefined, dtype), kind)
+        kind = ptrs.get_element_ty()
+        lit = np.broadcast_to(mask if isinstance(mask, np.ndarray) else mask.data, ptrs.data.shape)
+        given = None if other is None else other.data
+        lanes = PADDING.lanes(lit, np.dtype(_get_np_dtype(kind)), kind, given)
+        if lanes is not given:
+            other = TensorHandle(lanes, kind)
         return load(self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile)
 
     InterpreterBuilder.create_masked_load = create_masked_load
@@ -135,6 +140,9 @@ def _hold_to_promises() -> None:
 
     def checked(self: Any, key: str, value: Any) -> None:
         value_was_read()
+        if key == "tt.divisibility" and any((firsts(self.data) % int(one)).any() for one in value):
+            # The message is about one program.
+            go_alone()
         first = int(self.data.flat[0]) if key == "tt.divisibility" and self.data.size else 0
         for multiple in value if first else ():
             if past := first % int(multiple):
@@ -187,9 +195,18 @@ def closure_of(function: types.FunctionType) -> dict[str, Any]:
     return values
 
 
-def _give_loops_numbers() -> None:
-    """Give the counter of `for i in range(…)` a scalar's methods (`i.to(tl.int64)`), as in a compiled kernel."""
+def _make_counters_scalars() -> None:
+    """Make the counters of range and tl.range scalars, as a compiler does; those of tl.static_range are constants."""
+    from triton.runtime import interpreter
     from triton.runtime.interpreter import FunctionRewriter, interpreter_semantic
+
+    patch = interpreter._patch_lang_core
+
+    def patched(lang: Any, scope: Any) -> None:
+        patch(lang, scope)
+        scope.set_attr(lang, "static_range", static_range)
+
+    interpreter._patch_lang_core = patched
 
     transform = FunctionRewriter._transform_ast
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import linecache
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -120,6 +121,7 @@ class Guard:
     _loaded: int = 0
     _stored: int = 0
     _dot_flops: int = 0
+    _widest: int = 1
     _overlooked: bool = False
     _sync: Sync = field(default_factory=Sync)
 
@@ -146,6 +148,7 @@ class Guard:
         if type(access.width) is not int or access.width < 1:
             raise TypeError("an access moves a whole number of bytes")
         flat, lit = pointers.reshape(-1), active.reshape(-1)
+        self._widest = max(self._widest, flat.size)
         whole = bool(lit.all())
         lanes = flat if whole else flat[lit]
         if not lanes.size:
@@ -165,6 +168,54 @@ class Guard:
         allowed[lit] = inside
         return pointers & _ADDRESS, allowed.reshape(pointers.shape)
 
+    def access_in_lockstep(
+        self,
+        access: Access,
+        programs: npt.NDArray[np.int64],
+        pointers: Addresses,
+        active: Lanes,
+        values: npt.NDArray[np.generic] | None = None,
+    ) -> Addresses | None:
+        """Check one access that P programs make at once; pointers, active, values: [P, …], or [1, …] if all are alike.
+
+        Returns the addresses without their tags; None, and records nothing, unless all lies in one tensor.
+        """
+        rows, width = len(pointers), pointers[0].size
+        self._widest = max(self._widest, width)
+        chosen: Any = slice(None) if active.all() else active.reshape(-1)
+        lanes = pointers.reshape(-1)[chosen]
+        if not lanes.size:
+            return pointers & _ADDRESS
+        extent = self.extents.get(int(lanes[0]) >> _TAG_SHIFT)
+        if extent is None:
+            return None
+        offsets = lanes - extent.tagged
+        if not extent.holds_all(offsets, access.width):
+            return None
+        stored = None if values is None else values.reshape(-1)[chosen]
+        if rows == len(programs):
+            owners = np.repeat(programs, width)[chosen]
+        else:
+            owners = np.repeat(programs, lanes.size)
+            offsets = np.tile(offsets, len(programs))
+            stored = None if stored is None else np.tile(stored, len(programs))
+        self._keep(access, extent, offsets, stored, owners.astype(np.int32))
+        return pointers & _ADDRESS
+
+    @property
+    def widest(self) -> int:
+        """Return the most lanes that one access of one program had so far."""
+        return self._widest
+
+    def mark(self) -> tuple[int, int, int, int, int]:
+        """Return the present state, for `go_back`."""
+        return len(self._operations), self._lanes, self._loaded, self._stored, self._dot_flops
+
+    def go_back(self, mark: tuple[int, int, int, int, int]) -> None:
+        """Forget every access after a mark."""
+        operations, self._lanes, self._loaded, self._stored, self._dot_flops = mark
+        del self._operations[operations:]
+
     def _one_by_one(self, access: Access, lanes: Addresses, values: npt.NDArray[np.generic] | None) -> Lanes:
         """Return a mask of the lanes that lie inside the tensor of their pointer; lanes may have different tensors.
 
@@ -183,10 +234,18 @@ class Guard:
                         inside |= found
         return inside
 
-    def _keep(self, access: Access, extent: Extent, offsets: Addresses, values: npt.NDArray[np.generic] | None) -> None:
+    def _keep(
+        self,
+        access: Access,
+        extent: Extent,
+        offsets: Addresses,
+        values: npt.NDArray[np.generic] | None,
+        programs: npt.NDArray[np.int32] | None = None,
+    ) -> None:
         if access.kind != "store":
             # Lanes of one load with the same address share one fetch; every lane of an atomic is an access of its own.
-            self._loaded += access.width * (_distinct(offsets) if access.kind == "load" else offsets.size)
+            apart = offsets if programs is None else offsets + programs.astype(np.uint64) * np.uint64(extent.nbytes)
+            self._loaded += access.width * (_distinct(apart) if access.kind == "load" else offsets.size)
         if access.kind != "load":
             self._stored += access.width * offsets.size
         self._lanes += offsets.size
@@ -197,12 +256,14 @@ class Guard:
         time = len(self._operations)
         if extent.nbytes < _SHORT:
             offsets = offsets.astype(np.uint32)
-        operation = Operation(access, time, extent.start, offsets, extent.name, values)
+        operation = Operation(access, time, extent.start, offsets, extent.name, values, programs)
         if access.order == "waits":
             self._sync.wait(operation)
             return
         self._operations.append(operation)
-        self._sync.note(operation)
+        if programs is None or (access.kind == "store" and _one_each(programs)):
+            for one in operation.of_each_program():
+                self._sync.note(one)
 
     def _report(self, access: Access, lanes: Addresses, outside: Lanes, *, masked: bool) -> None:
         first_lane = int(lanes[outside][0])
@@ -289,6 +350,11 @@ class Guard:
             grid=self._shown(*self.grid),
             updates=race.updates,
         )
+
+
+def _one_each(programs: npt.NDArray[np.int32]) -> bool:
+    """Return whether each program has one lane: it may be a flag."""
+    return bool((programs[1:] != programs[:-1]).all())
 
 
 def _distinct(offsets: Addresses) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# A loop counter is a constant to the operations in the loop: a long loop needs many entries.
+# The counter of a loop that is unrolled is a constant to the operations in it: a long loop needs many entries.
 _MOST_REMEMBERED = 20_000
 _Key = tuple[Any, ...]
 # Calls whose result depends on constants only, not on the program: their values are made once.
@@ -126,6 +126,7 @@ class Lowerings:
             try:
                 key = (
                     operation,
+                    semantic.builder,
                     tuple([key_of(one, values) for one in operands]),
                     tuple([(name, key_of(one, values)) for name, one in named.items()]) if named else (),
                     _shared(values),

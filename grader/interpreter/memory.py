@@ -17,7 +17,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from grader.interpreter.groups import Alone, programs_at_once, remember_bytes
 from grader.interpreter.guard import Addresses, Guard, Lanes
+from grader.interpreter.leading_axis import reduce_within_programs
+from grader.interpreter.lockstep import LockstepKernel
 from grader.interpreter.races import Access, Heed, Kind, Order
 from grader.protocol.messages import GuardFinding, Traffic
 
@@ -37,8 +40,15 @@ class MemoryWatch:
         self._pointers: dict[int, np.uint64] = {}
         self._alive: list[Any] = []
         self._findings: list[GuardFinding] = []
+        # The most lanes of an access, by kernel and constants; None where each program runs by itself.
+        self._known: dict[Any, int] | None = None
         self.strayed = False
         self.traffic: Traffic | None = None
+
+    def run_in_lockstep(self) -> None:
+        """Run many programs of a launch at once. Call it after `install` and after the language is patched once."""
+        reduce_within_programs()
+        self._known = {}
 
     def take(self) -> tuple[GuardFinding, ...]:
         """Return the findings since the last call, each line of code once for each kind."""
@@ -66,6 +76,8 @@ class MemoryWatch:
             outer, self._guard = self._guard, Guard(str(getattr(executor.fn, "__name__", "kernel"))[:80])
             guard = self._guard
             self.traffic, self.strayed = None, False
+            if self._known is not None:
+                executor.fn = LockstepKernel(executor.fn, self._builder, guard, self._known)
             try:
                 return launch(executor, *args, **kwargs)
             finally:
@@ -177,6 +189,7 @@ class MemoryWatch:
         ) -> Any:
             plain, allowed = look("store", ptrs, mask, value, values=value.data)
             lit = mask if allowed is None else TensorHandle(allowed, int1)
+            remember_bytes(plain.data, lanes_of(mask), value.data.dtype)
             return store(self, plain, value, lit, cache_modifier, eviction_policy)
 
         def create_atomic_rmw(self: Any, rmwOp: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:  # noqa: N803
@@ -210,15 +223,24 @@ class MemoryWatch:
         guard = self._guard
         if guard is None:
             return pointers, None
-        x, y, z = self._builder.grid_idx
         guard.grid = self._builder.grid_dim
+        programs = programs_at_once()
+        if programs is not None:
+            made = access(program=int(programs[0]), where=running_line())
+            addresses = guard.access_in_lockstep(made, programs, pointers, active, values)
+            if addresses is None:
+                raise Alone
+            return addresses, None
+        x, y, z = self._builder.grid_idx
         program = (x * guard.grid[1] + y) * guard.grid[2] + z
-        return guard.access(access(program=program, where=_where()), pointers, active, values)
+        return guard.access(access(program=program, where=running_line()), pointers, active, values)
 
     def _around_dot(self, dot: Callable[..., Any]) -> Callable[..., Any]:
         def counted(builder: Any, a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
             if self._guard is not None:
-                self._guard.dot(2 * prod(a.data.shape) * b.data.shape[-1])
+                programs = programs_at_once()
+                shape, count = (a.data.shape, 1) if programs is None else (a.data.shape[1:], len(programs))
+                self._guard.dot(2 * count * prod(shape) * b.data.shape[-1])
             return dot(builder, a, b, *args, **kwargs)
 
         return counted
@@ -285,9 +307,9 @@ def _order(semantics: Any) -> Order:
     return "plain" if getattr(semantics, "name", "") == "RELAXED" else "orders"
 
 
-def _where() -> tuple[int, str]:
+def running_line() -> tuple[int, str]:
     """Return the kernel line that is running, and its file; of nested kernel functions, the innermost."""
-    frame: FrameType | None = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(1)
     for _ in range(_MOST_FRAMES):
         if frame is None:
             break

@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from grader.interpreter.beyond import NeedsGpu
+from grader.interpreter.groups import agreed, elements
 from grader.interpreter.lowering import value_was_read
 
 Array = NDArray[Any]
@@ -382,12 +383,13 @@ def _take_scalars_as_numbers() -> None:
     def truth(block: Any) -> bool:
         asking = str(sys._getframe(1).f_globals.get("__name__"))
         data = block.handle.data
+        size = elements(data)
         # Triton's own `if mask` only asks for None, and so does `other if other else None`.
-        if asking in _ASKING_FOR_PRESENCE or (data.size > 1 and asking.startswith("triton.")):
+        if asking in _ASKING_FOR_PRESENCE or (size > 1 and asking.startswith("triton.")):
             return True
-        if data.size == 1:
+        if size == 1:
             value_was_read()
-            return bool(data)
+            return bool(agreed(data))
         raise TypeError(
             f"only a scalar is true or false, got a block of shape {list(data.shape)}: "
             "write &, | and ~ for and, or and not, tl.maximum and tl.minimum for max and min"
@@ -395,7 +397,7 @@ def _take_scalars_as_numbers() -> None:
 
     def index(scalar: Any) -> int:
         value_was_read()
-        return int(scalar.handle.data.item())
+        return int(agreed(scalar.handle.data))
 
     def patch_lang_tensor(tensor: Any, scope: Any) -> None:
         patch_tensor(tensor, scope)

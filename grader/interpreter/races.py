@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -62,7 +62,8 @@ class Access:
 class Operation:
     """An access that happened, at `offsets` bytes from `start`, in the tensor of that name.
 
-    time: a counter through the launch. values: the values that a store stored.
+    time: a counter through the launch. values: the values that a store stored. programs: the program of each lane, in
+    ascending order, where several programs made the access in lockstep.
     """
 
     access: Access
@@ -71,6 +72,24 @@ class Operation:
     offsets: npt.NDArray[np.unsignedinteger]
     argument: str
     values: npt.NDArray[np.generic] | None = None
+    programs: npt.NDArray[np.int32] | None = None
+
+    def of_each_program(self) -> list[Operation]:
+        """Return the operations of single programs that this one consists of."""
+        if self.programs is None:
+            return [self]
+        starts = np.flatnonzero(np.diff(self.programs, prepend=-1)).tolist()
+        return [
+            Operation(
+                replace(self.access, program=int(self.programs[start])),
+                self.time,
+                self.start,
+                self.offsets[start:end],
+                self.argument,
+                None if self.values is None else self.values[start:end],
+            )
+            for start, end in pairwise([*starts, self.offsets.size])
+        ]
 
 
 @dataclass(frozen=True)
@@ -182,14 +201,19 @@ def _addresses(operation: Operation) -> list[int]:
 
 def find_races(operations: Sequence[Operation], sync: Sync, most: int) -> Iterator[Race]:
     """Yield up to `most` races among the operations of one region, one for each pair of lines."""
-    if (
-        most <= 0
-        or all(one.access.kind == "load" for one in operations)
-        or len({one.access.program for one in operations}) < 2
-    ):
+    in_lockstep = any(one.programs is not None for one in operations)
+    if most <= 0 or all(one.access.kind == "load" for one in operations):
+        return
+    if not in_lockstep and len({one.access.program for one in operations}) < 2:
         return
     told: set[frozenset[tuple[int, str]]] = set()
     unit = _unit(operations)
+    if in_lockstep:
+        if not _conflicts(operations, *_numbering(operations, unit)).any():
+            return
+        each = [single for one in operations for single in one.of_each_program()]
+        # As one program after another makes them.
+        operations = sorted(each, key=lambda one: (one.access.program, one.time))
     for first, second, addresses in _meetings(operations, unit):
         a, b = operations[first], operations[second]
         lines = frozenset((a.access.where, b.access.where))
@@ -265,22 +289,30 @@ def _contested(operations: Sequence[Operation], unit: int) -> tuple[Ints, Ints]:
     Two loads do not conflict, nor do two atomics.
     """
     numbers, count = _numbering(operations, unit)
-    latest = np.full(count, -1, dtype=np.int32)
-    several, loaded, stored, updated = (np.zeros(count, dtype=bool) for _ in range(4))
-    marks = {"load": loaded, "store": stored, "atomic": updated}
-    for one in operations:
-        at = numbers(one)
-        before = latest[at]
-        several[at] |= (before >= 0) & (before != one.access.program)
-        latest[at] = one.access.program
-        marks[one.access.kind][at] = True
-    contested: Flags = several & (stored | (updated & loaded))
+    contested = _conflicts(operations, numbers, count)
     addresses, owners = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for place, one in enumerate(operations if contested.any() else ()):
         found = _spread(one, unit)[contested[numbers(one)]]
         addresses.append(found)
         owners.append(np.full(found.size, place, dtype=np.int64))
     return np.concatenate(addresses), np.concatenate(owners)
+
+
+def _conflicts(operations: Sequence[Operation], numbers: Callable[[Operation], Ints], count: int) -> Flags:
+    """Return a flag for each numbered unit: two programs touch it in conflicting ways."""
+    latest = np.full(count, -1, dtype=np.int32)
+    several, loaded, stored, updated = (np.zeros(count, dtype=bool) for _ in range(4))
+    marks = {"load": loaded, "store": stored, "atomic": updated}
+    for one in operations:
+        at = numbers(one)
+        programs = one.access.program if one.programs is None else np.repeat(one.programs, at.size // one.offsets.size)
+        before = latest[at]
+        several[at[(before >= 0) & (before != programs)]] = True
+        latest[at] = programs
+        several[at[latest[at] != programs]] = True
+        marks[one.access.kind][at] = True
+    conflicts: Flags = several & (stored | (updated & loaded))
+    return conflicts
 
 
 def _meetings(operations: Sequence[Operation], unit: int) -> Iterator[tuple[int, int, Ints]]:

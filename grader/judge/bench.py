@@ -34,6 +34,7 @@ from grader.protocol.messages import (
     TOO_SLOW,
     UNTOLD,
     Call,
+    Filling,
     LaunchInfo,
     Raised,
     Recipe,
@@ -577,6 +578,25 @@ class Bench:
         elif not (untold or recorded.deeds):
             untold = ("an earlier call that it builds on could not be replayed",)
         return recorded, self.call(call), untold
+
+    def refilled(self, seen: WrongCall) -> Callable[[tuple[int, ...], Filling], Outcome | None]:
+        """Record an earlier call again, and return a function that replays it with other values in masked lanes.
+
+        The function takes the lines of loads, and the value of their masked lanes. It returns None where the call
+        cannot be replayed.
+        """
+        recipe, place = seen.recipe, seen.outcome.answer.configuration
+        request = CallRequest(Case(recipe.case), recipe.seed)
+        # Decoys that are the true inputs would let a trace hold the answer.
+        recorded = self._record(replace(request, seed=recipe.seed ^ 1))
+        call = self._call_with_slots(request, recipe)
+
+        def replay(lines: tuple[int, ...], filling: Filling) -> Outcome | None:
+            if not isinstance(recorded, RecordedAnswer):
+                return None
+            return self.pair.replay_filled(recorded, call, (place,) if place >= 0 else (), lines, filling)
+
+        return replay
 
     def kernels_matter(self, request: CallRequest) -> bool:
         """Return whether a replay gives another answer when its launches are left out."""

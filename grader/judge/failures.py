@@ -12,6 +12,7 @@ from torch import Tensor
 from grader.judge.access_findings import cause_of, clues_of
 from grader.judge.clue import Clue
 from grader.judge.compare import Comparison, compare, describe, tensor_of
+from grader.judge.exceptions import in_words
 from grader.judge.truth import Expected
 from grader.protocol.messages import Form, Frame, Raised, Recipe
 from grader.record import UNJUDGED, Cause, Status, clean
@@ -168,8 +169,15 @@ def _raised_failure(raised: Raised, path: str) -> Failure:
     rationale = f"{clean(raised.kind, 80)}{where}: {summary}"
     if found := cause_of(raised.findings):
         help_text = f"Before that: {found.rationale} {found.help}"
-    help_text = _advice(message, last) or help_text
+    if words := in_words(raised.kind, message, raised.frames):
+        # A file that does not load is headed so: nothing else of it could be judged.
+        title = title if raised.verdict == "invalid_submission" else words.title or title
+        help_text, rationale = words.help, f"{_at_line(last)}{words.rule}" if words.rule else rationale
     return Failure(raised.verdict, Cause(raised.verdict, title, rationale, help_text, traceback=text))
+
+
+def _at_line(frame: Frame | None) -> str:
+    return f"Line {frame.line}: " if frame else ""
 
 
 # A compiler's message begins with a place in the kernel; the fault stands at its end.
@@ -179,33 +187,6 @@ _A_PLACE = re.compile(r"at \d+:\d+:\s*\Z")
 def _summary_line(message: str) -> str:
     lines = message.splitlines() or ["no message"]
     return f"{lines[0].strip()} {lines[-1].strip()}" if _A_PLACE.match(lines[0]) and len(lines) > 1 else lines[0]
-
-
-_NO_MODULE = re.compile(r"No module named '([\w.]{1,80})'")
-# Messages of torch without a GPU.
-_INSISTS_ON_A_GPU = ("not compiled with CUDA", "No CUDA GPUs", "no NVIDIA driver", "Expected a cuda device")
-
-# Message of the interpreter about a broken promise to the compiler.
-_A_PROMISE = "tl.multiple_of promises"
-
-
-def _advice(message: str, last: Frame | None) -> str:
-    """Return advice for an exception that says little by itself; "" for others."""
-    if any(words in message for words in _INSISTS_ON_A_GPU) or (last is not None and "is_cuda" in last.code):
-        return "Tensors are on the CPU here: allocate on x.device, and remove code that insists on a GPU."
-    if _A_PROMISE in message:
-        return (
-            "Because of it, compiled code loads several elements at once, and fails or goes wrong if it is false: "
-            "remove tl.multiple_of where a size, a stride or a first element can be any number."
-        )
-    if "misaligned address" in message:
-        return (
-            "A load or a store of several elements at once met a misaligned address. Look for a tl.multiple_of or "
-            "tl.max_contiguous that promises too much: `rows % M` starts again at 0 where M ends."
-        )
-    if found := _NO_MODULE.search(message):
-        return f"{found[1]} is not installed where this is graded: copy the code that you need into the file."
-    return ""
 
 
 def missing_function(name: str, others: Sequence[str]) -> Failure:
@@ -262,6 +243,8 @@ def _check_form(form: Form, output: Expected) -> Failure | None:
     if form.kind != "tensor":
         holds = form.kind.startswith(("a tuple of", "a list of"))
         help_text = f"Return the tensor itself: `{output.name}`, without brackets or a comma after it." if holds else ""
+        if form.kind == "Handle":
+            help_text = "A launch returns no tensor: return the one that you allocated and passed to the kernel."
         return _wrong_form("type", "torch.Tensor", clean(form.kind, 80), f"the type of {output.name}", help_text)
     wanted_shape, wanted_dtype = list(output.value.shape), str(output.dtype).removeprefix("torch.")
     if list(form.shape) != wanted_shape:

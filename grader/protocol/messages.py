@@ -158,6 +158,9 @@ class RecordCall:
     op: Literal["record"] = "record"
 
 
+Filling = Literal["0", "-inf", "inf"]
+
+
 @dataclass(frozen=True)
 class ReplayCall:
     """Execute a trace on the inputs of the call's recipe. launches: run its launches.
@@ -165,7 +168,8 @@ class ReplayCall:
     memory: of earlier calls. kept: found, and left to later ones; afresh: forgotten before; alone: neither found nor
     left. configurations: those of its autotuners to try, in this order, until one works, modulo the number that an
     autotuner has; (): all, in their own order. cleared: empty allocations hold zeros. patience_s: the time after which
-    an interpreted call of many programs is given up; 0: never.
+    an interpreted call of many programs is given up; 0: never. filled: lines of loads whose masked lanes hold
+    `filling` in the interpreter; of integers, the smallest or the largest for an infinity.
     """
 
     call: Call
@@ -175,6 +179,8 @@ class ReplayCall:
     cleared: bool = False
     configurations: tuple[int, ...] = ()
     patience_s: float = 0.0
+    filled: tuple[int, ...] = ()
+    filling: Filling = "0"
     op: Literal["replay"] = "replay"
 
 
@@ -461,7 +467,8 @@ class Returned:
     """The function returned; the bytes of every output that fits its slot are in the memory file.
 
     allocated_bytes: the peak size of the tensors that the call allocated, its results included.
-    configuration: which one the first autotuner took, -1 without any.
+    configuration: which one the first autotuner took, -1 without any. undefined, padded: the lines of the loads that
+    masked lanes in the interpreter, without `other` and with it.
     """
 
     answer: Literal["returned"]
@@ -473,6 +480,8 @@ class Returned:
     findings: tuple[GuardFinding, ...] = ()
     allocated_bytes: int = 0
     configuration: int = -1
+    undefined: tuple[int, ...] = ()
+    padded: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,7 @@ def install(log: Log, *, on_gpu: bool) -> None:
     trials = Trials()
     for kind in (JITFunction, InterpretedFunction):
         kind.run = _around_run(log, trials, kind.run, on_gpu=on_gpu)
+        kind.__call__ = _around_call(log, kind.__call__)
     Autotuner.run = _around_tuning(log, trials, Autotuner.run)
     for name in ("do_bench", "do_bench_cudagraph"):
         setattr(triton.testing, name, _around_timing(log, trials, getattr(triton.testing, name)))
@@ -93,6 +94,9 @@ def _around_run(log: Log, trials: Trials, run: Callable[..., Any], *, on_gpu: bo
             return handle
         for hook in list(kernel.pre_run_hooks):
             hook(*args, **kwargs)
+        if unknown := launches.unknown_options(kernel, options):
+            known = ", ".join((*names, *sorted(launches.OPTIONS)))
+            raise TypeError(f"{kernel.fn.__name__} has no parameter {unknown[0]}, only {known}")
         if len(args) > len(names):
             raise TypeError(f"{kernel.fn.__name__} takes {len(names)} arguments, got {len(args)}")
         missing = [name for name in names if name not in bound]
@@ -100,12 +104,29 @@ def _around_run(log: Log, trials: Trials, run: Callable[..., Any], *, on_gpu: bo
             raise TypeError(f"{kernel.fn.__name__} must get all of its arguments, got none for {', '.join(missing)}")
         if grid is None:
             raise TypeError("a launch must have a grid, as in kernel[(programs,)](…), got None")
-        programs = launches.sizes(grid(bound) if callable(grid) else grid)
+        given = grid(bound) if callable(grid) else grid
+        if isinstance(given, int):
+            raise TypeError(f"a grid must be a tuple, as in {kernel.fn.__name__}[(programs,)](…), got {given}")
+        programs = launches.sizes(given)
         if not trials.running:
             log.launch(kernel, programs, args, by_name, options)
         return handle
 
     return launch
+
+
+def _around_call(log: Log, call: Callable[..., Any]) -> Callable[..., Any]:
+    """Refuse a kernel that Python calls as a function: no kernel runs while a call is recorded."""
+
+    def refuse(kernel: Any, *args: Any, **kwargs: Any) -> Any:
+        if not log.is_on:
+            return call(kernel, *args, **kwargs)
+        name = kernel.fn.__name__
+        if str(kernel.fn.__module__).partition(".")[0] == "triton":
+            raise RuntimeError(f"{name} of Triton's language was called outside a kernel")
+        raise RuntimeError(f"{name} is a kernel, and was called without a grid")
+
+    return refuse
 
 
 def _around_tuning(log: Log, trials: Trials, run: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,6 +13,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, Literal, NoReturn
 
 import triton.language as tl
@@ -77,6 +78,9 @@ _PRINTING = frozenset({"device_print", "print", "static_print"})
 _LOOPS = frozenset({"range", "static_range"})
 # Names with a meaning to Triton: its interpreter writes the first into kernels, its compiler knows the other.
 _RESERVED = frozenset({"interpreter_semantic", "getattr"})
+_OFFERED = "compute with what triton.language offers"
+# Names that agree in this share of their letters are taken for each other's misspelling.
+_ALIKE = 0.8
 _MATHS = frozenset({"cupy", "jax", "math", "numpy", "torch"})
 
 # Attributes of values: those of Triton's classes, except attributes that build or compile.
@@ -274,8 +278,9 @@ class _Checker(ast.NodeVisitor):
         if found is None:
             inside = home.path.startswith("triton.") and hasattr(home.value, node.attr) and node.attr[:2] != "__"
             what = "is one of Triton's insides, which we do not know" if inside else "is not of Triton's language"
-            rule = f"`{ast.unparse(node)}` {what}: compute with what triton.language offers"
-            self._refuse(node, rule, python=not inside)
+            near = get_close_matches(node.attr, offers().get(home.path, ()), 1, _ALIKE)
+            advice = f"did you mean {ast.unparse(node.value)}.{near[0]}?" if near else _OFFERED
+            self._refuse(node, f"`{ast.unparse(node)}` {what}: {advice}", python=not inside)
         return found
 
     def _chain_home(self, node: ast.Attribute) -> Thing | str | None:
@@ -701,4 +706,4 @@ def _advice_for(name: str) -> str:
     """Return the advice for a function of Python's."""
     if name and name in offers()["triton.language"]:
         return f"write tl.{name}"
-    return "compute with what triton.language offers"
+    return _OFFERED

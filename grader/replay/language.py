@@ -75,6 +75,14 @@ def find(path: str) -> Offered | None:
     return None
 
 
+def keywords(name: str) -> tuple[str, ...]:
+    """Return the parameters of a function of triton.language; none for another name."""
+    found = find(f"triton.language.{name}")
+    if found is None or found.kind != "function":
+        return ()
+    return tuple(one for one in inspect.signature(getattr(found.value, "fn", found.value)).parameters if one[0] != "_")
+
+
 @cache
 def offers() -> Mapping[str, Mapping[str, Offered]]:
     """Return the objects of each module. Call it before the interpreter replaces them, at the first kernel."""

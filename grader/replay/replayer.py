@@ -28,6 +28,7 @@ from grader.files import write_atomically
 from grader.interpreter.corrections import apply_corrections
 from grader.interpreter.memory import MemoryWatch
 from grader.interpreter.once import patch_language_once
+from grader.interpreter.padding import PADDING
 from grader.interpreter.patience import PATIENCE
 from grader.protocol import messages
 from grader.protocol.configurations import lightest_first
@@ -41,7 +42,7 @@ from grader.protocol.trace import (
 )
 from grader.replay.cute_programs import Program, Programs
 from grader.replay.kernels import Kernels, Text
-from grader.replay.language import offers
+from grader.replay.language import keywords, offers
 from grader.replay.memory import Computed, Memory, Unreplayable
 from grader.replay.run import Run, first_that_works
 from grader.replay.timing import TraceTimer
@@ -100,7 +101,7 @@ class Replayer:
         # The home of kernels, and the home of functions that run on the CPU even beside a GPU.
         self._home = _Home.on(device, guarded=guarded)
         self._homes = {one.device.type: one for one in (_Home.on(torch.device("cpu"), guarded=guarded), self._home)}
-        self._raising = Raising(self._path)
+        self._raising = Raising(self._path, keywords)
         self._timing = TraceTimer(device, self)
         self._watch: MemoryWatch | None = None
         self._programs = Programs()
@@ -125,6 +126,7 @@ class Replayer:
             self._watch.install()
             offers()
             patch_language_once()
+            self._watch.run_in_lockstep()
         fill_uninitialised_memory(on=guarded)
 
     def load(self) -> Loaded:
@@ -209,6 +211,7 @@ class Replayer:
         def replay_steps() -> Answer:
             self._place(call, trace)
             PATIENCE.begin(replay.patience_s)
+            PADDING.begin(replay.filled, replay.filling)
             with self._around():
                 run.steps(trace.steps)
                 if self._home.device.type == "cuda":
@@ -250,8 +253,8 @@ class Replayer:
         changed, overrun = self._home.arguments.disturbed(call.mutates)
         overrun += self._home.memory.overrun()
         launched, findings = tuple(run.launched), self._findings()
-        most_bytes = self._home.memory.most_bytes
-        return Returned("returned", forms, changed, overrun, launched, (), findings, most_bytes, self._taken)
+        most_bytes, masked = self._home.memory.most_bytes, (PADDING.undefined, PADDING.padded)
+        return Returned("returned", forms, changed, overrun, launched, (), findings, most_bytes, self._taken, *masked)
 
     def _alias(self, arguments: Mapping[str, int], storage: int) -> str:
         for name, number in arguments.items():

@@ -38,15 +38,6 @@ from grader.replay.values import Elsewhere, RefusedFunction
 
 # The most warps in a block of threads, on every GPU.
 _MOST_WARPS = 32
-# Compiler options that a launch may give. Others name files, replace the code, or pass options to other programs.
-_OPTIONS = frozenset(
-    {
-        *("num_warps", "num_stages", "num_ctas", "maxnreg", "cluster_dims", "enable_fp_fusion", "debug"),
-        *("launch_cooperative_grid", "launch_pdl", "sanitize_overflow", "num_consumer_groups"),
-        *("num_buffers_warp_spec", "reg_dec_producer", "reg_inc_consumer", "waves_per_eu", "matrix_instr_nonkdim"),
-        *("kpack", "allowed_dot_input_precisions", "default_dot_input_precision", "max_num_imprecise_acc_default"),
-    }
-)
 
 
 class Library(Protocol):
@@ -235,8 +226,10 @@ class Run:
             raise RefusedFunction(refused.line, refused.rule, python=True) from None
         given |= {name: value(one) for name, one in named if name not in open_names}
         args, kwargs = [given[name] for name in names[: len(step.args)]], {name: given[name] for name in step.kwargs}
-        if unknown := [name for name in step.options if name not in _OPTIONS]:
-            rule = f"a launch's options must be of {', '.join(sorted(_OPTIONS))}, got {unknown[0]}: leave it out"
+        if unknown := [name for name in step.options if name not in launches.OPTIONS]:
+            rule = (
+                f"a launch's options must be of {', '.join(sorted(launches.OPTIONS))}, got {unknown[0]}: leave it out"
+            )
             raise RefusedFunction(step.line, rule, python=False)
         return args, kwargs, {name: value(one) for name, one in step.options.items()}
 

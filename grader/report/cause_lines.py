@@ -8,7 +8,7 @@ from rich.text import Text
 
 from grader.record import CheckResult, Mismatch, Record
 from grader.report import view
-from grader.report.ink import Ink, indent, labelled, quoted
+from grader.report.ink import CommandLine, Ink, indent, labelled, quoted
 from grader.report.picture import ASCII_SHADES, SHADES, cell_size, darkest, shade_rows
 from grader.report.widest import Widest
 
@@ -46,7 +46,7 @@ def card(ink: Ink, record: Record, group: list[CheckResult]) -> RenderableType:
     if len(group) > 1 and check.status != "invalid_submission":
         lines.append(labelled(ink, "Alike: ", "; ".join(_in_passing(one, alone=len(group) == 2) for one in group[1:])))
     if example is not None and example.replay:
-        lines.append(labelled(ink, "Replay: ", view.replay_command(example, record), "bold"))
+        lines.append(CommandLine(ink, "Replay: ", view.replay_command(example, record)))
     return Group(Text(), indent(title, 2), *(indent(entry, 4) for entry in lines))
 
 

@@ -149,20 +149,24 @@ class ObjectiveView:
     evidence: tuple[ObjectiveEvidence, ...]
 
 
-def render(record: Record, *, finish: Finish | None = None, most_bytes: int = MOST_BYTES) -> str:
+def render(
+    record: Record, *, finish: Finish | None = None, step: view.Step | None = None, most_bytes: int = MOST_BYTES
+) -> str:
     """Return the whole page. A page longer than `most_bytes` is shortened and says so.
 
-    finish: what the page ends in if the exercise is finished, else None.
+    finish: what the page ends in if the exercise is finished, else None. step: what comes next, if it is not what the
+    record says.
     """
     page = ""
+    step = _step(record, finish, step)
     for level, limits in enumerate(_LEVELS):
-        page = disarmed_markup(_page(record, finish, limits, level))
+        page = disarmed_markup(_page(record, finish, step, limits, level))
         if len(page.encode("utf-8", "replace")) <= most_bytes:
             break
     return page
 
 
-def _page(record: Record, finish: Finish | None, limits: _Limits, level: int) -> str:
+def _page(record: Record, finish: Finish | None, step: view.Step, limits: _Limits, level: int) -> str:
     parts = _parts(record, limits)
     findings = _findings(parts)
     cut_checks = len(record.checks) - sum(len(part.checks) for part in parts)
@@ -179,7 +183,7 @@ def _page(record: Record, finish: Finish | None, limits: _Limits, level: int) ->
             unloaded=any(check.status == "invalid_submission" for check in record.checks),
             objectives=_objectives(parts),
             headline=headline(record),
-            step=_step(record, finish),
+            step=step,
             finish=finish,
             achieved=achievements(record) if finish else (),
             answers=answers(finish.questions, {"": record, **finish.records}) if finish else (),
@@ -197,10 +201,10 @@ def _page(record: Record, finish: Finish | None, limits: _Limits, level: int) ->
     )
 
 
-def _step(record: Record, finish: Finish | None) -> view.Step:
+def _step(record: Record, finish: Finish | None, step: view.Step | None) -> view.Step:
     if finish and finish.command:
         return view.Step(f"go on with {finish.title}", finish.command)
-    return view.next_step(record)
+    return step or view.next_step(record)
 
 
 class _Compiled(BytecodeCache):

@@ -6,6 +6,7 @@ Nothing is read as markup. Control characters are removed first, and no line can
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -65,6 +66,39 @@ class Quote:
         for entry in self.lines:
             for piece in entry.wrap(console, max(8, options.max_width - 2)) or [Text()]:
                 yield Text(" ").join([self.bar, piece])
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """A command behind a dim label. A word that is wider than the terminal is broken behind a comma or a colon."""
+
+    ink: Ink
+    label: str
+    command: str
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        label = self.ink(self.label, "dim")
+        lines = _folded_command(self.ink(self.command).plain, options.max_width, label.cell_len)
+        yield label.append_text(self.ink("\n".join(lines), "bold"))
+
+
+def _folded_command(command: str, width: int, used: int) -> list[str]:
+    """Return a command in lines of at most this width; the first line has `used` columns less."""
+    lines, line, room = [], "", width - used
+    for word in command.split(" "):
+        longer = f"{line} {word}" if line else word
+        if len(longer) <= room:
+            line = longer
+            continue
+        if line:
+            lines.append(line)
+        line, room = "", width
+        for piece in re.split(r"(?<=[,:])", word):
+            if line and len(line) + len(piece) > room:
+                lines.append(line)
+                line = ""
+            line += piece
+    return [*lines, line]
 
 
 @dataclass(frozen=True)

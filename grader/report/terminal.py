@@ -7,7 +7,7 @@ printed line can be a workflow command of a CI service.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -16,30 +16,59 @@ from grader.record import UNJUDGED, CheckResult, PartInfo, PrintedOutput, Record
 from grader.report import cause_lines, efficiency, efficiency_lines, kernel_lines, kernels, speed_lines, view
 from grader.report.answers import AnsweredQuestion
 from grader.report.beside import PartBeside
-from grader.report.ink import ROOMY, WORD_WIDTH, Ends, Ink, Rows, indent, labelled, quoted, to_text
+from grader.report.ink import WORD_WIDTH, CommandLine, Ends, Ink, Rows, indent, labelled, quoted, to_text
 from grader.report.status import LOOKS, in_part
+from grader.report.surroundings_lines import surroundings
 
 _PRINTED_LINES = 6
 _NOTES = 4
+# Columns from which on a line of a part also holds the points that were not judged.
+_WIDE = 80
 
 
 def render(
-    record: Record, *, width: int = 100, colour: bool = False, ascii_only: bool = False, focus: str | None = None
+    record: Record,
+    *,
+    width: int = 100,
+    colour: bool = False,
+    ascii_only: bool = False,
+    focus: str | None = None,
+    just_passed: Collection[str] = (),
+    step: view.Step | None = None,
+    one_case: bool = False,
 ) -> str:
     """Return the whole result as text that ends in a newline.
 
-    focus: the one part that is shown in full. The other parts get a line each, and there is no next step. The loop
-    shows this after every save.
+    focus: the part that comes next. It is shown in full if something was tried in it, and so are the parts that have
+    just passed. The other parts get a line each. The loop shows this after every save. step: what comes next, if it is
+    not what the record says. one_case: the record is of a case that was run again, and its inputs are shown.
     """
     ink = Ink(ascii_only)
     attention = any(check.status in view.LEARNERS for check in record.checks)
     blocks: list[RenderableType] = [_header(ink, record), Text()]
     if focus is None:
         blocks += [_part(ink, record, part, brief=attention) for part in view.parts_of(record)]
-        blocks += [_printed(ink, record.printed), _notes(ink, record.checks), _footer(ink, record)]
+        blocks += [Group(surroundings(ink, check), Text()) for check in record.checks if one_case and check.cause]
+        blocks += [
+            _printed(ink, record.printed),
+            _notes(ink, record.checks),
+            _footer(ink, record, step or view.next_step(record)),
+        ]
     else:
-        blocks += _focused(ink, record, focus, narrow=width < ROOMY)
+        blocks += _focused(ink, record, focus, just_passed, narrow=width < _WIDE)
     return to_text(Group(*blocks), width, colour)
+
+
+def render_case(record: Record, *, width: int = 100, colour: bool = False, ascii_only: bool = False) -> str:
+    """Return what a record of one case adds to the card: the inputs, and the elements around the worst one."""
+    ink = Ink(ascii_only)
+    blocks: list[RenderableType] = []
+    for check in record.checks:
+        symbol, word = ink.status(check)
+        said = view.why(check) if check.status != "pass" else "This case passes now. The other cases were not run."
+        blocks.append(Text(" ").join([symbol, word]).append_text(ink(f"  {view.line(check.title, 200)}", "bold")))
+        blocks += [indent(ink(said), 2), indent(surroundings(ink, check), 2)]
+    return to_text(Group(*blocks, _printed(ink, record.printed)), width, colour)
 
 
 def render_check(check: CheckResult, *, width: int = 100, colour: bool = False, ascii_only: bool = False) -> str:
@@ -53,6 +82,9 @@ def render_check(check: CheckResult, *, width: int = 100, colour: bool = False, 
     if title.cell_len > room:
         dots = ink("…")
         title.truncate(room - dots.cell_len, overflow="crop")
+        # Between words, where the line has room for some: half a name would be another name.
+        whole_words = title.plain.rpartition(" ")[0]
+        title.right_crop(len(title.plain) - len(whole_words) if whole_words else 0)
         title.append_text(dots)
     return to_text(Text("  ").join([symbol, word, title]).append_text(tail), width, colour).split("\n", 1)[0]
 
@@ -155,8 +187,10 @@ def _part(ink: Ink, record: Record, part: PartInfo, *, brief: bool, alone: bool 
     return Group(heading, rows, *cards, *speeds, compiled, Text())
 
 
-def _focused(ink: Ink, record: Record, focus: str, *, narrow: bool) -> Iterator[RenderableType]:
-    """Return one line for every part, the one part in full, and the headline."""
+def _focused(
+    ink: Ink, record: Record, focus: str, just_passed: Collection[str], *, narrow: bool
+) -> Iterator[RenderableType]:
+    """Return one line for every part, the parts in full that have something new to say, and the headline."""
     rows = Rows([])
     for part in view.parts_of(record):
         checks = tuple(check for check in record.checks if check.part == part.name)
@@ -165,11 +199,17 @@ def _focused(ink: Ink, record: Record, focus: str, *, narrow: bool) -> Iterator[
         points = ink(f"{view.points(sums.earned)}/{view.points(sums.judged)}" if narrow else view.tally_points(sums))
         rows.add(symbol, word, ink(view.line(part.title, 200)), points)
     yield Group(rows, Text())
+    unwritten = [check for check in record.checks if check.part == focus and check.status in view.LEARNERS]
+    is_unwritten = bool(unwritten) and all(check.status == "not_implemented" for check in unwritten)
     for part in view.parts_of(record):
-        if part.name == focus:
+        if part.name in just_passed:
+            yield _part(ink, record, part, brief=False, alone=True)
+        elif part.name == focus and not is_unwritten:
             yield _part(ink, record, part, brief=True, alone=True)
     yield _printed(ink, record.printed)
     yield ink(headline(record), "bold")
+    if is_unwritten:
+        yield labelled(ink, f"Next: write {view.line(focus, 60)}", view.left_to_write(unwritten[0]))
 
 
 def _first_of_each_reason(checks: Iterable[CheckResult]) -> set[str]:
@@ -260,9 +300,8 @@ def _notes(ink: Ink, checks: Iterable[CheckResult]) -> RenderableType:
     return Group(*lines, Text()) if lines else Group()
 
 
-def _footer(ink: Ink, record: Record) -> RenderableType:
-    step = view.next_step(record)
-    return Group(ink(headline(record), "bold"), labelled(ink, f"Next: {step.words}: ", step.command, "bold"))
+def _footer(ink: Ink, record: Record, step: view.Step) -> RenderableType:
+    return Group(ink(headline(record), "bold"), CommandLine(ink, f"Next: {step.words}: ", step.command))
 
 
 def folded(text: str, width: int, ascii_only: bool = False) -> list[str]:

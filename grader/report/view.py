@@ -303,6 +303,17 @@ def why(check: CheckResult) -> str:
     return line(check.reason or (check.cause.rationale if check.cause else ""))
 
 
+_RAISED = re.compile(r"NotImplementedError \(line (?P<line>\d+)\): (?P<said>.*)")
+
+
+def left_to_write(check: CheckResult) -> str:
+    """Return what an unwritten part says of itself, to stand behind its name: " (line 115): write a kernel …"."""
+    found = _RAISED.fullmatch(why(check))
+    if found is None:
+        return f": {why(check)}"
+    return f" (line {found['line']}): {found['said'].removeprefix(f'{check.part}: ')}"
+
+
 def details(check: CheckResult, record: Record) -> str:
     """Return the help for repairing a check, one thing per line; a traceback follows after an empty line."""
     lines = [check.title, why(check)]
@@ -354,7 +365,8 @@ def next_step(record: Record) -> Step:
     if command:
         return Step("run the first failing case again", command)
     if blamed:
-        return Step(f"edit {line(record.submission.path, 300)}, then", again)
+        verb = "edit" if failed else f"write {line(blamed[0].part, 60)} in"
+        return Step(f"{verb} {line(record.submission.path, 300)}, then", again)
     statuses = {check.status for check in record.checks}
     if "grader_error" in statuses:
         return Step("try again: your code was not the cause", again)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from grader.exercise.model import Limits
-from grader.protocol.messages import Call, Loaded, Raised, RecordCall, ReplayCall, Start
+from grader.protocol.messages import Call, Filling, Loaded, Raised, RecordCall, ReplayCall, Start
 from grader.protocol.trace import CuteCall, Deed, Launch, Recorded, Trace, choices_in, fingerprint, launches_in
 from grader.sandbox.outcome import Finished, Outcome, Unanswered
 from grader.sandbox.precompiling import precompile
@@ -207,6 +207,26 @@ class Pair:
         """Replay a call that needs no memory of earlier ones; the memory that it makes is dropped."""
         self._gone |= recorded.storages
         return self._replayers[0].replay(ReplayCall(call, recorded.message, "alone", configurations=configurations))
+
+    def replay_filled(
+        self,
+        recorded: RecordedAnswer,
+        call: Call,
+        configurations: tuple[int, ...],
+        lines: tuple[int, ...],
+        filling: Filling,
+    ) -> Outcome | None:
+        """Replay a call with another value in the masked lanes of the loads at these lines.
+
+        The memory that it makes is dropped. Returns None for a call that needs memory of earlier ones.
+        """
+        self._gone |= recorded.storages
+        if recorded.found or not recorded.is_replayed:
+            return None
+        request = ReplayCall(
+            call, recorded.message, "alone", configurations=configurations, filled=lines, filling=filling
+        )
+        return self._replayers[0].replay(request)
 
     def begin_apart(
         self,

@@ -83,7 +83,7 @@ def line_of(state: State, index: int, paper: Paper) -> str:
 
 
 def result(state: State, paper: Paper) -> str:
-    """Return the latest result, with the first failing part in full."""
+    """Return the latest result: in full the first failing part, and the parts that have just passed."""
     if state.record is None:
         return ""
     failing = state.first_failing
@@ -93,6 +93,7 @@ def result(state: State, paper: Paper) -> str:
         colour=paper.colour,
         ascii_only=paper.ascii_only,
         focus=failing.part if failing is not None else "",
+        just_passed=state.just_passed,
     )
 
 

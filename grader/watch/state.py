@@ -27,7 +27,7 @@ class WatchedExercise:
     """The watched exercise.
 
     hints: three texts for every part. course: the ids of all exercises. has_solution: False in a student bundle, which
-    has no model solution.
+    has no model solution. is_own: whether the file is the learner's own, of which the progress tells.
     """
 
     id: str
@@ -36,6 +36,7 @@ class WatchedExercise:
     hints: dict[str, tuple[str, ...]]
     course: tuple[str, ...]
     has_solution: bool = True
+    is_own: bool = True
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,9 @@ class State:
 
     source: the text to grade. trouble: the reason why there is none. results: the checks that the run has decided, of
     `total`. record: the last whole grading, of the text `graded`. panel: the text that a key asked for. hint: the
-    number of hints shown for the first failing part. progress: the progress of every exercise. notice: one line about
-    the last event.
+    number of hints shown for the first failing part. passed: the parts that pass in the last file that could be loaded.
+    just_passed: those of them that the grading before it did not pass. progress: the progress of every exercise.
+    notice: one line about the last event.
     """
 
     subject: WatchedExercise
@@ -59,6 +61,8 @@ class State:
     results: tuple[CheckResult, ...] = ()
     record: Record | None = None
     graded: str = ""
+    passed: frozenset[str] = frozenset()
+    just_passed: frozenset[str] = frozenset()
     attempts: int = 0
     hint: int = 0
     panel: str = ""
@@ -67,8 +71,8 @@ class State:
 
     @property
     def is_done(self) -> bool:
-        """Return whether the watched exercise is done."""
-        return any(
+        """Return whether the watched exercise is done by the learner's own file, and that is the file on the screen."""
+        return self.subject.is_own and any(
             name == self.subject.id and one.is_done
             for name, one in zip(self.subject.course, self.progress, strict=False)
         )
@@ -232,6 +236,13 @@ def failing_ids(record: Record | None) -> frozenset[str]:
     return frozenset(check.id for check in record.checks if check.status in LEARNERS) if record else frozenset()
 
 
+def passing_parts(record: Record | None) -> frozenset[str]:
+    """Return the parts in which something passed and nothing failed."""
+    checks = record.checks if record else ()
+    passed = {check.part for check in checks if check.status == "pass"}
+    return frozenset(passed - {check.part for check in checks if check.status in LEARNERS})
+
+
 def step(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
     """Return the next state and the actions for an event."""
     match event:
@@ -277,8 +288,17 @@ def _reported(state: State, event: Begun | CheckDecided | Graded | TextShown | B
             return replace(state, results=(*state.results, result))
         case Graded(_, record, attempts, progress):
             before = state.first_failing
+            # A file that does not load says nothing about its parts.
+            passed = state.passed if record.verdict == "invalid_submission" else passing_parts(record)
             new = replace(
-                _rested(state), record=record, graded=state.source, attempts=attempts, progress=progress, panel=""
+                _rested(state),
+                record=record,
+                graded=state.source,
+                passed=passed,
+                just_passed=passed - state.passed if state.record is not None else frozenset(),
+                attempts=attempts,
+                progress=progress,
+                panel="",
             )
             after = new.first_failing
             # A hint stays on the screen while its part still fails.

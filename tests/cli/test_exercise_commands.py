@@ -16,10 +16,11 @@ import pytest
 from grader.cli import model_solution, saved
 from grader.cli.every import worst, write_index
 from grader.cli.finish import finish_of
+from grader.cli.listing import step_after
 from grader.cli.main import dispatch
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.exercise.model import check_id
-from grader.record import Record, Status, to_json
+from grader.record import Counterexample, Record, Status, to_json
 from tests.records import samples
 
 pytestmark = pytest.mark.process
@@ -84,6 +85,68 @@ def test_the_list_follows_the_file_and_the_record(entry: Entry, capsys: pytest.C
     assert rows(capsys)["ex_15"]["state"] == "changed"
     entry.stub.unlink()
     assert "no file; grade reset ex_15 brings the stub back" in said(capsys, "list")
+
+
+def graded(entry: Entry, path: Path, **statuses: Status) -> Record:
+    """Let the parts of a file be graded, each with one status for all its checks."""
+    checks = tuple(
+        samples.check(check_id(part, check), check.title, statuses[part.name], check.points, check.points)
+        for part, check in entry.exercise.checks()
+        if part.name in statuses
+    )
+    whole = samples.record(checks, ())
+    record = replace(
+        whole,
+        exercise=replace(whole.exercise, id=entry.id, spec_sha256=entry.sha256()),
+        submission=replace(whole.submission, path=str(path.resolve())),
+    )
+    saved.card_of(entry).parent.mkdir(exist_ok=True)
+    saved.keep_results(entry, record, path.read_text())
+    return record
+
+
+def write_part(entry: Entry, part: str) -> None:
+    """Write the part's function in the learner's file: in the stub it raises."""
+    before, _, after = entry.stub.read_text().partition(f'raise NotImplementedError("{part}')
+    entry.stub.write_text(f"{before}return x\n{after.partition(chr(10))[2]}")
+
+
+def test_parts_that_are_graded_one_by_one_add_up(entry: Entry, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [part.name for part in entry.exercise.parts]
+    for i, name in enumerate(names):
+        write_part(entry, name)
+        record = graded(entry, entry.stub, **{name: "pass"})
+        following = step_after(entry, record)
+        assert following is not None
+        command = f"grade ex_15 --part {names[i + 1]}" if i + 1 < len(names) else "grade watch ex_16"
+        assert following.command == command
+    assert rows(capsys)["ex_15"]["state"] == "done"
+    assert "Next: write matmul: grade watch ex_16" in said(capsys, "list")
+    entry.stub.write_text(entry.stub.read_text().replace("    return x\n", "    return y\n", 1))
+    assert f"changed since: {names[0]}" in said(capsys, "list")
+    assert f"Next: grade the new {names[0]}: grade watch ex_15" in said(capsys, "list")
+
+
+def test_what_anybody_elses_file_earned_is_not_the_learners(entry: Entry, capsys: pytest.CaptureFixture[str]) -> None:
+    write_part(entry, "vector_add")
+    for path in (entry.solution, *entry.honest):
+        record = graded(entry, path, **{part.name: "pass" for part in entry.exercise.parts})
+        assert step_after(entry, record) is None
+    assert rows(capsys)["ex_15"]["state"] == "not graded"
+
+
+def test_what_fails_is_repaired_before_anything_is_written(entry: Entry, capsys: pytest.CaptureFixture[str]) -> None:
+    write_part(entry, "row_softmax")
+    graded(entry, entry.stub, row_softmax="fail")
+    assert "Next: repair row_softmax: grade watch ex_15" in said(capsys, "list")
+    row = rows(capsys)["ex_15"]
+    assert row["next_part"] == "row_softmax"
+    assert row["part_states"] == {
+        "vector_add": "not started",
+        "fused_multiply_add": "not started",
+        "row_softmax": "open",
+        "global_sum": "not started",
+    }
 
 
 def test_the_solution_is_for_whoever_has_one(
@@ -157,6 +220,62 @@ def test_hints_are_data_as_well_and_name_the_next_command(tree: Path, capsys: py
     assert [hint["part"] for hint in told["hints"]] == ["global_sum"]
     assert told["next"] == "grade hint ex_15 --part global_sum --level 3"
     assert "Next: grade watch ex_15" in said(capsys, "hint", "ex_15", "--level", "3")
+
+
+def test_a_hint_without_an_exercise_is_for_the_part_that_comes_next(
+    entry: Entry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said(capsys, "hint").startswith("vector_add (hint 1 of 3): ")
+    write_part(entry, "row_softmax")
+    graded(entry, entry.stub, row_softmax="fail")
+    assert said(capsys, "hint").startswith("row_softmax (hint 1 of 3): ")
+    other, _ = resolve(entry.root, "ex_16")
+    write_part(other, other.exercise.parts[0].name)
+    graded(other, other.stub, **{other.exercise.parts[0].name: "fail"})
+    assert said(capsys, "hint").startswith(f"{other.exercise.parts[0].name} (hint 1 of 3): ")
+
+
+def test_the_exercise_that_is_worked_on_is_the_last_graded_one_unless_it_is_done(entry: Entry) -> None:
+    other, _ = resolve(entry.root, "ex_16")
+    assert saved.current(entry.root) == entry
+    write_part(other, other.exercise.parts[0].name)
+    graded(other, other.stub, **{other.exercise.parts[0].name: "fail"})
+    assert saved.current(entry.root) == other
+    graded(other, other.stub, **{part.name: "pass" for part in other.exercise.parts})
+    assert saved.current(entry.root) == entry
+
+
+def test_the_last_failure_is_the_first_failing_case_that_is_kept(
+    entry: Entry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dispatch(["replay"]) == 2
+    assert "a case must have failed to be replayed, got none in ex_15" in capsys.readouterr().err
+    token = "ex_15:row_softmax.tail:M=1,N=3:0x5f"
+    record = graded(entry, entry.stub, vector_add="pass", row_softmax="fail")
+    checks = (
+        replace(check, counterexample=Counterexample({}, "M=1, N=3", token) if check.status == "fail" else None)
+        for check in record.checks
+    )
+    saved.keep_results(entry, replace(record, checks=tuple(checks)), entry.stub.read_text())
+    assert saved.last_failure(entry) == token
+    # An edit does not take it away: it is what the edit is tried on.
+    write_part(entry, "row_softmax")
+    assert saved.last_failure(entry) == token
+
+
+def test_another_file_is_replayed_by_a_token_only(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(["replay", "--submission", "ada.py"]) == 2
+    assert "a token must be given with --submission, got only ada.py" in capsys.readouterr().err
+
+
+def test_help_is_a_command_too_and_keeps_learners_and_instructors_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = said(capsys, "help")
+    assert shown == said(capsys, "--help")
+    learners, instructors = shown.split("Commands for learners:")[1].split("Commands for authors and instructors:")
+    assert "  watch " in learners
+    assert "  batch " in instructors
+    assert "  batch " not in learners
+    assert said(capsys, "help", "watch") == said(capsys, "watch", "--help")
 
 
 @pytest.mark.parametrize(

@@ -1,52 +1,187 @@
-"""docs/first-hour.md, taken at its word: its two kernels do what the page says of them."""
+"""docs/first-hour.md, followed step by step: a newcomer in `grade watch` sees what the page shows."""
 
 from __future__ import annotations
 
+import os
+import pty
 import re
+import select
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from grader.cli.main import app, dispatch
+from grader.cli.watch import watch
+from grader.exercise import plan
 from grader.exercise.catalogue import resolve
-from tests.conftest import Grade
+
+pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "first-hour.md").read_text(encoding="utf-8")
-CODE = dict(re.findall(r"^```python (first|then)=vector_add\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+# Fences by what stands behind their language: "first=kernel", "screen=untouched".
+FENCES = {
+    label: text for label, text in re.findall(r"^```\w* ?([^\n]*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL) if label
+}
+# For a machine that has much else to do: no test is about time.
+PATIENCE_S = 60
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
-def with_part_1(code: str) -> str:
-    """The stub with this in the place of its first part."""
-    stub = resolve(ROOT, "ex_15")[0].source("stub.py")
-    before, after = stub.split("# Part 1\n")[0], stub.split("# Part 2\n")[1]
-    return f"{before}# Part 1\n\n{code}\n\n# Part 2\n{after}"
+class Newcomer:
+    """Somebody at a terminal of 100 columns in which `grade watch` runs."""
+
+    def __init__(self, file: Path) -> None:
+        self.ours, self.theirs = pty.openpty()
+        self.file = file
+        self._sent = ""
+
+    def press(self, key: str) -> None:
+        os.write(self.ours, key.encode())
+
+    def save(self, text: str) -> None:
+        self.file.write_text(text, encoding="utf-8")
+
+    def until(self, *words: str) -> str:
+        """Return what the terminal shows when all the words are there, with nothing before the last clearing."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not all(word in self._shown() for word in words):
+            assert time.monotonic() < deadline, f"waited for {words}, got {self._shown()}"
+            if select.select([self.ours], [], [], 0.1)[0]:
+                self._sent += os.read(self.ours, 65536).decode("utf-8", "replace")
+        return ESCAPES.sub("", self._shown())
+
+    def _shown(self) -> str:
+        return self._sent.rpartition("\x1b[2J")[2].replace("\r", "")
+
+    def close(self) -> None:
+        os.close(self.ours)
+        os.close(self.theirs)
 
 
-def test_the_first_kernel_fails_as_the_page_shows(graded: Grade) -> None:
-    record = graded(with_part_1(CODE["first"]), "vector_add")
-    failed = next(check for check in record.checks if check.status == "fail")
-    assert failed.title == "Right for lengths that do not fill the last block"
-    assert record.checks[0].status == "pass"
-    assert failed.cause is not None
-    assert failed.counterexample is not None
-    # Lines are broken where the page has room.
-    text = " ".join(PAGE.split())
-    assert f"✗ {failed.title} — {failed.cause.title}" in text
-    assert f"Smallest failing case: {failed.counterexample.words}" in text
-    assert failed.cause.rationale.partition("; ")[0] in text
-    assert f"Help: {failed.cause.help}" in text
-    assert f"Because: {failed.cause.suspects[0].evidence}" in text
+@pytest.fixture
+def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the exercises; the working directory is in it, and the terminal has 100 columns and no colour."""
+    ignored = shutil.ignore_patterns("__pycache__", "wrong", "honest")
+    for folder in ("exercises", "reference"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GRADE_ROOT", raising=False)
+    for name, value in {"COLUMNS": "100", "LINES": "50", "NO_COLOR": "1", "TERM": "xterm"}.items():
+        monkeypatch.setenv(name, value)
+    return tmp_path
 
 
-def test_the_second_passes_all_that_can_be_judged(graded: Grade) -> None:
-    record = graded(with_part_1(CODE["then"]), "vector_add")
-    assert {check.status for check in record.checks} == {"pass", "skipped_environment"}
-    assert (record.score, record.judged_score) == (15, 15)
+@contextmanager
+def at_a_terminal(file: Path) -> Iterator[Newcomer]:
+    """Let this process read and write at a terminal, in front of which somebody sits."""
+    newcomer, before = Newcomer(file), signal.getsignal(signal.SIGHUP)
+    try:
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            os.fdopen(os.dup(newcomer.theirs), "r", encoding="utf-8") as typed,
+            os.fdopen(os.dup(newcomer.theirs), "w", encoding="utf-8") as shown,
+        ):
+            patch.setattr(sys, "stdin", typed)
+            patch.setattr(sys, "stdout", shown)
+            yield newcomer
+    finally:
+        signal.signal(signal.SIGHUP, before)
+        newcomer.close()
 
 
-@pytest.mark.parametrize("name", re.findall(r"`(grade [a-z]+)", PAGE))
+@pytest.fixture
+def few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Grade by a few cases a check: the page does not tell how many there are."""
+    draw = plan.draw
+
+    def brief(*args: object, **named: object) -> plan.Plan:
+        whole = draw(*args, **named)  # type: ignore[arg-type]
+        first = whole.checks[0].part
+        checks = (replace(one, cases=one.cases[: 4 if one.part is first else 1]) for one in whole.checks)
+        return replace(whole, checks=tuple(checks))
+
+    monkeypatch.setattr(plan, "draw", brief)
+
+
+def with_kernel(text: str, kernel: str) -> str:
+    """The file with this kernel in the place of what stands between the heading of part 1 and its function."""
+    before, rest = text.split("# Part 1\n", 1)
+    return f"{before}# Part 1\n\n{kernel}\n\ndef vector_add(" + rest.split("def vector_add(", 1)[1]
+
+
+def with_launch(text: str, body: str) -> str:
+    """The file with this body in the place of the line that raises."""
+    return re.sub(r"^    raise NotImplementedError\(\"vector_add.*\n", lambda _: body, text, flags=re.MULTILINE)
+
+
+def shows(screen: str, output: str) -> None:
+    """See that the screen holds the lines of an output, in order; where the page leaves some out it has dots."""
+    place = 0
+    for line in output.splitlines():
+        for piece in filter(None, (part.strip() for part in line.split("…"))):
+            assert piece in screen[place:], f"{piece!r} is not on the screen:\n{screen}"
+            place = screen.index(piece, place) + len(piece)
+
+
+def follow(newcomer: Newcomer, solution: str) -> None:
+    """Do what the page says, and see what it shows."""
+    shows(newcomer.until("0 of 75 points", "q quit"), FENCES["screen=untouched"])
+    newcomer.press("h")
+    newcomer.until("Hint 1 of 3 for vector_add")
+    text = with_kernel(newcomer.file.read_text(encoding="utf-8"), FENCES["first=kernel"])
+    text = with_launch(text, FENCES["first=body"])
+    newcomer.save(text)
+    shows(newcomer.until("4 of 75 points", "q quit"), FENCES["screen=fails"])
+    newcomer.press("p")
+    shows(newcomer.until("Inputs: ", "q quit"), FENCES["screen=case"])
+    newcomer.save(with_kernel(text, FENCES["then=kernel"]))
+    shows(newcomer.until("15 of 75 points", "q quit"), FENCES["screen=passes"])
+    newcomer.save(solution)
+    shows(newcomer.until("75 of 75 points", "n next"), FENCES["screen=done"])
+    newcomer.press("q")
+    newcomer.until("\x1b[?25h")
+
+
+@pytest.mark.usefixtures("lent", "few_cases")
+def test_the_loop_shows_what_the_page_shows(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    entry, file = resolve(course, "ex_15")
+    with at_a_terminal(file) as newcomer, ThreadPoolExecutor(1) as hands:
+
+        def follow_or_end() -> None:
+            try:
+                follow(newcomer, entry.source("solution.py"))
+            except BaseException:
+                os.kill(os.getpid(), signal.SIGTERM)
+                raise
+
+        followed = hands.submit(follow_or_end)
+        code = watch("ex_15", cpu=True, serve=False, quiet=True)
+        followed.result()
+    assert code == 0
+    capsys.readouterr()
+    for command in ("hint", "list"):
+        assert dispatch(FENCES[f"output={command}"].splitlines()[0].split()[2:]) == 0
+        shows(capsys.readouterr().out, FENCES[f"output={command}"].partition("\n")[2])
+    assert dispatch(["solution", "ex_15"]) == 0
+    assert capsys.readouterr().out == f"{entry.solution}\n"
+
+
+@pytest.mark.usefixtures("lent", "course")
+def test_the_doctor_says_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(["doctor"]) == 0
+    shows(capsys.readouterr().out, FENCES["output=doctor"].splitlines()[0])
+
+
+@pytest.mark.parametrize("name", re.findall(r"`?grade ([a-z]+)", PAGE))
 def test_every_command_of_the_page_exists(name: str) -> None:
-    from grader.cli.main import app
-
     known = {command.name for command in app.registered_commands}
-    assert name.split()[1] in known
+    assert name in known or name == "ex"

@@ -340,6 +340,15 @@ def test_a_fault_of_the_grader_is_not_held_against_a_part_that_must_compile() ->
         assert (ruling.failure, ruling.undecided) == (None, f"sm_90: {why}")
 
 
+def test_a_compilers_message_is_said_in_the_learners_words_too() -> None:
+    text = "does not compile: AssertionError: Input shapes should have M >= 1, N >= 1 and K >= 16."
+    error = SimpleNamespace(kind="compile_error", line=3, text=text)
+    kernel: Any = SimpleNamespace(target="sm_90", kernel="k", line=1, findings=(error,))
+    nowhere = compiles_nowhere([CompileOutcome("part", "sm_90", (kernel,))])
+    assert nowhere is not None
+    assert "Take larger blocks and mask what is too much" in nowhere.cause.help
+
+
 def test_what_is_not_known_yet_of_some_gpu_costs_nothing() -> None:
     error = SimpleNamespace(kind="compile_error", line=3, text="does not compile: x")
     kernel: Any = SimpleNamespace(target="sm_90", kernel="k", line=1, findings=(error,))

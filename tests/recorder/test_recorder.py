@@ -240,6 +240,28 @@ def test_what_a_launch_lacks_is_told_as_triton_would(server: ForkServer, ex_15: 
     assert raised.message == "add must get all of its arguments, got none for n, BLOCK"
 
 
+@pytest.mark.parametrize(
+    ("launch", "message"),
+    [
+        ("add(x, y, x, 7, 64)", "add is a kernel, and was called without a grid"),
+        ("add[2](x, y, x, 7, 64)", "a grid must be a tuple, as in add[(programs,)](…), got 2"),
+        ("add[(1,)](x, y, x, 7, BLOCKS=64)", "add has no parameter BLOCKS, only x_ptr, y_ptr, z_ptr, n, BLOCK, "),
+        (
+            "add[(1,)](x, y, x, 7, 64, num_warp=4)",
+            "add has no parameter num_warp, only x_ptr, y_ptr, z_ptr, n, BLOCK, ",
+        ),
+        ("tl.cdiv(x.numel(), 64)", "cdiv of Triton's language was called outside a kernel"),
+    ],
+)
+def test_a_launch_that_triton_would_refuse_is_refused(
+    server: ForkServer, ex_15: Entry, launch: str, message: str
+) -> None:
+    with recording(server, ex_15, f"def vector_add(x, y):\n    {launch}\n    return x\n") as one:
+        raised = one.pair.record(one.call())
+    assert isinstance(raised, Raised)
+    assert raised.message.startswith(message)
+
+
 def test_kernels_are_not_run_while_they_are_recorded(server: ForkServer, ex_15: Entry) -> None:
     source = """
 import ctypes

@@ -20,7 +20,7 @@ from grader.record import (
     Suspect,
     headline,
 )
-from grader.report import html, picture
+from grader.report import html, picture, view
 from grader.report.status import LOOKS
 from tests.hostile import without_our_script
 from tests.records import samples
@@ -248,6 +248,12 @@ def test_every_command_has_a_button_and_the_only_script_copies() -> None:
 
     assert text.count('class="command"') == text.count('class="copy"') == len(re.findall("<button", text))
     assert text.count("<script") == 1
+
+
+def test_the_page_names_the_step_that_it_is_given() -> None:
+    page = html.render(samples.on_paper(), step=view.Step("write row_softmax", "grade ex_15 --part row_softmax"))
+    assert "grade ex_15 --part row_softmax" in page
+    assert "grade list" not in page
 
 
 @pytest.mark.parametrize("name", ["passing", "untouched"])

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from grader.record import Counterexample, PrintedOutput, Record, Suspect, headline
+from grader.record import Cause, Counterexample, Mismatch, Neighbour, PrintedOutput, Record, Suspect, headline
 from grader.report import terminal, view
 from grader.report.status import LOOKS
 from tests.records import samples
@@ -63,7 +63,7 @@ def test_the_headline_stands_before_the_next_command() -> None:
     ("name", "command"),
     [
         ("failing", "grade replay ex_15:row_softmax.tail:0x5f"),
-        ("untouched", "edit /home/ada/course/exercises/ex_15_triton_basics.py, then: grade ex_15"),
+        ("untouched", "write vector_add in /home/ada/course/exercises/ex_15_triton_basics.py, then: grade ex_15"),
         ("passing", "grade list"),
         ("without_parts", "see what this machine lacks: grade doctor"),
     ],
@@ -262,6 +262,53 @@ def test_progress_is_one_line_of_the_asked_width(ascii_only: bool) -> None:
         assert "\n" not in text
         assert len(text) <= 60
         assert LOOKS[check.status].word in text
+
+
+def one_case(**changes: object) -> Record:
+    """A record of one case that failed, with its inputs and the elements around the worst one."""
+    mismatch = Mismatch(
+        "z",
+        1,
+        9,
+        1.0,
+        1.0,
+        (7,),
+        "tail",
+        (),
+        around=(
+            Neighbour((6,), 1.5, 1.5, is_wrong=False, inputs={"x": 1.0, "y": 0.5}),
+            Neighbour((7,), 3.0, 4.0, is_wrong=True, inputs={"x": 2.0, "y": 1.0}),
+        ),
+    )
+    cause = Cause(
+        "tail", "Looks like a tail", "z: 1 of 9 elements wrong.", mismatch=mismatch, inputs=("x [9] float32",)
+    )
+    check = samples.check("vector_add.tail", "Right at the end", "fail", cause=cause)
+    return samples.record((dataclasses.replace(check, **changes),), (samples.VECTOR_ADD,))  # type: ignore[arg-type]
+
+
+def test_a_case_that_is_run_again_shows_its_inputs_and_the_elements_around_the_worst_one() -> None:
+    rows = [
+        "Inputs: x [9] float32",
+        "Around the worst element, z[7]:",
+        "index   x     y   expected   got",
+        "  [6]   1   0.5        1.5   1.5",
+        "✗     [7]   2     1          3     4",
+    ]
+    for shown in (terminal.render_case(one_case()), terminal.render(one_case(), one_case=True)):
+        assert [row for row in rows if row not in shown] == []
+    assert "Around" not in terminal.render(one_case())
+
+
+def test_a_narrow_terminal_leaves_out_inputs_and_cuts_no_number() -> None:
+    shown = terminal.render_case(one_case(), width=38)
+    assert "index   x   expected   got" in shown
+    assert "index   expected   got" in terminal.render_case(one_case(), width=32)
+
+
+def test_a_case_that_passes_now_says_that_the_others_were_not_run() -> None:
+    shown = terminal.render_case(one_case(status="pass", cause=None))
+    assert "This case passes now. The other cases were not run." in shown
 
 
 def test_a_replay_names_the_file_and_the_mode_that_failed() -> None:

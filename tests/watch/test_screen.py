@@ -7,9 +7,20 @@ from dataclasses import replace
 import pytest
 
 from grader.progress import Progress
-from grader.record import Counterexample
+from grader.record import CheckResult, Counterexample
 from grader.watch.screen import Paper, Screen, draw, paint, plain
-from grader.watch.state import CheckDecided, Graded, Pressed, Saved, State, TextShown, Unreadable, WatchedExercise, step
+from grader.watch.state import (
+    CheckDecided,
+    Graded,
+    Pressed,
+    Saved,
+    State,
+    TextShown,
+    Unreadable,
+    WatchedExercise,
+    keys,
+    step,
+)
 from tests.records import samples
 from tests.watch.test_state import FAILED, PASSED, SUBJECT, UNDONE, after, failing, record
 
@@ -88,6 +99,57 @@ def test_the_card_of_what_fails_first_is_shown_and_the_other_parts_take_a_line()
     assert "Replay" in shown
 
 
+def unwritten(part: str) -> CheckResult:
+    return samples.check(
+        f"{part}.full", "Full", "not_implemented", reason=f"NotImplementedError (line 9): {part}: a kernel"
+    )
+
+
+def test_a_part_that_is_not_written_takes_a_line_and_the_next_one_is_named() -> None:
+    state = after(Saved("a"), Graded(1, record(PASSED, unwritten("q"), unwritten("r")), 1, UNDONE))
+    shown = draw(state, PLAIN).body
+    assert shown.count("not implemented") == 2
+    assert "Next: write q (line 9): a kernel" in shown
+
+
+def test_a_part_that_has_just_passed_shows_its_checks_once() -> None:
+    first = after(Saved("a"), Graded(1, record(FAILED, unwritten("q")), 1, UNDONE))
+    passed = replace(FAILED, status="pass", counterexample=None)
+    second = after(Saved("b"), Graded(2, record(passed, unwritten("q")), 1, UNDONE), start=first)
+    assert "Tail" in draw(second, PLAIN).body
+    third = after(Saved("c"), Graded(3, record(passed, unwritten("q")), 1, UNDONE), start=second)
+    assert "Tail" not in draw(third, PLAIN).body
+
+
+def test_a_part_does_not_pass_again_behind_a_file_that_did_not_load() -> None:
+    first = after(Saved("a"), Graded(1, record(FAILED), 1, UNDONE))
+    passed = replace(FAILED, status="pass", counterexample=None)
+    broken = replace(FAILED, status="invalid_submission", counterexample=None)
+    state = first
+    for run, check in enumerate((passed, broken, passed), 2):
+        state = after(Saved(str(run)), Graded(run, record(check), 1, UNDONE), start=state)
+    assert state.just_passed == frozenset()
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_names_are_not_cut_in_the_middle(width: int) -> None:
+    title = "Right for lengths that do not fill the last block of a row"
+    long = replace(FAILED, id="long_part_name.tail", part="long_part_name", title=title)
+    running = after(Saved("a"), CheckDecided(1, long))
+    said = draw(running, Paper(width=width)).body.splitlines()[-1]
+    shown = said.partition("long_part_name: ")[2].partition("…")[0]
+    assert f"{title} ".startswith(f"{shown} ")
+
+
+def test_a_replay_command_is_broken_between_the_parts_of_its_token() -> None:
+    token = "ex_1:p.tail:N=1,dtype=float32,values=normal,offset=0,other=12345678:0xf6d767fe"
+    long = replace(FAILED, counterexample=Counterexample({"N": 1}, "N=1", token))
+    shown = draw(after(Saved("a"), Graded(1, record(long), 1, UNDONE)), Paper(width=60)).body
+    lines = [line.strip() for line in shown[shown.index("Replay:") :].splitlines()]
+    assert "".join(lines).startswith(f"Replay: grade replay{token}")
+    assert all(line[-1] in ",:" for line in lines[1 : lines.index("")] if not token.endswith(line))
+
+
 def test_attempts_are_counted_on_the_screen_and_a_hint_is_offered_after_some() -> None:
     assert "attempt 3; stuck? h gives a hint" in " ".join(draw(failing(), PLAIN).footer)
     assert "stuck" not in " ".join(draw(after(Pressed("h"), start=failing()), PLAIN).footer)
@@ -98,6 +160,13 @@ def test_a_done_exercise_says_where_the_model_solution_is_if_there_is_one() -> N
     assert "grade solution ex_1" in draw(done, PLAIN).body
     bundle = replace(done, subject=replace(SUBJECT, has_solution=False))
     assert "grade solution" not in draw(bundle, PLAIN).body
+
+
+def test_somebody_elses_file_is_not_done_because_the_learners_own_is() -> None:
+    other = State(replace(SUBJECT, is_own=False), UNDONE)
+    shown = after(Saved("a"), Graded(1, record(PASSED), 1, DONE), start=other)
+    assert "Done." not in draw(shown, PLAIN).body
+    assert ("n", "next") not in keys(shown)
 
 
 def test_a_missing_file_is_all_there_is_to_see() -> None:

@@ -117,7 +117,7 @@ def test_the_loop_from_the_first_save_to_the_last_key(terminal: Terminal, mine: 
     terminal.press("h")
     terminal.until("Hint 1 of 3 for vector_add")
     terminal.press("p")
-    terminal.until("of 1 checks passed")
+    terminal.until("Around the worst element")
     terminal.press("x")
     terminal.until("A backup is kept")
     terminal.press("y")

@@ -7,8 +7,10 @@ from typing import Annotated, Optional
 import typer
 
 from grader.cli.arguments import Cpu, ExitZero, Quiet
+from grader.cli.group import INSTRUCTOR
 
 ORDER = 130
+GROUP = INSTRUCTOR
 HELP = "Grade a folder of submissions, such as a class, in parallel. `--resume` continues a stopped run."
 
 

@@ -7,8 +7,10 @@ from typing import Annotated, Optional
 import typer
 
 from grader.cli.arguments import Cpu, Output, Seed
+from grader.cli.group import INSTRUCTOR
 
 ORDER = 90
+GROUP = INSTRUCTOR
 HELP = "Prove that an exercise is sound. Grades its stub, solution, planted mistakes and honest variants."
 
 

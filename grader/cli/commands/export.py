@@ -6,9 +6,10 @@ from typing import Annotated, Optional
 
 import typer
 
-from grader.cli.group import ExportCommand
+from grader.cli.group import INSTRUCTOR, ExportCommand
 
 ORDER = 140
+GROUP = INSTRUCTOR
 HELP = "Write files for a platform or a gradebook. Takes an OUT_DIR of `grade batch`, or one record."
 CLASS = ExportCommand
 

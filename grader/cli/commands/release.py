@@ -6,7 +6,10 @@ from typing import Annotated, Optional
 
 import typer
 
+from grader.cli.group import INSTRUCTOR
+
 ORDER = 160
+GROUP = INSTRUCTOR
 HELP = "Write the student bundle. It holds stubs, grader, specifications and oracles, but no solution."
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Optional
 
 import typer
 
 from grader.cli.arguments import Cpu, Output, Submission
 
 ORDER = 40
-HELP = "Run exactly one recorded case and show it."
+HELP = "Run exactly one recorded case and show it; without a token, the last failure."
 
 
 def command(
-    token: Annotated[str, typer.Argument(help="as shown with a failure: ex_15:vector_add.tail:N=65,…:0x5f")],
+    token: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Argument(help="as shown with a failure: ex_15:vector_add.tail:N=65,…:0x5f; default: the last failure"),
+    ] = None,
     submission: Submission = None,
     cpu: Cpu = False,
     json: Output = None,

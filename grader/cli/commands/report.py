@@ -6,7 +6,10 @@ from typing import Annotated, Optional
 
 import typer
 
+from grader.cli.group import INSTRUCTOR
+
 ORDER = 150
+GROUP = INSTRUCTOR
 HELP = "Write the class page. It shows points, checks, common causes, speed, and what was not judged."
 
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
-from grader.cli.arguments import Cpu, Quiet
-from grader.cli.group import exercise_ids
+from grader.cli.arguments import Cpu, CurrentExercise, Quiet
 
 ORDER = 20
 HELP = "Grade after every save. Shows the verdict, hints and keys: the learner's loop."
 
 
 def command(
-    exercise: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Argument(help="as for run; default: the first one that is not done", autocompletion=exercise_ids),
-    ] = None,
+    exercise: CurrentExercise = None,
     cpu: Cpu = False,
     serve: Annotated[
         bool, typer.Option("--serve", help="serve the scorecard at an address of this machine, and update it")

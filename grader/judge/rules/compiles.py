@@ -9,6 +9,7 @@ from grader.compile.cache import CompileOutcome
 from grader.exercise.model import Compiles
 from grader.judge.clue import Clue
 from grader.judge.compiler import GRADER_FAILED, LATE, NO_KERNEL
+from grader.judge.exceptions import in_words
 from grader.judge.failures import Failure
 from grader.judge.ruling import Ruling
 from grader.record import Cause, CompiledKernel, Number
@@ -50,7 +51,8 @@ def compiles_nowhere(outcomes: Sequence[CompileOutcome]) -> Failure | None:
         "The kernel compiles for no GPU",
         "The interpreter runs it, but Triton compiles it for no NVIDIA GPU.",
     )
-    return replace(errors[0], cause=replace(errors[0].cause, title=title, help=help_text))
+    cause = errors[0].cause
+    return replace(errors[0], cause=replace(cause, title=title, help=f"{help_text} {cause.help}".rstrip()))
 
 
 def _not_implemented(outcome: CompileOutcome) -> Failure:
@@ -86,12 +88,14 @@ def _unfit(kernel: CompiledKernel, fatal: Sequence[str] = _FATAL) -> Failure | N
         if finding.kind in fatal:
             line = finding.line or kernel.line
             where = f" (line {line})" if line else ""
+            words = in_words("CompilationError", finding.text, ()) if finding.kind == "compile_error" else None
             return Failure(
                 "compile_error" if finding.kind == "compile_error" else "fail",
                 Cause(
                     finding.kind,
                     "The kernel does not compile" if finding.kind == "compile_error" else "The kernel does not fit",
                     f"For {kernel.target} {kernel.kernel}{where} {finding.text.rstrip('.')}.",
+                    f"{words.rule} {words.help}".strip() if words else "",
                 ),
             )
     return None

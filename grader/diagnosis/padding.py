@@ -1,0 +1,173 @@
+"""Find wrong values that come from the masked lanes of loads.
+
+Without `other` these lanes are undefined on a GPU, and the interpreter fills them with ones; with a wrong `other` they
+change a sum or a maximum. The failing call is replayed with other values in them: outputs that change depend on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from grader.judge.bench import Bench
+from grader.judge.clue import Clue, sure
+from grader.judge.failures import Failure, WrongCall
+from grader.protocol.messages import Filling
+from grader.sandbox.outcome import Finished, Outcome
+
+KIND = "padding_counted"
+# Values that change no sum, no maximum and no minimum, as code.
+# Zero comes last: it changes no maximum of positive numbers, and the next maximum may be negative.
+_NEUTRAL: Mapping[Filling, str] = {"-inf": 'float("-inf")', "inf": 'float("inf")', "0": "0"}
+# Share of the wrong elements that must change for the masked lanes to be behind all of them.
+_MOST = 0.95
+# Weight of masked lanes that another check of the part has confirmed.
+_ALIKE = 0.9
+
+_Replay = Callable[[tuple[int, ...], Filling], Outcome | None]
+
+
+def masks_lanes(failure: Failure) -> bool:
+    """Return whether a load of the failing call masked lanes, as far as the interpreter noted it."""
+    answer = failure.seen and failure.seen.outcome.answer
+    return bool(answer and (answer.undefined or answer.padded))
+
+
+def padding_clues(bench: Bench, failure: Failure) -> list[Clue]:
+    """Return a clue where the masked lanes of loads reached wrong elements of a call.
+
+    It is confirmed where a value in these lanes makes the answer right.
+    """
+    seen = failure.seen
+    if seen is None or failure.cause.mismatch is None or seen.recipe.part != bench.part.name:
+        return []
+    if not masks_lanes(failure):
+        return []
+    undefined, padded = seen.outcome.answer.undefined, seen.outcome.answer.padded
+    with bench.aside():
+        replay = bench.refilled(seen)
+        same = _trial_of(replay, seen, (), "0")
+        if same is None or same.outcome.outputs != seen.outcome.outputs:
+            # The call depends on more than its inputs, so a change would prove nothing.
+            return []
+        return [*_without_other(replay, seen, undefined)] or [*_with_other(replay, seen, padded)]
+
+
+def padding_elsewhere(failure: Failure, known: Sequence[Clue]) -> list[Clue]:
+    """Return the clue of another check of the part, for a call that is too slow to be replayed several times."""
+    if not known or not masks_lanes(failure):
+        return []
+    first = known[0]
+    return [replace(first, weight=_ALIKE, confirmed=False, firm=True, seen=f"In another check: {_lower(first.seen)}")]
+
+
+def _lower(sentence: str) -> str:
+    return f"{sentence[:1].lower()}{sentence[1:]}"
+
+
+def _without_other(replay: _Replay, seen: WrongCall, lines: tuple[int, ...]) -> list[Clue]:
+    """Return the clue to undefined lanes: they should reach no result, whatever they hold."""
+    filling, changed = _neutral_value(replay, seen, lines)
+    if not changed:
+        return []
+    where = _where(_lines_that_reach(replay, seen, lines, filling or "0"))
+    if filling:
+        code = _NEUTRAL[filling]
+        return [
+            sure(
+                KIND,
+                _seen(code, where),
+                "Masked lanes of a load without `other=` reach the result",
+                "Without `other=` these lanes are undefined: here they hold NaN, or -1 in integers. "
+                f"Write `other={code}` in {where}.",
+            )
+        ]
+    share = "every wrong element" if changed >= _MOST else f"about {changed:.0%} of the wrong elements"
+    return [
+        Clue(
+            KIND,
+            0.7 if changed >= _MOST else 0.4,
+            f"The lanes that the mask leaves out in {where} reach {share}: other values in them change the result.",
+            title="Looks like masked lanes that reach the result, in a load without `other=`",
+            help="Which elements does this mask leave out, and are they stored or summed all the same? Give such lanes "
+            "a value by `other=` that does not change the result, or leave them out in the store too.",
+            firm=changed >= _MOST,
+        )
+    ]
+
+
+def _with_other(replay: _Replay, seen: WrongCall, lines: tuple[int, ...]) -> list[Clue]:
+    """Return the clue to a wrong `other`: only a value that makes the answer right tells it from a right one."""
+    filling, _ = _neutral_value(replay, seen, lines)
+    if not filling:
+        return []
+    code, where = _NEUTRAL[filling], _where(_lines_that_reach(replay, seen, lines, filling))
+    return [
+        sure(
+            KIND,
+            _seen(code, where),
+            "Masked lanes of a load change the result by their `other=`",
+            f"Which value of `other=` changes no result? Write `other={code}` in {where}.",
+        )
+    ]
+
+
+def _neutral_value(replay: _Replay, seen: WrongCall, lines: tuple[int, ...]) -> tuple[Filling | None, float]:
+    """Return the value of masked lanes that makes the answer right, or None, with the share of wrong elements.
+
+    The share is that of any value. At 0.0 the lanes reach no wrong element.
+    """
+    changed = 0.0
+    for filling in _NEUTRAL if lines else ():
+        trial = _trial_of(replay, seen, lines, filling)
+        if trial is None:
+            break
+        changed = max(changed, _share_changed(seen, trial))
+        if _is_right(trial):
+            return filling, changed
+    return None, changed
+
+
+def _trial_of(replay: _Replay, seen: WrongCall, lines: tuple[int, ...], filling: Filling) -> WrongCall | None:
+    outcome = replay(lines, filling)
+    if not isinstance(outcome, Finished):
+        return None
+    return WrongCall(seen.recipe, outcome, seen.expected)
+
+
+def _share_changed(seen: WrongCall, trial: WrongCall) -> float:
+    """Return the share of the wrong elements that are other values in a trial."""
+    wrong_elements = changed = 0
+    for (got, wrong, _), (later, _, _) in zip(seen.answers(), trial.answers(), strict=False):
+        same = (got == later) | (got.isnan() & later.isnan())
+        wrong_elements += int(wrong.sum())
+        changed += int((wrong & ~same).sum())
+    return changed / max(1, wrong_elements)
+
+
+def _is_right(trial: WrongCall) -> bool:
+    return not any(bool(wrong.any()) for _, wrong, _ in trial.answers())
+
+
+def _lines_that_reach(replay: _Replay, seen: WrongCall, lines: tuple[int, ...], filling: Filling) -> tuple[int, ...]:
+    """Return the lines whose masked lanes matter: filled everywhere else, the answer is another one."""
+    every = _trial_of(replay, seen, lines, filling)
+    if len(lines) == 1 or every is None:
+        return lines
+    found = []
+    for line in lines:
+        trial = _trial_of(replay, seen, tuple(one for one in lines if one != line), filling)
+        if trial is None or trial.outcome.outputs != every.outcome.outputs:
+            found.append(line)
+    return tuple(found) or lines
+
+
+def _seen(code: str, where: str) -> str:
+    return f"With {code} in the lanes that the mask leaves out in {where}, the answer is right."
+
+
+def _where(lines: tuple[int, ...]) -> str:
+    """Return lines in words: "the load at line 7", "the loads at lines 7 and 9"."""
+    if len(lines) == 1:
+        return f"the load at line {lines[0]}"
+    return f"the loads at lines {', '.join(map(str, lines[:-1]))} and {lines[-1]}"

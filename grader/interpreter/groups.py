@@ -1,0 +1,109 @@
+"""Holds the group of programs that runs in lockstep, and tells what its programs agree about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Numbers = NDArray[np.int64]
+
+
+class Alone(BaseException):
+    """Programs cannot run in lockstep. No kernel can catch it: it is no Exception."""
+
+
+class Parted(BaseException):
+    """Programs disagree about a value that the kernel's control flow reads. values: one for each program."""
+
+    def __init__(self, values: Array) -> None:
+        super().__init__()
+        self.values = values
+
+
+@dataclass
+class Group:
+    """The programs that run now. undo: addresses and their bytes before each store, oldest first."""
+
+    programs: Numbers
+    undo: list[tuple[Array, Array]]
+
+
+_RUNNING: list[Group] = []
+
+
+@contextmanager
+def running(group: Group) -> Iterator[None]:
+    """Let a group be the one that runs."""
+    _RUNNING.append(group)
+    try:
+        yield
+    finally:
+        _RUNNING.clear()
+
+
+def programs_at_once() -> Numbers | None:
+    """Return the numbers of the programs that run in lockstep, [P], or None where one program runs."""
+    return _RUNNING[-1].programs if _RUNNING else None
+
+
+def elements(data: Array) -> int:
+    """Return the number of elements that a value has in each program."""
+    return data.size // len(data) if _RUNNING and data.ndim > 1 else data.size
+
+
+def agreed(data: Array) -> Any:
+    """Return the number that a scalar is in every program; programs that disagree part."""
+    if data.size > 1:
+        values = data.reshape(-1)
+        if (values != values[0]).any():
+            raise Parted(values)
+        return values[0].item()
+    return data.item()
+
+
+def counters_of_programs(bounds: Sequence[Any]) -> Iterator[Numbers] | None:
+    """Return an iterator over a loop's counters, [P] each, or None where all programs that run have the same.
+
+    bounds: stop; start and stop; or start, stop and step: ints and scalars of the language. Programs whose loops have
+    different lengths part.
+    """
+    if not _RUNNING:
+        return None
+    arrays = [one.handle.data.reshape(-1) if hasattr(one, "handle") else np.array([one]) for one in bounds]
+    if not 0 < len(arrays) < 4 or all((one == one[0]).all() for one in arrays):
+        return None
+    start, stop, step = (np.zeros(1, np.int64), arrays[0], 1) if len(arrays) == 1 else (*arrays, 1)[:3]
+    start, stop, step = np.broadcast_arrays(*(np.asarray(one, np.int64) for one in (start, stop, step)))
+    if (step < 1).any():
+        raise Alone
+    lengths = np.maximum(0, -((start - stop) // step))
+    if (lengths != lengths[0]).any():
+        raise Parted(lengths)
+    return (start + turn * step for turn in range(int(lengths[0])))
+
+
+def go_alone() -> None:
+    """Let each program of a group run by itself; does nothing where one program runs."""
+    if _RUNNING:
+        raise Alone
+
+
+def firsts(data: Array) -> Array:
+    """Return the first element of a value in each program."""
+    return data.reshape(len(data), -1)[:, 0] if _RUNNING and data.ndim > 1 else data.reshape(-1)[:1]
+
+
+def remember_bytes(addresses: Array, active: Array, dtype: Any) -> None:
+    """Remember the bytes at the active addresses before a store, where programs run in lockstep."""
+    if _RUNNING:
+        from triton.runtime.interpreter import _interpreter
+
+        chosen = np.ascontiguousarray(addresses[active])
+        every = np.ones(chosen.shape, dtype=bool)
+        _RUNNING[-1].undo.append((chosen, _interpreter.load(chosen, every, np.zeros(chosen.shape, dtype), dtype)))

@@ -1,0 +1,75 @@
+"""Programs that run in lockstep do what they do one after another: outputs, bytes, findings and errors are equal."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass
+
+import pytest
+
+from tests.interpreter.test_contract import python
+
+pytestmark = pytest.mark.process
+
+SCRIPT = "import runpy; runpy.run_module('tests.interpreter.kernels_in_lockstep', run_name='__main__')"
+# A kernel is launched twice: unknown, its first program runs by itself; known, all run at once.
+NEVER_ALONE = (
+    *("masked", "undefined_lanes", "rows", "tiles", "narrow", "block_pointers", "descriptors", "combined"),
+    *("random_numbers", "equal_stores", "two_axes"),
+)
+PARTING = ("branches", "while_it_is_large", "each_its_own_way", "persistent")
+ALONE = ("atomics", "printing", "the_last_one_strays", "one_of_them_fails")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One kernel. groups: the size of each group that began to run in lockstep."""
+
+    groups: list[int]
+    differing: list[str]
+    findings: list[str]
+    error: str
+
+
+@pytest.fixture(scope="module")
+def compared() -> dict[str, Comparison]:
+    ran: subprocess.CompletedProcess[str] = python(SCRIPT)
+    lines = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("[")]
+    assert lines, ran.stderr
+    return {name: Comparison(*rest) for name, *rest in lines}
+
+
+@pytest.mark.parametrize("kernel", [*NEVER_ALONE, *PARTING, *ALONE])
+def test_lockstep_changes_neither_results_nor_findings(compared: dict[str, Comparison], kernel: str) -> None:
+    assert compared[kernel].differing == []
+
+
+@pytest.mark.parametrize("kernel", NEVER_ALONE)
+def test_the_programs_of_a_usual_kernel_are_one_group(compared: dict[str, Comparison], kernel: str) -> None:
+    first, second = compared[kernel].groups
+    assert second == first + 1 > 3
+
+
+@pytest.mark.parametrize("kernel", PARTING)
+def test_programs_that_branch_differently_go_on_in_groups(compared: dict[str, Comparison], kernel: str) -> None:
+    assert len(compared[kernel].groups) > 2
+
+
+def test_programs_that_cannot_run_in_lockstep_are_tried_once(compared: dict[str, Comparison]) -> None:
+    assert {name: compared[name].groups for name in ALONE} == {name: [12] for name in ALONE}
+
+
+def test_races_are_told_with_the_programs_that_met(compared: dict[str, Comparison]) -> None:
+    # Only the order of the stores, which is no promise of a GPU's, may show in the output.
+    assert compared["races"].findings == ["race"] * 4
+    assert set(compared["races"].differing) <= {"output"}
+
+
+def test_a_program_that_strays_or_fails_is_told_as_by_itself(compared: dict[str, Comparison]) -> None:
+    assert compared["the_last_one_strays"].findings == ["store"]
+    assert "promises a multiple of 8, and this is 1" in compared["one_of_them_fails"].error
+
+
+def test_every_kernel_of_the_script_is_looked_at(compared: dict[str, Comparison]) -> None:
+    assert set(compared) == {*NEVER_ALONE, *PARTING, *ALONE, "races"}
