@@ -17,12 +17,11 @@ from grader.exercise.interview import Figures, Question
 from grader.record import Record, Suspect
 from grader.report import beside, html, index
 from grader.report.achieved import Finish
-from grader.report.beside import Solved
 from grader.watch.live import Live
 from tests.browsing import Visit, browser
 from tests.classes import test_page as classes
 from tests.records import samples
-from tests.report.test_beside import SOURCE
+from tests.report.test_beside import solved
 from tests.report.test_html import loading_error
 from tests.test_escaping import everything
 
@@ -92,7 +91,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "fail": lambda: html.render(samples.failing()),
     "finished": finished,
     "does_not_load": lambda: html.render(loading_error()),
-    "beside": lambda: beside.render("ex_15", beside.beside(*[Solved(samples.on_paper(), SOURCE)] * 2, {})),
+    "beside": lambda: beside.render("ex_15", beside.beside(*[solved(samples.on_paper())] * 2, {})),
     "not_implemented": lambda: html.render(samples.untouched()),
     "every_status": lambda: html.render(samples.every_status()),
     "skipped_gpu": lambda: html.render(samples.on_paper()),

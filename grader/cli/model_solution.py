@@ -45,13 +45,13 @@ def solution(exercise: str, *, show: bool, copy: bool, as_json: bool, open_page:
     elif copy:
         print(_handed(entry, copy=True))
     else:
-        _show(entry, _beside(entry), open_page=open_page)
+        _show(entry, _beside(entry, progress), open_page=open_page)
     return 0 if progress.is_done else 1
 
 
 def _document(entry: Entry, progress: Progress, *, copy: bool) -> dict[str, object]:
     """Return the document of `--json`."""
-    parts = _beside(entry) if progress.is_done else ()
+    parts = _beside(entry, progress) if progress.is_done else ()
     return {
         "id": entry.id,
         "state": progress.state,
@@ -102,12 +102,11 @@ def _show(entry: Entry, parts: tuple[PartBeside, ...], *, open_page: bool) -> No
             say(show_in_browser(page.resolve().as_uri()), sys.stderr)
 
 
-def _beside(entry: Entry) -> tuple[PartBeside, ...]:
+def _beside(entry: Entry, progress: Progress) -> tuple[PartBeside, ...]:
     source, record = saved.text_of(entry.stub) or "", saved.record_of(entry)
-    # What an earlier text cost says nothing of this one.
-    is_of_it = record is not None and record.submission.sha256 == _sha256(source)
-    own = Solved(record if is_of_it else None, source)
-    return beside.beside(own, _model(entry), entry.commentary)
+    # Kernels of an earlier text say nothing of this one.
+    parts = record.parts if record is not None and record.submission.sha256 == _sha256(source) else ()
+    return beside.beside(Solved(source, progress.checks, parts), _model(entry), entry.commentary)
 
 
 def _page_of(entry: Entry) -> Path:
@@ -128,7 +127,7 @@ def _model(entry: Entry) -> Solved:
         record = _counted(entry, source)
         if can_keep(page):
             write(page.with_suffix(".json"), to_json(record))
-    return Solved(record, source)
+    return Solved(source, record.checks, record.parts)
 
 
 def _counted(entry: Entry, source: str) -> Record:

@@ -9,9 +9,10 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from grader.exercise.definitions import spans_of
-from grader.record import CheckResult, PartInfo, Prediction, Record, Work
-from grader.report import kernels, view
+from grader.exercise.gpus import USUAL
+from grader.record import CheckResult, PartInfo, Prediction, Work
 from grader.report import speed as timing
+from grader.report import view
 from grader.report.efficiency import amount
 from grader.text import disarmed_markup
 
@@ -21,19 +22,15 @@ _MOST_KERNELS = 6
 
 @dataclass(frozen=True)
 class Solved:
-    """A solution: the record of its grading, None if there is none, and its text."""
+    """A solution: its text, its results, and its parts with their kernels, as far as they are known."""
 
-    record: Record | None
     source: str
+    checks: tuple[CheckResult, ...] = ()
+    parts: tuple[PartInfo, ...] = ()
 
-    @property
-    def parts(self) -> tuple[PartInfo, ...]:
-        """Return the record's parts."""
-        return tuple(view.parts_of(self.record)) if self.record else ()
-
-    def checks(self, part: str) -> tuple[CheckResult, ...]:
+    def checks_of(self, part: str) -> tuple[CheckResult, ...]:
         """Return the results of a part."""
-        return tuple(check for check in self.record.checks if check.part == part) if self.record else ()
+        return tuple(check for check in self.checks if check.part == part)
 
 
 @dataclass(frozen=True)
@@ -57,14 +54,18 @@ class PartBeside:
     model: str
 
 
-def beside(own: Solved, model: Solved, commentary: Mapping[str, str]) -> tuple[PartBeside, ...]:
-    """Return the parts of the model solution beside the learner's. commentary: the author's sentences, by part."""
-    return tuple(_part(own, model, part, commentary.get(part.name, "")) for part in model.parts)
+def beside(
+    own: Solved, model: Solved, commentary: Mapping[str, str], *, target: str = USUAL.name
+) -> tuple[PartBeside, ...]:
+    """Return the parts of the model solution beside the learner's.
+
+    commentary: the author's sentences, by part. target: the architecture whose registers are compared.
+    """
+    return tuple(_part(own, model, part, commentary.get(part.name, ""), target) for part in model.parts)
 
 
-def _part(own: Solved, model: Solved, part: PartInfo, commentary: str) -> PartBeside:
-    own_checks, model_checks = own.checks(part.name), model.checks(part.name)
-    target = kernels.shown_target(model.record.env) if model.record else ""
+def _part(own: Solved, model: Solved, part: PartInfo, commentary: str, target: str) -> PartBeside:
+    own_checks, model_checks = own.checks_of(part.name), model.checks_of(part.name)
     registers = _registers(own, part.name, target), _registers(model, part.name, target)
     most = _largest(model_checks)
     return PartBeside(

@@ -32,7 +32,7 @@ def other():
 
 
 def solved(record: Record | None, source: str = SOURCE) -> Solved:
-    return Solved(record, source)
+    return Solved(source, record.checks, record.parts) if record else Solved(source)
 
 
 def test_costs_of_both_are_those_of_the_call_that_moves_most() -> None:
