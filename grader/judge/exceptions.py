@@ -32,13 +32,17 @@ class Words:
 
 @dataclass(frozen=True)
 class _Fault:
-    """An exception: its class, its message, the submission's line where it was raised, and the lines before it."""
+    """An exception: its class, its message, and where it was raised.
+
+    code, function: of the innermost line in the submission. lines: all of them. in_kernel: a launch led to it.
+    """
 
     kind: str
     message: str
     code: str
     function: str
     lines: tuple[str, ...]
+    in_kernel: bool
 
     @property
     def tree(self) -> ast.stmt | None:
@@ -58,6 +62,7 @@ class _Fault:
 
 
 _Say = Callable[["re.Match[str]", _Fault], Words | None]
+_LAUNCH = re.compile(r"\w\[.*\]\(")
 _RULES: list[tuple[re.Pattern[str], _Say]] = []
 
 
@@ -68,8 +73,10 @@ def in_words(kind: str, message: str, frames: Sequence[Frame]) -> Words | None:
     """
     last = frames[-1] if frames else Frame(0, "", "")
     lines = tuple(clean(frame.code, 200) for frame in frames)
-    code = _code_in(message) or (lines[-1] if lines else "")
-    fault = _Fault(kind, message, code.strip(), clean(last.function, 80), lines)
+    pointed_at = _code_in(message)
+    code = (pointed_at or (lines[-1] if lines else "")).strip()
+    in_kernel = bool(pointed_at) or any(_LAUNCH.search(line) for line in lines[:-1])
+    fault = _Fault(kind, message, code, clean(last.function, 80), lines, in_kernel)
     for pattern, say in _RULES:
         found = pattern.search(message)
         words = say(found, fault) if found else None
@@ -210,7 +217,7 @@ def _unknown_keyword(found: re.Match[str], _: _Fault) -> Words:
 
 @_rule(r"'float' object cannot be interpreted as an integer")
 def _fractions(_: re.Match[str], fault: _Fault) -> Words | None:
-    if not re.search(r"\w\[.*\]\(", fault.code):
+    if not _LAUNCH.search(fault.code):
         return None
     return Words(
         "A grid of fractions",
@@ -283,7 +290,7 @@ def _range_as_value(_: re.Match[str], fault: _Fault) -> Words:
 )
 def _indexed_pointer(_: re.Match[str], fault: _Fault) -> Words | None:
     element = element_in(fault.tree)
-    if element is None:
+    if element is None or not fault.in_kernel:
         return None
     base, place = ast.unparse(element.value), ast.unparse(element.slice)
     if isinstance(element.slice, ast.Tuple):
@@ -663,7 +670,7 @@ def _no_such_function(found: re.Match[str], _: _Fault) -> Words:
 @_rule(r"'int' object is not callable|tuple index out of range|list index out of range")
 def _asked_for_length(_: re.Match[str], fault: _Fault) -> Words | None:
     name = re.search(r"\.(numel|size|stride|dim|shape)\b", fault.code)
-    return _length_of_pointer(name[1]) if name else None
+    return _length_of_pointer(name[1]) if name and fault.in_kernel else None
 
 
 def _length_of_pointer(name: str) -> Words:

@@ -14,9 +14,9 @@ SCALAR = "only a scalar is true or false, got a block of shape [1024]: write &"
 BLOCK_STORE = "Value argument cannot be block type if pointer argument is not a block"
 
 
-def said(message: str, code: str, kind: str = "ValueError", *before: str) -> Words:
-    frames = (*(Frame(9, "vector_add", line) for line in before), Frame(95, "kernel", code))
-    words = in_words(kind, message, frames)
+def said(message: str, code: str, kind: str = "ValueError", launch: str = "kernel[grid](x, n)") -> Words:
+    """Return the words of an exception in a kernel."""
+    words = in_words(kind, message, (Frame(104, "", launch), Frame(95, "kernel", code)))
     assert words is not None
     return words
 
@@ -241,6 +241,11 @@ def test_a_line_that_is_no_whole_statement_gets_general_advice(code: str) -> Non
         said("'range' object has no attribute 'type'", code).help
         == "Write `tl.arange(0, BLOCK)` for a block of numbers."
     )
+
+
+@pytest.mark.parametrize("message", ["tuple index out of range", "'int' object is not iterable"])
+def test_a_line_of_ordinary_python_may_use_brackets(message: str) -> None:
+    assert in_words("TypeError", message, (Frame(7, "vector_add", "rows = sum(x.shape[0])"),)) is None
 
 
 @pytest.mark.parametrize("message", ["list index out of range", "'int' object is not iterable", "no such thing"])
