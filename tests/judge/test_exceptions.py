@@ -203,8 +203,8 @@ def said(message: str, code: str, kind: str = "ValueError", launch: str = "kerne
         (
             "add: write it (the add at line 128 replaces the one at line 93)",
             "raise NotImplementedError",
-            "The `add` at line 128, which is not implemented, replaces yours at line 93",
-            "Delete the one at line 128.",
+            "The stub's `add` at line 128 replaces yours at line 93",
+            "Delete the `add` at line 128.",
         ),
     ],
 )
