@@ -174,8 +174,8 @@ def _plain_helper(found: re.Match[str], _: _Fault) -> Words:
 def _two_definitions(found: re.Match[str], _: _Fault) -> Words:
     return Words(
         f"`{found[1]}` is defined twice",
-        f"The stub's `{found[1]}` at line {found[2]} replaces yours at line {found[3]}: of two definitions Python keeps "
-        "the later one. Delete the stub's.",
+        f"The stub's `{found[1]}` at line {found[2]} replaces yours at line {found[3]}: of two definitions Python "
+        "keeps the later one. Delete the stub's.",
         f"Delete the `{found[1]}` at line {found[2]}.",
     )
 
