@@ -61,7 +61,9 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
 - **The replay**: accesses and races, launches, bytes, memory, repeated calls; also the compiled kernels. The trace of
   the call names other computations ([the trace](trace.md)).
 - **Probes**: the first failing call of a part is repeated on the same inputs. A wrong answer is compared with the right
-  answers of earlier calls. A call that is wrong in the replay is made in the submission's own process.
+  answers of earlier calls. A call that is wrong in the replay is made in the submission's own process. Where loads
+  masked lanes, the call is replayed with 0 and infinities in these lanes: a value that makes the answer right proves
+  that they count (`grader/diagnosis/padding.py`).
 
 Clues of one kind strengthen each other. A clue that only some of the failing cases show counts less. A suspect is
 *confirmed* if values or a probe leave no doubt; all others say "looks like". A suspect is left out if its weight is

@@ -118,12 +118,12 @@ def _poison_masked_loads() -> None:
     def create_masked_load(
         self: Any, ptrs: Any, mask: Any, other: Any, cache_modifier: Any, eviction_policy: Any, is_volatile: Any
     ) -> Any:
-        kind = ptrs.get_element_ty()
-        lit = np.broadcast_to(mask if isinstance(mask, np.ndarray) else mask.data, ptrs.data.shape)
-        given = None if other is None else other.data
-        lanes = PADDING.lanes(lit, np.dtype(_get_np_dtype(kind)), kind, given)
-        if lanes is not given:
-            other = TensorHandle(lanes, kind)
+        raw = mask if isinstance(mask, np.ndarray) else mask.data
+        if other is None or not raw.all():
+            kind, given = ptrs.get_element_ty(), None if other is None else other.data
+            lit = np.broadcast_to(raw, ptrs.data.shape)
+            lanes = PADDING.lanes(lit, np.dtype(_get_np_dtype(kind)), kind, given)
+            other = other if lanes is given else TensorHandle(lanes, kind)
         return load(self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile)
 
     InterpreterBuilder.create_masked_load = create_masked_load

@@ -32,13 +32,17 @@ class Words:
 
 @dataclass(frozen=True)
 class _Fault:
-    """An exception: its class, its message, the submission's line where it was raised, and the lines before it."""
+    """An exception: its class, its message, and where it was raised.
+
+    code, function: of the innermost line in the submission. lines: all of them. in_kernel: a launch led to it.
+    """
 
     kind: str
     message: str
     code: str
     function: str
     lines: tuple[str, ...]
+    in_kernel: bool
 
     @property
     def tree(self) -> ast.stmt | None:
@@ -58,6 +62,7 @@ class _Fault:
 
 
 _Say = Callable[["re.Match[str]", _Fault], Words | None]
+_LAUNCH = re.compile(r"\w\[.*\]\(")
 _RULES: list[tuple[re.Pattern[str], _Say]] = []
 
 
@@ -68,8 +73,10 @@ def in_words(kind: str, message: str, frames: Sequence[Frame]) -> Words | None:
     """
     last = frames[-1] if frames else Frame(0, "", "")
     lines = tuple(clean(frame.code, 200) for frame in frames)
-    code = _code_in(message) or (lines[-1] if lines else "")
-    fault = _Fault(kind, message, code.strip(), clean(last.function, 80), lines)
+    pointed_at = _code_in(message)
+    code = (pointed_at or (lines[-1] if lines else "")).strip()
+    in_kernel = bool(pointed_at) or any(_LAUNCH.search(line) for line in lines[:-1])
+    fault = _Fault(kind, message, code, clean(last.function, 80), lines, in_kernel)
     for pattern, say in _RULES:
         found = pattern.search(message)
         words = say(found, fault) if found else None
@@ -167,9 +174,9 @@ def _plain_helper(found: re.Match[str], _: _Fault) -> Words:
 def _two_definitions(found: re.Match[str], _: _Fault) -> Words:
     return Words(
         f"`{found[1]}` is defined twice",
-        f"The `{found[1]}` at line {found[2]}, which is not implemented, replaces yours at line {found[3]}: of two "
-        "definitions Python keeps the later one.",
-        f"Delete the one at line {found[2]}.",
+        f"The stub's `{found[1]}` at line {found[2]} replaces yours at line {found[3]}: of two definitions Python "
+        "keeps the later one. Delete the stub's.",
+        f"Delete the `{found[1]}` at line {found[2]}.",
     )
 
 
@@ -190,7 +197,8 @@ _TORCHS = {"default": "other", "dim": "axis", "fill_value": "value", "keepdim": 
 def _unknown_argument(found: re.Match[str], _: _Fault) -> Words:
     """Speak of a launch, and of a function of Triton's language: both come with the list of what there is."""
     owner, name, known = found[1], found[2], found[3].split(", ")
-    near = [_TORCHS[name]] if _TORCHS.get(name) in known else get_close_matches(name, known, 1)
+    alike = [one for one in known if one[:1] == name[:1] or one in name or name in one]
+    near = [_TORCHS[name]] if _TORCHS.get(name) in known else get_close_matches(name, alike, 1)
     listed = ", ".join(known[:16])
     return Words(
         "A keyword that does not exist",
@@ -208,9 +216,34 @@ def _unknown_keyword(found: re.Match[str], _: _Fault) -> Words:
     )
 
 
+@_rule(r"'builtin_function_or_method'|'method'")
+def _not_called(_: re.Match[str], fault: _Fault) -> Words | None:
+    named = re.search(
+        r"unsupported operand|not supported between|has no attribute|cannot be interpreted", fault.message
+    )
+    if named is None:
+        return None
+    return Words(
+        "A method without its brackets",
+        "One of the values is a method itself, and not what it returns.",
+        "Look for a name such as `x.numel` or `x.stride`, here or in the launch, and write `x.numel()`, `x.stride(0)`.",
+    )
+
+
+@_rule(r"'tuple' object cannot be interpreted as an integer")
+def _grid_in_a_grid(_: re.Match[str], fault: _Fault) -> Words | None:
+    if not _LAUNCH.search(fault.code):
+        return None
+    return Words(
+        "A grid within a grid",
+        "The brackets before the arguments hold one tuple: the number of programs on each axis.",
+        "Write `kernel[grid](…)` alone; a block size is an argument of the kernel.",
+    )
+
+
 @_rule(r"'float' object cannot be interpreted as an integer")
 def _fractions(_: re.Match[str], fault: _Fault) -> Words | None:
-    if not re.search(r"\w\[.*\]\(", fault.code):
+    if not _LAUNCH.search(fault.code):
         return None
     return Words(
         "A grid of fractions",
@@ -236,6 +269,22 @@ def _arange_of_one(_: re.Match[str], fault: _Fault) -> Words:
         "Unlike Python's range, `tl.arange` needs both of its ends.",
         f"Write `tl.arange(0, {given})`.",
     )
+
+
+# Calls of functions that are often called with too few arguments.
+_EXAMPLES = {
+    "full": "tl.full((BLOCK,), 1.0, dtype=tl.float32)",
+    "num_programs": "tl.num_programs(0)",
+    "program_id": "tl.program_id(0)",
+    "zeros": "tl.zeros((BLOCK,), dtype=tl.float32)",
+}
+
+
+@_rule(r"(\w+)\(\) missing \d+ required positional arguments?: (.{1,200})")
+def _missing(found: re.Match[str], _: _Fault) -> Words:
+    named = ", ".join(f"{name}=…" for name in re.findall(r"'(\w+)'", found[2]))
+    example = _EXAMPLES.get(found[1], f"{found[1]}({named})")
+    return Words("An argument is missing", f"`{found[1]}` got nothing for {found[2]}.", f"Write it, as in `{example}`.")
 
 
 @_rule(r"(\w+) must get all of its arguments, got none for ([\w, ]+)")
@@ -277,13 +326,35 @@ def _range_as_value(_: re.Match[str], fault: _Fault) -> Words:
     )
 
 
+@_rule(r"'(?:int|constexpr)' object is not iterable")
+def _shape_without_tuple(_: re.Match[str], fault: _Fault) -> Words | None:
+    call = next(fault.calls("zeros", "full"), None)
+    if call is None or not call.args or isinstance(call.args[0], ast.Tuple | ast.List):
+        return None
+    call.args[0] = ast.Tuple([call.args[0]], ast.Load())
+    return Words(
+        "A shape that is no tuple",
+        "A shape is a tuple, with the size of each axis.",
+        _write(quoted(call), "Write `tl.zeros((BLOCK,), dtype=tl.float32)`."),
+    )
+
+
+@_rule(r"Mask must have boolean scalar type")
+def _mask_of_numbers(_: re.Match[str], __: _Fault) -> Words:
+    return Words(
+        "A mask that holds numbers",
+        "A mask says yes or no for each lane, and this one holds numbers.",
+        "Compare: `mask = offsets < n_elements`.",
+    )
+
+
 @_rule(
     r"'int' object is not iterable|object is not subscriptable|nsupported tensor index|"
     r"_semantic.? argument must be provided|only integer tensors of a single element"
 )
 def _indexed_pointer(_: re.Match[str], fault: _Fault) -> Words | None:
     element = element_in(fault.tree)
-    if element is None:
+    if element is None or not fault.in_kernel:
         return None
     base, place = ast.unparse(element.value), ast.unparse(element.slice)
     if isinstance(element.slice, ast.Tuple):
@@ -385,13 +456,15 @@ def _chained(_: re.Match[str], fault: _Fault) -> Words:
 
 @_rule(r"arange's arguments must be of type tl.constexpr|must have type `constexpr\[int\]`")
 def _no_constexpr(_: re.Match[str], fault: _Fault) -> Words:
-    sizes = [
-        node.id
-        for call in fault.calls("arange", "zeros", "full", "reshape", "broadcast_to")
-        for argument in call.args
-        for node in ast.walk(argument)
-        if isinstance(node, ast.Name) and node.id != "tl"
-    ]
+    calls = fault.calls("arange", "zeros", "full", "reshape", "broadcast_to")
+    given = [node for call in calls for argument in call.args for node in ast.walk(argument)]
+    if any(isinstance(node, ast.Div) for node in given):
+        return Words(
+            "A block size with a fraction",
+            "`/` gives a number with a fraction, and a size is whole.",
+            "Write `//`, as in `BLOCK // 2`.",
+        )
+    sizes = [node.id for node in given if isinstance(node, ast.Name) and node.id != "tl"]
     name = f"`{sizes[0]}`" if sizes else "The size of the block"
     block = sizes[0] if sizes else "BLOCK"
     declared = f"eclare it in the kernel's `def`: `{block}: tl.constexpr`."
@@ -613,6 +686,16 @@ def _function_of_python(found: re.Match[str], fault: _Fault) -> Words | None:
     )
 
 
+@_rule(r"a kernel uses (int|float|bool) in no other way than to call it")
+def _type_of_python(found: re.Match[str], _: _Fault) -> Words:
+    kind = {"int": "tl.int32", "float": "tl.float32", "bool": "tl.int1"}[found[1]]
+    return Words(
+        "A dtype of Python's",
+        f"`{found[1]}` is a type of Python's, and blocks have Triton's dtypes.",
+        f"Write `{kind}`.",
+    )
+
+
 @_rule(r"Unsupported function referenced: <(?:ufunc '|built-in (?:method|function) )(\w+)")
 def _foreign_object(found: re.Match[str], _: _Fault) -> Words:
     return Words(
@@ -663,7 +746,7 @@ def _no_such_function(found: re.Match[str], _: _Fault) -> Words:
 @_rule(r"'int' object is not callable|tuple index out of range|list index out of range")
 def _asked_for_length(_: re.Match[str], fault: _Fault) -> Words | None:
     name = re.search(r"\.(numel|size|stride|dim|shape)\b", fault.code)
-    return _length_of_pointer(name[1]) if name else None
+    return _length_of_pointer(name[1]) if name and fault.in_kernel else None
 
 
 def _length_of_pointer(name: str) -> Words:

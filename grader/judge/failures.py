@@ -234,6 +234,8 @@ def _check_forms(forms: Sequence[Form], expected: Sequence[Expected]) -> Failure
         output_names = ", ".join(output.name for output in expected)
         got = f"{len(forms)} ({_form_word(forms[0])})" if len(forms) == 1 else f"{len(forms)}"
         help_text = f"Return a tuple of {len(expected)} tensors, in this order." if len(expected) > 1 else ""
+        if not forms and expected:
+            help_text = f"End the function with `return {output_names}`."
         return _wrong_form("count", f"{len(expected)} ({output_names})", got, "number of outputs", help_text)
     found = (_check_form(form, output) for form, output in zip(forms, expected, strict=True))
     return next((failure for failure in found if failure), None)

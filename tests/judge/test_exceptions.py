@@ -14,9 +14,9 @@ SCALAR = "only a scalar is true or false, got a block of shape [1024]: write &"
 BLOCK_STORE = "Value argument cannot be block type if pointer argument is not a block"
 
 
-def said(message: str, code: str, kind: str = "ValueError", *before: str) -> Words:
-    frames = (*(Frame(9, "vector_add", line) for line in before), Frame(95, "kernel", code))
-    words = in_words(kind, message, frames)
+def said(message: str, code: str, kind: str = "ValueError", launch: str = "kernel[grid](x, n)") -> Words:
+    """Return the words of an exception in a kernel."""
+    words = in_words(kind, message, (Frame(104, "", launch), Frame(95, "kernel", code)))
     assert words is not None
     return words
 
@@ -87,6 +87,30 @@ def said(message: str, code: str, kind: str = "ValueError", *before: str) -> Wor
             "`tl.load(x_ptr + rows * stride + columns",
         ),
         ("unsupported tensor index: slice(0, 4, None)", "y = x[0:4]", "no slices", "`tl.load(x_ptr + offsets"),
+        ("'int' object is not iterable", "s = tl.zeros(BLOCK, dtype=d)", "is a tuple", "`tl.zeros((BLOCK,), dtype=d)`"),
+        (
+            "Mask must have boolean scalar type",
+            "tl.store(p, x, mask=offsets)",
+            "yes or no",
+            "`mask = offsets < n_elements`",
+        ),
+        ("program_id() missing 1 required positional argument: 'axis'", "", "nothing for 'axis'", "`tl.program_id(0)`"),
+        ("plus() missing 1 required positional argument: 'b'", "", "`plus` got nothing for 'b'", "`plus(b=…)`"),
+        (
+            "unsupported operand type(s) for +: 'builtin_function_or_method' and 'int'",
+            "grid = (triton.cdiv(n, 4),)",
+            "a method itself",
+            "`x.numel()`",
+        ),
+        ("'tuple' object cannot be interpreted as an integer", "kernel[grid, 64](x)", "one tuple", "`kernel[grid](…)`"),
+        ("arange's arguments must be of type tl.constexpr", "a = tl.arange(0, BLOCK / 2)", "fraction", "`BLOCK // 2`"),
+        ("a kernel uses float in no other way than to call it", "", "type of Python's", "`tl.float32`"),
+        (
+            "store() got an unexpected keyword argument 'other' (tl.store has no parameter other, only pointer, value)",
+            "tl.store(p, x, other=0)",
+            "`store` has no parameter `other`.",
+            "It takes pointer, value.",
+        ),
         (SCALAR, "z = tl.where(a", "`if`, `while`, `and`, `or` and `not`", "`mask=`"),
         (SCALAR, "if offsets < n_elements:", "one for each lane", "`tl.where(condition, a, b)`"),
         (SCALAR, "mask = a >= 0 and a < n", "a single truth value", "`mask = (a >= 0) & (a < n)`"),
@@ -203,8 +227,8 @@ def said(message: str, code: str, kind: str = "ValueError", *before: str) -> Wor
         (
             "add: write it (the add at line 128 replaces the one at line 93)",
             "raise NotImplementedError",
-            "The `add` at line 128, which is not implemented, replaces yours at line 93",
-            "Delete the one at line 128.",
+            "The stub's `add` at line 128 replaces yours at line 93",
+            "Delete the `add` at line 128.",
         ),
     ],
 )
@@ -241,6 +265,11 @@ def test_a_line_that_is_no_whole_statement_gets_general_advice(code: str) -> Non
         said("'range' object has no attribute 'type'", code).help
         == "Write `tl.arange(0, BLOCK)` for a block of numbers."
     )
+
+
+@pytest.mark.parametrize("message", ["tuple index out of range", "'int' object is not iterable"])
+def test_a_line_of_ordinary_python_may_use_brackets(message: str) -> None:
+    assert in_words("TypeError", message, (Frame(7, "vector_add", "rows = sum(x.shape[0])"),)) is None
 
 
 @pytest.mark.parametrize("message", ["list index out of range", "'int' object is not iterable", "no such thing"])

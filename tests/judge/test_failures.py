@@ -157,6 +157,15 @@ def test_a_missing_function_is_named_beside_those_there_are(others: tuple[str, .
 # -- wrong form ------------------------------------------------------------------------------------------------------
 
 
+def test_a_function_without_a_return_is_told_to_write_one() -> None:
+    assert judged(returned()).cause.help == "End the function with `return y`."
+
+
+def test_what_a_launch_returns_is_no_result() -> None:
+    handle = Form("Handle", "", (), "", copied=False)
+    assert "return the one that you allocated" in judged(returned(X, forms=(handle,))).cause.help
+
+
 @pytest.mark.parametrize(
     ("outcome", "kind", "title", "rationale"),
     [
