@@ -12,8 +12,8 @@ from torch import Tensor
 from grader.judge.access_findings import cause_of, clues_of
 from grader.judge.clue import Clue
 from grader.judge.compare import Comparison, compare, describe, tensor_of
-from grader.judge.exceptions import in_words
 from grader.judge.truth import Expected
+from grader.judge.wording import in_words
 from grader.protocol.messages import Form, Frame, Raised, Recipe
 from grader.record import UNJUDGED, Cause, Status, clean
 from grader.sandbox.outcome import (

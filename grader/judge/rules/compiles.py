@@ -9,9 +9,9 @@ from grader.compile.cache import CompileOutcome
 from grader.exercise.model import Compiles
 from grader.judge.clue import Clue
 from grader.judge.compiler import GRADER_FAILED, LATE, NO_KERNEL
-from grader.judge.exceptions import in_words
 from grader.judge.failures import Failure
 from grader.judge.ruling import Ruling
+from grader.judge.wording import in_words
 from grader.record import Cause, CompiledKernel, Number
 
 RULE = Compiles

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from grader.judge.exceptions import Words, in_words
 from grader.judge.failures import why_not_finished
+from grader.judge.wording import Words, in_words
 from grader.protocol.messages import Frame, Raised
 
 LAUNCH = "vector_add_kernel[grid](x, y, z, n_elements, BLOCK=1000)"

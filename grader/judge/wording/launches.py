@@ -1,0 +1,214 @@
+"""Say exceptions of launches and calls: a grid, a decorator, a name or an argument is not right."""
+
+from __future__ import annotations
+
+import ast
+import re
+from difflib import get_close_matches
+
+from grader.judge.wording.rewriting import quoted
+from grader.judge.wording.rules import LAUNCH, Fault, Rules, Words
+
+RULES = Rules()
+
+
+@RULES.rule(r"^(\w+) is a kernel, and was called without a grid")
+def _no_grid(found: re.Match[str], fault: Fault) -> Words:
+    call = next(fault.calls(found[1]), None)
+    launch = f"`{found[1]}[grid](…)`"
+    if call is not None:
+        launch = quoted(ast.Call(ast.Subscript(call.func, ast.Name("grid", ast.Load())), call.args, call.keywords))
+    return Words(
+        "A kernel is called without a grid",
+        f"`{found[1]}` is a kernel: the grid between its name and its arguments says how many programs run it.",
+        f"Write {launch or f'`{found[1]}[grid](…)`'}, with a tuple as the grid, such as "
+        "`grid = (triton.cdiv(n_elements, BLOCK),)`.",
+    )
+
+
+@RULES.rule(r"^(\w+) of Triton's language was called outside a kernel")
+def _language_function(found: re.Match[str], _: Fault) -> Words:
+    name = found[1]
+    helps = "Move the line into a kernel."
+    if name in ("cdiv", "next_power_of_2"):
+        helps = f"In ordinary Python, write `triton.{name}`."
+    if name in ("zeros", "full", "zeros_like"):
+        helps = f"In ordinary Python, allocate with `torch.{name}`."
+    return Words("A function of kernels is called in Python", f"`tl.{name}` works only inside a kernel.", helps)
+
+
+@RULES.rule(r"'function' object is not subscriptable")
+def _not_jitted(_: re.Match[str], fault: Fault) -> Words | None:
+    name = re.search(r"(\w+)\[[^\]]*\]\(", fault.code)
+    if name is None:
+        return None
+    return Words(
+        "A kernel without @triton.jit",
+        f"`{name[1]}` is launched like a kernel, but it is an ordinary Python function.",
+        f"Write `@triton.jit` on the line above `def {name[1]}`.",
+    )
+
+
+@RULES.rule(r"Did you forget to add @triton.jit|Cannot call @triton.jit'd outside of the scope of a kernel")
+def _outside(_: re.Match[str], fault: Fault) -> Words | None:
+    if fault.kind == "CompilationError":
+        return None
+    names = re.findall(r"\btl\.\w+", fault.code)
+    return Words(
+        "Triton's language outside a kernel",
+        f"`{names[0] if names else 'triton.language'}` works only inside a kernel, and `{fault.function}` has no "
+        "`@triton.jit`.",
+        f"Is `{fault.function}` your kernel? Write `@triton.jit` on the line above its `def`, and launch it as "
+        f"`{fault.function}[grid](…)`. Else move this line into a kernel.",
+    )
+
+
+@RULES.rule(r"`(\w+)`: a function, which a kernel cannot use|Unsupported function referenced: <function (\w+) at")
+def _plain_helper(found: re.Match[str], _: Fault) -> Words:
+    name = found[1] or found[2]
+    return Words(
+        "A helper without @triton.jit",
+        f"`{name}` is an ordinary Python function, and a kernel calls only functions that are marked `@triton.jit`.",
+        f"Write `@triton.jit` on the line above `def {name}`.",
+    )
+
+
+@RULES.rule(r"the (\w+) at line (\d+) replaces the one at line (\d+)")
+def _two_definitions(found: re.Match[str], _: Fault) -> Words:
+    return Words(
+        f"`{found[1]}` is defined twice",
+        f"The stub's `{found[1]}` at line {found[2]} replaces yours at line {found[3]}: of two definitions Python "
+        "keeps the later one. Delete the stub's.",
+        f"Delete the `{found[1]}` at line {found[2]}.",
+    )
+
+
+@RULES.rule(r"name '\w+' is not defined(?:\. Did you mean: '(\w+)'\?)?")
+def _unknown_name(found: re.Match[str], _: Fault) -> Words:
+    near = f"Is it `{found[1]}`? " if found[1] else ""
+    return Words("A name that nothing defines", "", f"{near}Look for a misspelling, or for a line that is missing.")
+
+
+# Keywords of torch's that Triton's language calls otherwise.
+_TORCHS = {"default": "other", "dim": "axis", "fill_value": "value", "keepdim": "keep_dims", "size": "shape"}
+
+
+@RULES.rule(r"(\w+) has no parameter (\w+), only ([\w, ]*)")
+def _unknown_argument(found: re.Match[str], _: Fault) -> Words:
+    """Speak of a launch, and of a function of Triton's language: both come with the list of what there is."""
+    owner, name, known = found[1], found[2], found[3].split(", ")
+    alike = [one for one in known if one[:1] == name[:1] or one in name or name in one]
+    near = [_TORCHS[name]] if _TORCHS.get(name) in known else get_close_matches(name, alike, 1)
+    listed = ", ".join(known[:16])
+    return Words(
+        "A keyword that does not exist",
+        f"`{owner}` has no parameter `{name}`." + (f" The nearest is `{near[0]}`." if near else ""),
+        f"Write `{near[0]}=` for `{name}=`." if near else f"It takes {listed}.",
+    )
+
+
+@RULES.rule(r"(\w+)\(\) got an unexpected keyword argument '(\w+)'")
+def _unknown_keyword(found: re.Match[str], _: Fault) -> Words:
+    return Words(
+        "A keyword that does not exist",
+        f"`{found[1]}` has no parameter `{found[2]}`.",
+        f"Compare the call with the `def` of `{found[1]}`.",
+    )
+
+
+@RULES.rule(r"'builtin_function_or_method'|'method'")
+def _not_called(_: re.Match[str], fault: Fault) -> Words | None:
+    named = re.search(
+        r"unsupported operand|not supported between|has no attribute|cannot be interpreted", fault.message
+    )
+    if named is None:
+        return None
+    return Words(
+        "A method without its brackets",
+        "One of the values is a method itself, and not what it returns.",
+        "Look for a name such as `x.numel` or `x.stride`, here or in the launch, and write `x.numel()`, `x.stride(0)`.",
+    )
+
+
+@RULES.rule(r"'tuple' object cannot be interpreted as an integer")
+def _grid_in_a_grid(_: re.Match[str], fault: Fault) -> Words | None:
+    if not LAUNCH.search(fault.code):
+        return None
+    return Words(
+        "A grid within a grid",
+        "The brackets before the arguments hold one tuple: the number of programs on each axis.",
+        "Write `kernel[grid](…)` alone; a block size is an argument of the kernel.",
+    )
+
+
+@RULES.rule(r"'float' object cannot be interpreted as an integer")
+def _fractions(_: re.Match[str], fault: Fault) -> Words | None:
+    if not LAUNCH.search(fault.code):
+        return None
+    return Words(
+        "A grid of fractions",
+        "A grid holds whole numbers of programs, and `/` gives a fraction.",
+        "Write `triton.cdiv(n_elements, BLOCK)`: it divides and rounds up.",
+    )
+
+
+@RULES.rule(r"a grid must be a tuple, as in \w+\[\(programs,\)\]\(…\), got (.*)")
+def _no_tuple(found: re.Match[str], _: Fault) -> Words:
+    return Words(
+        "A grid that is no tuple",
+        f"A grid is a tuple with the number of programs on each axis, and this one is {found[1]}.",
+        "Write `grid = (triton.cdiv(n_elements, BLOCK),)`: the comma makes the tuple.",
+    )
+
+
+@RULES.rule(r"arange\(\) missing 1 required positional argument: 'end'")
+def _arange_of_one(_: re.Match[str], fault: Fault) -> Words:
+    given = next((quoted(one.args[0])[1:-1] for one in fault.calls("arange") if one.args), "BLOCK") or "BLOCK"
+    return Words(
+        "`tl.arange` takes a start and an end",
+        "Unlike Python's range, `tl.arange` needs both of its ends.",
+        f"Write `tl.arange(0, {given})`.",
+    )
+
+
+# Calls of functions that are often called with too few arguments.
+_EXAMPLES = {
+    "full": "tl.full((BLOCK,), 1.0, dtype=tl.float32)",
+    "num_programs": "tl.num_programs(0)",
+    "program_id": "tl.program_id(0)",
+    "zeros": "tl.zeros((BLOCK,), dtype=tl.float32)",
+}
+
+
+@RULES.rule(r"(\w+)\(\) missing \d+ required positional arguments?: (.{1,200})")
+def _missing(found: re.Match[str], _: Fault) -> Words:
+    named = ", ".join(f"{name}=…" for name in re.findall(r"'(\w+)'", found[2]))
+    example = _EXAMPLES.get(found[1], f"{found[1]}({named})")
+    return Words("An argument is missing", f"`{found[1]}` got nothing for {found[2]}.", f"Write it, as in `{example}`.")
+
+
+@RULES.rule(r"(\w+) must get all of its arguments, got none for ([\w, ]+)")
+def _too_few(found: re.Match[str], _: Fault) -> Words:
+    return Words(
+        "An argument is missing in a launch",
+        f"`{found[1]}` got nothing for {found[2]}.",
+        "A launch passes every parameter of the kernel, in the order of its `def` or by name.",
+    )
+
+
+@RULES.rule(r"(\w+) takes (\d+) arguments, got (\d+)")
+def _too_many(found: re.Match[str], _: Fault) -> Words:
+    return Words(
+        "A launch with too many arguments",
+        f"`{found[1]}` has {found[2]} parameters, and the launch passes {found[3]} arguments.",
+        "Compare the launch with the kernel's `def`, argument by argument.",
+    )
+
+
+@RULES.rule(r"(\w+)\(\) got multiple values for argument '(\w+)'")
+def _twice(found: re.Match[str], _: Fault) -> Words:
+    return Words(
+        "An argument is passed twice",
+        f"`{found[1]}` gets `{found[2]}` by place and by name.",
+        f"Count the arguments before `{found[2]}=`: is there one too many?",
+    )

@@ -1,0 +1,187 @@
+"""Say exceptions of what a kernel or a machine does not have: NumPy, torch, Python's functions, a GPU."""
+
+from __future__ import annotations
+
+import re
+
+from grader.judge.wording.rules import Fault, Rules, Words, write
+
+RULES = Rules()
+
+
+# What to write for functions and methods of NumPy, torch or math that Triton's language calls otherwise.
+_SIGNS = {"add": "+", "sub": "-", "subtract": "-", "mul": "*", "multiply": "*", "div": "/", "divide": "/"}
+_OTHERWISE = {
+    **{name: f"`a {sign} b`" for name, sign in _SIGNS.items()},
+    "amax": "`tl.max(x, axis=0)`",
+    "append": "an accumulator that a loop adds to: `acc += x`",
+    "bfloat16": "`tl.bfloat16`",
+    "clip": "`tl.clamp(x, low, high)`",
+    "empty": "`tl.zeros((BLOCK,), dtype=tl.float32)`",
+    "float": "`.to(tl.float32)`",
+    "half": "`.to(tl.float16)`",
+    "int": "`.to(tl.int32)`",
+    "inf": '`float("inf")`',
+    "long": "`.to(tl.int64)`",
+    "mean": "`tl.sum(x, axis=0) / n`",
+    "power": "a product, or `tl.exp(y * tl.log(x))`",
+    "relu": "`tl.maximum(x, 0)`",
+    "tanh": "`2 * tl.sigmoid(2 * x) - 1`",
+    "type": "`.to(…)`",
+    "astype": "`.to(…)`",
+    "transpose": "`tl.trans(x)`",
+    "unsqueeze": "`x[:, None]`",
+    "view": "`tl.reshape(x, …)`",
+}
+# Products of matrices.
+_PRODUCTS = re.compile(r"mat\w+|b?mm|dot|inner|einsum")
+_LENGTHS = frozenset({"numel", "size", "stride", "dim"})
+
+
+def _otherwise(name: str) -> str:
+    """Return what to write for a function or method of NumPy, torch or math, or ""."""
+    return "`tl.dot(a, b)`" if _PRODUCTS.fullmatch(name) else _OTHERWISE.get(name, "")
+
+
+@RULES.rule(r"([\w.]+)\.(\w+) is Python's, and a kernel has none: (.*)")
+def _foreign_function(found: re.Match[str], _: Fault) -> Words:
+    home, name, advice = found[1], found[2], found[3]
+    otherwise = _otherwise(name)
+    top = home.partition(".")[0]
+    library = {"np": "NumPy", "numpy": "NumPy", "math": "Python's math"}.get(top, top)
+    return Words(
+        f"{library} inside a kernel",
+        f"`{home}.{name}` is not of Triton's language: a kernel runs on the GPU, where Python's libraries are not.",
+        f"Write {otherwise}." if otherwise else f"{advice[:1].upper()}{advice[1:]}.",
+    )
+
+
+@RULES.rule(
+    r"`(\w+)`: a \w+, which a kernel cannot use|"
+    r"a kernel has no (\w+)(?: \([\w.]+ is Python's\)|, which is Python's)"
+)
+def _function_of_python(found: re.Match[str], fault: Fault) -> Words | None:
+    name = found[1] or found[2]
+    if not re.search(rf"\b{name}\(", fault.code):
+        return None
+    known = re.search(r"write (tl\.\w+)", fault.message)
+    otherwise = _otherwise(name) or (f"`{known[1]}(…)`" if known else "")
+    return Words(
+        "A function of Python's inside a kernel",
+        f"`{name}` is not of Triton's language: a kernel runs on the GPU, where Python's functions are not.",
+        write(otherwise, f"Write what triton.language offers for it: look for a function like `tl.{name}`."),
+    )
+
+
+@RULES.rule(r"a kernel uses (int|float|bool) in no other way than to call it")
+def _type_of_python(found: re.Match[str], _: Fault) -> Words:
+    kind = {"int": "tl.int32", "float": "tl.float32", "bool": "tl.int1"}[found[1]]
+    return Words(
+        "A dtype of Python's",
+        f"`{found[1]}` is a type of Python's, and blocks have Triton's dtypes.",
+        f"Write `{kind}`.",
+    )
+
+
+@RULES.rule(r"Unsupported function referenced: <(?:ufunc '|built-in (?:method|function) )(\w+)")
+def _foreign_object(found: re.Match[str], _: Fault) -> Words:
+    return Words(
+        "NumPy or torch inside a kernel",
+        f"`{found[1]}` is not of Triton's language: a kernel runs on the GPU, where Python's libraries are not.",
+        write(
+            _otherwise(found[1]), f"Write what triton.language offers for it: look for a function like `tl.{found[1]}`."
+        ),
+    )
+
+
+@RULES.rule(
+    r"convert an array of size 1 to a Python scalar|must be real number, not tensor|only length-1 arrays|only 0-dim"
+)
+def _of_one_number(_: re.Match[str], fault: Fault) -> Words | None:
+    name = re.search(r"\bmath\.(\w+)\(", fault.code)
+    if name is None:
+        return None
+    return Words(
+        "Python's math on a block",
+        f"`math.{name[1]}` takes a single number of Python's, and here it gets a block.",
+        f"Write `tl.{name[1]}(…)`.",
+    )
+
+
+@RULES.rule(
+    r"a (?:tensor|block|pointer) has no (\w+)|'tensor' object has no attribute '(\w+)'|a kernel has no `\.(\w+)`"
+)
+def _foreign_method(found: re.Match[str], _: Fault) -> Words | None:
+    name = found[1] or found[2] or found[3]
+    if name in _LENGTHS:
+        return _length_of_pointer(name)
+    if not _otherwise(name):
+        return None
+    return Words(
+        "A method that blocks do not have",
+        f"`.{name}` is not of Triton's language.",
+        f"Write {_otherwise(name)}.",
+    )
+
+
+@RULES.rule(r"`([\w.]+)\.(\w+)` is not of Triton's language: (?:did you mean ([\w.]+)\?)?")
+def _no_such_function(found: re.Match[str], _: Fault) -> Words:
+    meant = f"`{found[3]}`" if found[3] else _otherwise(found[2])
+    return Words(
+        "A function that Triton's language does not have",
+        f"There is no `{found[1]}.{found[2]}`." + (f" The nearest name is `{found[3]}`." if found[3] else ""),
+        write(meant, "Compute with what triton.language offers."),
+    )
+
+
+@RULES.rule(r"'int' object is not callable|tuple index out of range|list index out of range")
+def _asked_for_length(_: re.Match[str], fault: Fault) -> Words | None:
+    name = re.search(r"\.(numel|size|stride|dim|shape)\b", fault.code)
+    return _length_of_pointer(name[1]) if name and fault.in_kernel else None
+
+
+def _length_of_pointer(name: str) -> Words:
+    return Words(
+        "A pointer knows no length",
+        f"A kernel gets a tensor as a bare pointer, without `.{name}`.",
+        "Pass lengths and strides as arguments of their own, such as `n_elements` or `x.stride(0)`.",
+    )
+
+
+@RULES.rule(r"not compiled with CUDA|No CUDA GPUs|no NVIDIA driver|Expected a cuda device")
+def _no_gpu(_: re.Match[str], __: Fault) -> Words:
+    return Words("", "", _ON_THE_CPU)
+
+
+_ON_THE_CPU = "Tensors are on the CPU here: allocate on x.device, and remove code that insists on a GPU."
+
+
+@RULES.rule("tl.multiple_of promises")
+def _broken_promise(_: re.Match[str], __: Fault) -> Words:
+    return Words(
+        "",
+        "",
+        "Because of it, compiled code loads several elements at once, and fails or goes wrong if it is false: "
+        "remove tl.multiple_of where a size, a stride or a first element can be any number.",
+    )
+
+
+@RULES.rule("misaligned address")
+def _misaligned(_: re.Match[str], __: Fault) -> Words:
+    return Words(
+        "",
+        "",
+        "A load or a store of several elements at once met a misaligned address. Look for a tl.multiple_of or "
+        "tl.max_contiguous that promises too much: `rows % M` starts again at 0 where M ends.",
+    )
+
+
+@RULES.rule(r"No module named '([\w.]{1,80})'")
+def _no_module(found: re.Match[str], _: Fault) -> Words:
+    said = f"{found[1]} is not installed where this is graded: copy the code that you need into the file."
+    return Words("", "", said)
+
+
+@RULES.rule("")
+def _insists_on_a_gpu(_: re.Match[str], fault: Fault) -> Words | None:
+    return Words("", "", _ON_THE_CPU) if "is_cuda" in fault.code else None
