@@ -45,13 +45,13 @@ def solution(exercise: str, *, show: bool, copy: bool, as_json: bool, open_page:
     elif copy:
         print(_handed(entry, copy=True))
     else:
-        _show(entry, _beside(entry, progress), open_page=open_page)
+        _show(entry, _beside(entry), open_page=open_page)
     return 0 if progress.is_done else 1
 
 
 def _document(entry: Entry, progress: Progress, *, copy: bool) -> dict[str, object]:
     """Return the document of `--json`."""
-    parts = _beside(entry, progress) if progress.is_done else ()
+    parts = _beside(entry) if progress.is_done else ()
     return {
         "id": entry.id,
         "state": progress.state,
@@ -102,11 +102,15 @@ def _show(entry: Entry, parts: tuple[PartBeside, ...], *, open_page: bool) -> No
             say(show_in_browser(page.resolve().as_uri()), sys.stderr)
 
 
-def _beside(entry: Entry, progress: Progress) -> tuple[PartBeside, ...]:
+def _beside(entry: Entry) -> tuple[PartBeside, ...]:
     source, record = saved.text_of(entry.stub) or "", saved.record_of(entry)
-    # Kernels of an earlier text say nothing of this one.
-    parts = record.parts if record is not None and record.submission.sha256 == _sha256(source) else ()
-    return beside.beside(Solved(source, progress.checks, parts), _model(entry), entry.commentary)
+    # What an earlier text cost says nothing of this one.
+    if record is not None and record.submission.sha256 == _sha256(source):
+        own = Solved(source, record.checks, record.parts)
+    else:
+        own = Solved(source)
+        say(f"What yours costs is not known: grade {entry.id} counts it in all parts.", sys.stderr)
+    return beside.beside(own, _model(entry), entry.commentary)
 
 
 def _page_of(entry: Entry) -> Path:

@@ -170,7 +170,7 @@ def test_the_solution_is_for_whoever_has_one(
     assert dispatch(["solution", "15"]) == 1
     told = capsys.readouterr()
     assert "open: vector_add: Right for lengths that fill every block" in told.err
-    keep(entry)
+    record = keep(entry)
     text = said(capsys, "solution", "ex_15")
     assert "yours" in text
     assert "Nothing can be saved here: three elements move for each result." in " ".join(text.split())
@@ -182,6 +182,13 @@ def test_the_solution_is_for_whoever_has_one(
     assert said(capsys, "solution", "ex_15") == text
     document = json.loads(said(capsys, "solution", "ex_15", "--json"))
     assert [part["title"] for part in document["parts"]] == ["Vector addition"]
+    assert {cost["own"] for cost in document["parts"][0]["costs"]} == {"–"}
+    # Now the learner's record holds what was counted.
+    paper = {check.id: check for check in samples.on_paper().checks}
+    counting = replace(record, checks=tuple(paper.get(check.id, check) for check in record.checks))
+    saved.card_of(entry).with_suffix(".json").write_text(to_json(counting))
+    document = json.loads(said(capsys, "solution", "ex_15", "--json"))
+    assert [cost["own"] for cost in document["parts"][0]["costs"]] == ["1", "120,000", "0", "734 µs"]
     assert said(capsys, "solution", "ex_15", "--print") == entry.solution.read_text()
     copy = tree / "solutions" / "ex_15_triton_basics.py"
     assert said(capsys, "solution", "ex_15", "--write") == f"{copy}\n"
