@@ -167,12 +167,12 @@ def _raised_failure(raised: Raised, path: str) -> Failure:
     ]
     text = "\n".join([*trace, f"{clean(raised.kind, 80)}: {message}"])
     rationale = f"{clean(raised.kind, 80)}{where}: {summary}"
-    if found := cause_of(raised.findings):
-        help_text = f"Before that: {found.rationale} {found.help}"
     if words := in_words(raised.kind, message, raised.frames):
         # A file that does not load is headed so: nothing else of it could be judged.
         title = title if raised.verdict == "invalid_submission" else words.title or title
         help_text, rationale = words.help, f"{_at_line(last)}{words.rule}" if words.rule else rationale
+    if found := cause_of(raised.findings):
+        help_text = f"{help_text if words else ''} Before that: {found.rationale} {found.help}".strip()
     return Failure(raised.verdict, Cause(raised.verdict, title, rationale, help_text, traceback=text))
 
 
