@@ -2,13 +2,13 @@
 
 part_text  hashes the text that decides a part's results
 kept       the kept results, part by part
-standing   the progress that follows, and what comes next
+states     the progress that follows, and what comes next
 
 Pure functions: they take texts and records, and read or write no file.
 """
 
 from grader.progress.kept import Kept, kept_from_json, kept_to_json, merged
-from grader.progress.standing import File, PartProgress, PartState, Progress, bar, progress_of_file, words
+from grader.progress.states import File, PartProgress, PartState, Progress, bar, progress_of_file, words
 
 __all__ = [
     "File",
