@@ -315,7 +315,7 @@ OUTSIDE_WORLD = {"os", "io", "pathlib", "socket", "subprocess", "sys", "tempfile
         *(f"grader.speed.{name}" for name in ("estimate", "lineup", "roofline", "prediction", "tuned")),
         "grader.exercise.gpus",
         *(f"grader.watch.{name}" for name in ("state", "order", "screen")),
-        *(f"grader.progress.{name}" for name in ("part_text", "kept", "standing")),
+        *(f"grader.progress.{name}" for name in ("part_text", "kept", "states")),
     ],
 )
 def test_what_only_computes_reads_no_clock_and_no_file(module: str) -> None:
