@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from grader.exercise.plan import PlannedCase
 from grader.judge.bench import Bench, Evidence, Trial
-from grader.judge.clue import Clue
+from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure
 from grader.protocol.operators import READING
 from grader.record import Cause, clean
@@ -27,6 +27,8 @@ def by_evidence(
     """
     for seen in evidence:
         if not (seen.kernels or seen.untold):
+            if _launches_nothing_here(seen, evidence, allowed):
+                return _empty_grid(seen)
             return policy_failure(
                 "no_kernel",
                 "No kernel was launched",
@@ -92,6 +94,22 @@ def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure)
         f"For {one.case.words()} the function returns the right values. Its kernels alone, launched again on other "
         f"inputs, do not: {failure.cause.rationale}",
     )
+
+
+def _launches_nothing_here(seen: Evidence, evidence: Sequence[Evidence], allowed: Sequence[str]) -> bool:
+    """Return whether a call computes nothing at all, though other calls launch kernels."""
+    computes = any(name.partition(" ")[0] not in allowed for name in seen.operators)
+    return not computes and any(one.kernels for one in evidence)
+
+
+def _empty_grid(seen: Evidence) -> Failure:
+    """Return the failure of a call whose grid has no programs."""
+    title = "No program runs for some sizes"
+    rationale = f"For {seen.case.words()} no kernel was launched and nothing was computed; in other calls a kernel was."
+    advice = "Does the grid round down? triton.cdiv(n, BLOCK) rounds up, and then the last program needs a mask."
+    found = policy_failure("no_kernel", title, rationale)
+    clue = sure("not_all_covered", "Some sizes get a grid without programs.", title, advice)
+    return replace(found, cause=replace(found.cause, help=advice), clues=(clue,))
 
 
 def policy_failure(kind: str, title: str, rationale: str) -> Failure:
