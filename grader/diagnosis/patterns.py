@@ -42,6 +42,20 @@ class Answer:
     before: Tensor | None = None
 
 
+@dataclass(frozen=True)
+class Reach:
+    """The elements that the programs of a launch cover if each takes one block. name: of the block size."""
+
+    name: str
+    programs: int
+    block: int
+
+    @property
+    def elements(self) -> int:
+        """Return the number of elements that all programs cover."""
+        return self.programs * self.block
+
+
 def clues_of(
     answers: Sequence[Answer],
     inputs: Sequence[tuple[str, object]],
@@ -49,12 +63,14 @@ def clues_of(
     multiplies: bool = True,
     watched: bool = False,
     filled: bool = False,
+    reaches: Sequence[Reach] = (),
 ) -> list[Clue]:
     """Return clues by the first wrong output.
 
     inputs: names and values before the call. multiplies: a kernel may have multiplied matrices. watched: every access
     was checked, and none was outside a tensor. filled: as many bytes were stored as all outputs take up. NaN was then
-    stored, not left over: it has the bits of fresh memory if it came from an exp or an input.
+    stored, not left over: it has the bits of fresh memory if it came from an exp or an input. reaches: of the launch,
+    if there was one.
     """
     answer = next((one for one in answers if bool(one.wrong.any())), None)
     if answer is None or not answer.got.dtype.is_floating_point:
@@ -67,7 +83,7 @@ def clues_of(
         return list(_read_around(answer, around, watched=watched))
     unwritten = _unwritten(answer)
     if not filled and bool(unwritten.any()) and float(unwritten[answer.wrong].double().mean()) >= _MOST:
-        return list(_never_written(answer, unwritten))
+        return list(_never_written(answer, unwritten, reaches))
     return [*_by_value(answer, inputs, multiplies=multiplies), *_by_place(answer)]
 
 
@@ -249,7 +265,7 @@ def _read_around(answer: Answer, around: Tensor, *, watched: bool) -> Iterator[C
     yield Clue("strides_ignored", 0.4, seen)
 
 
-def _never_written(answer: Answer, unwritten: Tensor) -> Iterator[Clue]:
+def _never_written(answer: Answer, unwritten: Tensor, reaches: Sequence[Reach]) -> Iterator[Clue]:
     name, total = answer.expected.name, answer.got.numel()
     if bool(unwritten.all()):
         if answer.before is not None:
@@ -269,6 +285,11 @@ def _never_written(answer: Answer, unwritten: Tensor) -> Iterator[Clue]:
         left = size - first
         seen = f"The last {left} of {size}" if left > 1 else "The last"
         seen = f"{seen} along axis {axis} of {name} {'were' if left > 1 else 'was'} never stored to."
+        for one in reaches:
+            if one.elements == first and left < one.block:
+                covered = f"{one.programs:,} programs × {one.block:,} elements ({one.name}) cover {first:,}"
+                advice = f"Round the number of programs up: triton.cdiv(n, {one.name})."
+                yield Clue("remainder_skipped", 0.9, f"{covered} of {size:,}.", help=advice, firm=True)
         yield from _end_unwritten(first, left, seen)
         yield Clue("not_all_covered", 0.35, seen)
         return

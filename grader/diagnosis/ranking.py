@@ -14,7 +14,7 @@ from torch import Tensor
 
 from grader.diagnosis.case_contrast import contrasts, refuted
 from grader.diagnosis.known_mistakes import mistake_clues, mistakes_in, rounding_clues
-from grader.diagnosis.patterns import Answer, clues_of
+from grader.diagnosis.patterns import Answer, Reach, clues_of
 from grader.exercise.cases import Domain, Size, Space
 from grader.exercise.causes import Contrast, Kind
 from grader.exercise.model import Part
@@ -23,7 +23,7 @@ from grader.judge.clue import Clue, sure
 from grader.judge.compare import compare
 from grader.judge.failures import Failure
 from grader.judge.truth import Truth
-from grader.protocol.messages import Recipe, Traffic
+from grader.protocol.messages import LaunchInfo, Recipe, Traffic
 from grader.record import Cause, Suspect
 
 # Nobody reads more suspects.
@@ -94,7 +94,12 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
         multiplies = any(one is None or one.dot_flops for one in traffic)
         watched = bool(traffic) and None not in traffic
         looks = clues_of(
-            answers, named, multiplies=multiplies, watched=watched, filled=_is_filled(answers, traffic, part)
+            answers,
+            named,
+            multiplies=multiplies,
+            watched=watched,
+            filled=_is_filled(answers, traffic, part),
+            reaches=_reaches(seen.outcome.answer.launches),
         )
         if watched and not any(clue.kind == "missing_mask" for clue in looks):
             # Every access was seen, and none was outside.
@@ -103,6 +108,14 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
             looks += rounding_clues(truth, part, seen)
         found += looks
     return found
+
+
+def _reaches(launched: Sequence[LaunchInfo]) -> tuple[Reach, ...]:
+    """Return the reach of a single launch by each of its block sizes."""
+    if len(launched) != 1:
+        return ()
+    (one,) = launched
+    return tuple(Reach(name, prod(one.grid), size) for name, size in one.constants.items() if size > 1)
 
 
 def _is_filled(answers: Sequence[Answer], traffic: Sequence[Traffic | None], part: Part) -> bool:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from grader.diagnosis.kinds import GENERAL
-from grader.diagnosis.patterns import Answer, clues_of
+from grader.diagnosis.patterns import Answer, Reach, clues_of
 from grader.judge.clue import Clue
 from grader.judge.compare import compare
 from grader.judge.truth import Expected
@@ -91,6 +91,16 @@ def test_an_end_that_was_never_stored_to_is_a_remainder() -> None:
 
 def test_one_last_column_that_was_never_stored_to_is_a_bound() -> None:
     assert likeliest(clues(never_stored(slice(None), slice(31, None)))) == "last_left_out"
+
+
+@pytest.mark.parametrize(("programs", "block"), [(3, 4), (2, 6)])
+def test_programs_that_end_before_the_end_are_told_in_numbers(programs: int, block: int) -> None:
+    got = never_stored(slice(12, None))
+    others = (Reach("WARPS", programs, 8), Reach("BLOCK", programs, block))
+    first, *_ = clues_of([answer(got, expected())], [("x", X)], reaches=others)
+    # 4 rows are left: less than a block of 6, and a whole block of 4.
+    assert (first.seen == "2 programs × 6 elements (BLOCK) cover 12 of 16.") == (block == 6)
+    assert (first.help == "Round the number of programs up: triton.cdiv(n, BLOCK).") == (block == 6)
 
 
 def test_holes_belong_to_nobody() -> None:

@@ -24,7 +24,13 @@ def test_a_size_that_gets_no_program_is_told_of_the_grid() -> None:
     assert failure.cause.title == "No program runs for some sizes"
     assert failure.cause.rationale.startswith("For N=1 no kernel was launched and nothing was computed")
     assert "triton.cdiv(n, BLOCK) rounds up" in failure.cause.help
-    assert [clue.kind for clue in failure.clues] == ["not_all_covered"]
+    assert [clue.kind for clue in failure.clues] == ["remainder_skipped"]
+
+
+def test_a_size_that_is_computed_once_and_then_remembered_is_not_told_of_the_grid() -> None:
+    failure = failure_of((4096, ("add_kernel",), ()), (7, ("add_kernel",), ()), (7, (), ()))
+    assert failure.cause.title == "No kernel was launched"
+    assert [clue.kind for clue in failure.clues] == ["remembered_result"]
 
 
 @pytest.mark.parametrize("others", [(), ((4096, ("add_kernel",), ()),)], ids=["never", "for_large_ones"])

@@ -27,13 +27,14 @@ def by_evidence(
     """
     for seen in evidence:
         if not (seen.kernels or seen.untold):
-            if _launches_nothing_here(seen, evidence, allowed):
+            if _computes_nothing(seen, allowed) and _launches_elsewhere(seen, evidence):
                 return _empty_grid(seen)
-            return policy_failure(
+            found = policy_failure(
                 "no_kernel",
                 "No kernel was launched",
                 f"For {seen.case.words()} the function returned an answer without launching a kernel of yours.",
             )
+            return replace(found, clues=_remembered_clues(seen, evidence, allowed))
         computing = [name for name in seen.operators if name.partition(" ")[0] not in allowed]
         if computing and seen.reads:
             return _reading_failure(seen, computing, bounds)
@@ -96,10 +97,27 @@ def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure)
     )
 
 
-def _launches_nothing_here(seen: Evidence, evidence: Sequence[Evidence], allowed: Sequence[str]) -> bool:
-    """Return whether a call computes nothing at all, though other calls launch kernels."""
-    computes = any(name.partition(" ")[0] not in allowed for name in seen.operators)
-    return not computes and any(one.kernels for one in evidence)
+def _computes_nothing(seen: Evidence, allowed: Sequence[str]) -> bool:
+    return not any(name.partition(" ")[0] not in allowed for name in seen.operators)
+
+
+def _launches_elsewhere(seen: Evidence, evidence: Sequence[Evidence]) -> bool:
+    """Return whether calls launch kernels, but no call of these sizes."""
+    launching = [_sizes(one) for one in evidence if one.kernels]
+    return bool(launching) and _sizes(seen) not in launching
+
+
+def _remembered_clues(seen: Evidence, evidence: Sequence[Evidence], allowed: Sequence[str]) -> tuple[Clue, ...]:
+    """Return the clue of a call that computes nothing, where another call of the same sizes launched a kernel."""
+    if not _computes_nothing(seen, allowed) or not any(one.kernels and _sizes(one) == _sizes(seen) for one in evidence):
+        return ()
+    return (
+        Clue("remembered_result", 0.9, "Another call of these sizes launched a kernel; this one computed nothing."),
+    )
+
+
+def _sizes(seen: Evidence) -> dict[str, int]:
+    return {name: value for name, value in seen.case.items() if isinstance(value, int)}
 
 
 def _empty_grid(seen: Evidence) -> Failure:
@@ -108,7 +126,7 @@ def _empty_grid(seen: Evidence) -> Failure:
     rationale = f"For {seen.case.words()} no kernel was launched and nothing was computed; in other calls a kernel was."
     advice = "Does the grid round down? triton.cdiv(n, BLOCK) rounds up, and then the last program needs a mask."
     found = policy_failure("no_kernel", title, rationale)
-    clue = sure("not_all_covered", "Some sizes get a grid without programs.", title, advice)
+    clue = sure("remainder_skipped", "Some sizes get a grid without programs.", title, advice)
     return replace(found, cause=replace(found.cause, help=advice), clues=(clue,))
 
 
