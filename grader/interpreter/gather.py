@@ -22,37 +22,52 @@ def load_and_store_blocks() -> None:
     """Patch this process's interpreter. Call it before every other patch of loads and stores."""
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _get_np_dtype
 
-    lane_by_lane = InterpreterBuilder.create_masked_load, InterpreterBuilder.create_masked_store
-
     def create_masked_load(
-        self: Any, ptrs: Any, mask: Any, other: Any, cache_modifier: Any, eviction_policy: Any, is_volatile: Any
+        _builder: Any, ptrs: Any, mask: Any, other: Any, _cache_modifier: Any, _eviction_policy: Any, _is_volatile: Any
     ) -> Any:
         kind = ptrs.get_element_ty()
-        places = _places(ptrs.data, np.dtype(_get_np_dtype(kind)))
-        if places is None or other is None:
-            return lane_by_lane[0](self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile)
-        memory, active = _memory(np.dtype(_get_np_dtype(kind))), np.broadcast_to(mask.data, places.shape)
+        dtype, active = np.dtype(_get_np_dtype(kind)), np.broadcast_to(mask.data, ptrs.data.shape)
         if active.all():
-            return TensorHandle(memory[places], kind)
-        loaded = np.broadcast_to(other.data, places.shape).astype(memory.dtype)
-        loaded[active] = memory[places[active]]
+            return TensorHandle(read(ptrs.data, dtype), kind)
+        loaded = np.zeros(active.shape, dtype)
+        if other is not None:
+            loaded[...] = other.data
+        loaded[active] = read(ptrs.data[active], dtype)
         return TensorHandle(loaded, kind)
 
     def create_masked_store(
-        self: Any, ptrs: Any, value: Any, mask: Any, cache_modifier: Any, eviction_policy: Any
-    ) -> Any:
-        places = _places(ptrs.data, value.data.dtype)
-        if places is None:
-            return lane_by_lane[1](self, ptrs, value, mask, cache_modifier, eviction_policy)
-        memory, active = _memory(value.data.dtype), np.broadcast_to(mask.data, places.shape)
+        _builder: Any, ptrs: Any, value: Any, mask: Any, _cache_modifier: Any, _eviction_policy: Any
+    ) -> None:
+        active = np.broadcast_to(mask.data, ptrs.data.shape)
         if active.all():
-            memory[places] = value.data
+            write(ptrs.data, value.data)
         else:
-            memory[places[active]] = np.broadcast_to(value.data, places.shape)[active]
-        return None
+            write(ptrs.data[active], np.broadcast_to(value.data, active.shape)[active])
 
     InterpreterBuilder.create_masked_load = create_masked_load
     InterpreterBuilder.create_masked_store = create_masked_store
+
+
+def read(addresses: Array, dtype: np.dtype[Any]) -> Array:
+    """Return the values of a dtype at addresses."""
+    from triton.runtime.interpreter import _interpreter
+
+    places = _places(addresses, dtype)
+    if places is None:
+        every = np.ones(addresses.shape, dtype=bool)
+        return np.asarray(_interpreter.load(addresses, every, np.zeros(addresses.shape, dtype), dtype))
+    return np.asarray(_memory(dtype)[places])
+
+
+def write(addresses: Array, values: Array) -> None:
+    """Store values at addresses; of several at one address, the last one stays."""
+    from triton.runtime.interpreter import _interpreter
+
+    places = _places(addresses, values.dtype)
+    if places is None:
+        _interpreter.store(addresses, np.broadcast_to(values, addresses.shape), np.ones(addresses.shape, dtype=bool))
+    else:
+        _memory(values.dtype)[places] = values
 
 
 def _places(addresses: Array, dtype: np.dtype[Any]) -> NDArray[np.int64] | None:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from grader.interpreter.gather import read
+
 Array = NDArray[Any]
 Numbers = NDArray[np.int64]
 
@@ -28,7 +30,7 @@ class Parted(BaseException):
 
 @dataclass
 class Group:
-    """The programs that run now. undo: addresses and their bytes before each store, oldest first."""
+    """The programs that run now. undo: addresses and their values before each store, oldest first."""
 
     programs: Numbers
     undo: list[tuple[Array, Array]]
@@ -99,11 +101,8 @@ def firsts(data: Array) -> Array:
     return data.reshape(len(data), -1)[:, 0] if _RUNNING and data.ndim > 1 else data.reshape(-1)[:1]
 
 
-def remember_bytes(addresses: Array, active: Array, dtype: Any) -> None:
-    """Remember the bytes at the active addresses before a store, where programs run in lockstep."""
+def remember_bytes(addresses: Array, active: Array, dtype: np.dtype[Any]) -> None:
+    """Remember the values at the active addresses before a store, where programs run in lockstep."""
     if _RUNNING:
-        from triton.runtime.interpreter import _interpreter
-
-        chosen = np.ascontiguousarray(addresses[active])
-        every = np.ones(chosen.shape, dtype=bool)
-        _RUNNING[-1].undo.append((chosen, _interpreter.load(chosen, every, np.zeros(chosen.shape, dtype), dtype)))
+        chosen = addresses[active]
+        _RUNNING[-1].undo.append((chosen, read(chosen, dtype)))

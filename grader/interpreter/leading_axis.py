@@ -7,7 +7,7 @@ those of memory. What programs cannot do together raises Alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from typing import Any, NoReturn
 
@@ -33,31 +33,28 @@ def builder_of_groups() -> Any:
         shape = np.broadcast_shapes(*(one.data.shape for one in handles))
         return [TensorHandle(np.broadcast_to(one.data, shape), one.dtype) for one in handles]
 
-    def places(base: Any, offsets: Sequence[Any], strides: Sequence[Any], block_shape: Sequence[int]) -> Iterator[Any]:
-        """Yield the offsets along each axis, [P, 1, …, n, …, 1], and their distance in bytes."""
-        width = max(1, base.get_element_ty().primitive_bitwidth // 8)
-        for axis, length in enumerate(block_shape):
-            alone = [-1, *(length if axis == other else 1 for other in range(len(block_shape)))]
-            offset = (offsets[axis].data.reshape(-1, 1) + np.arange(length)).reshape(alone)
-            stride = strides[axis].data.reshape(-1, *([1] * len(block_shape)))
-            yield axis, offset, (width * offset * stride).astype(np.uint64)
+    def spread(scalar: Any, rank: int) -> Array:
+        """Return a scalar of each program, [P, 1, …, 1]."""
+        return np.asarray(scalar.data.reshape(-1, *([1] * rank)))
 
-    def start(base: Any, block_shape: Sequence[int]) -> Array:
-        return np.asarray(base.data.reshape(-1, *([1] * len(block_shape))))
-
-    def bound(size: Any, block_shape: Sequence[int]) -> Array:
-        return start(size, block_shape)
+    def materialized(handle: Any, offsets: Sequence[Any], checked: Collection[int]) -> Any:
+        """Return the pointers of a block in a tensor, and a mask of the elements inside it along the checked axes."""
+        block, rank = handle.block_shape, len(handle.block_shape)
+        width = max(1, handle.base.get_element_ty().primitive_bitwidth // 8)
+        pointers, inside = spread(handle.base, rank), np.ones((1, *block), dtype=bool)
+        for axis, length in enumerate(block):
+            along = [length if axis == other else 1 for other in range(rank)]
+            offset = (offsets[axis].data.reshape(-1, 1) + np.arange(length)).reshape(-1, *along)
+            pointers = pointers + (width * offset * spread(handle.strides[axis], rank)).astype(np.uint64)
+            if axis in checked:
+                inside = inside & (offset < spread(handle.shape[axis], rank)) & (offset >= 0)
+        return TensorHandle(pointers, handle.base.dtype.scalar), inside
 
     class BlockPointer(BlockPointerHandle):  # type: ignore[misc]
         """A block pointer of each program."""
 
         def materialize_pointers(self, boundary_check: Any) -> Any:
-            pointers, inside = start(self.base, self.block_shape), np.ones((1, *self.block_shape), dtype=bool)
-            for axis, offset, distance in places(self.base, self.offsets, self.strides, self.block_shape):
-                pointers = pointers + distance
-                if axis in boundary_check:
-                    inside = inside & (offset < bound(self.shape[axis], self.block_shape)) & (offset >= 0)
-            return TensorHandle(pointers, self.base.dtype.scalar), inside
+            return materialized(self, self.offsets, boundary_check)
 
     class Descriptor(TensorDescHandle):  # type: ignore[misc]
         """A tensor descriptor of each program; a wrong one is left to the program alone."""
@@ -72,11 +69,7 @@ def builder_of_groups() -> Any:
             width = self.base.dtype.element_ty.primitive_bitwidth // 8
             if (offsets[-1].data * width % 16).any():
                 go_alone()
-            pointers, inside = start(self.base, self.block_shape), np.ones((1, *self.block_shape), dtype=bool)
-            for axis, offset, distance in places(self.base, offsets, self.strides, self.block_shape):
-                pointers = pointers + distance
-                inside = inside & (offset < bound(self.shape[axis], self.block_shape)) & (offset >= 0)
-            return TensorHandle(pointers, self.base.dtype.scalar), inside
+            return materialized(self, offsets, range(self.ndim))
 
     def of_groups(desc: Any) -> Any:
         return Descriptor(desc.base, desc.shape, desc.strides, desc.block_shape, desc.padding)

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from grader.interpreter.gather import write
 from grader.interpreter.groups import Alone, Array, Group, Numbers, Parted, running
 from grader.interpreter.leading_axis import builder_of_groups
 
@@ -118,11 +119,9 @@ class LockstepKernel:
                 self._run(programs[part_of == part], arguments, undo)
 
     def _go_back(self, mark: object, undo: list[tuple[Array, Array]], stores: int) -> None:
-        from triton.runtime.interpreter import _interpreter
-
         self._accesses.go_back(mark)
         for addresses, values in reversed(undo[stores:]):
-            _interpreter.store(addresses, values, np.ones(addresses.shape, dtype=bool))
+            write(addresses, values)
         del undo[stores:]
 
 

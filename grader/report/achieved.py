@@ -13,7 +13,7 @@ from grader.report import speed as timing
 
 @dataclass(frozen=True)
 class Finish:
-    """What the page of a finished exercise ends in, beside the record's own figures.
+    """The end of the page of a finished exercise, beside the record's own figures.
 
     solution: the command that shows the model solution, '' where there is none. title, command: the next exercise that
     is open, '' where none is. records: the learner's records of other exercises, by id, for answers that refer to them.

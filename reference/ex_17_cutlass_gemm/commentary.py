@@ -1,4 +1,4 @@
-"""What to learn from the model solution, part by part. It is shown once a learner's own file passes."""
+"""Say what to learn from the model solution, part by part. It is shown once a learner's own file passes."""
 
 COMMENTARY = {
     "blocked_gemm": """
