@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from grader.batch.gradebook import Gradebook, Mark, Student
@@ -34,6 +34,7 @@ from grader.classes.tally import (
 from grader.report import view
 from grader.report.speed import three_digits
 from grader.report.status import LOOKS
+from grader.report.templates import page_environment
 
 Audience = Literal["instructor", "student"]
 
@@ -147,13 +148,7 @@ def render(
 
 def environment() -> Environment:
     """Return the templates' environment with the filters that they call."""
-    made = Environment(
-        loader=FileSystemLoader([_PAGES, _PAGES.parent / "report"]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = page_environment([_PAGES])
     filters: dict[str, Callable[..., object]] = {
         "line": view.line,
         "points": view.points,

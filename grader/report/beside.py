@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from grader.exercise.definitions import spans_of
 from grader.exercise.gpus import USUAL
@@ -14,6 +11,7 @@ from grader.record import CheckResult, PartInfo, Prediction, Work
 from grader.report import speed as timing
 from grader.report import view
 from grader.report.efficiency import amount
+from grader.report.templates import page_environment
 from grader.text import disarmed_markup
 
 # Kernels of a part whose registers are shown.
@@ -84,13 +82,7 @@ def _part(own: Solved, model: Solved, part: PartInfo, commentary: str, target: s
 
 def render(title: str, parts: Iterable[PartBeside]) -> str:
     """Return the page: self-contained, without a script."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment()
     environment.filters["line"] = view.line
     environment.filters["block"] = lambda text: view.block(text, 60_000)
     return disarmed_markup(environment.get_template("beside.html.j2").render(title=title, parts=tuple(parts)))

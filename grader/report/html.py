@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
+from jinja2 import BytecodeCache, Environment
 from jinja2.bccache import Bucket
 from markupsafe import Markup, escape
 
@@ -19,6 +18,7 @@ from grader.report.efficiency import EfficiencyView, efficiency_view
 from grader.report.isolation import missing
 from grader.report.speedcard import SpeedView, speed_view
 from grader.report.status import StatusMark, in_part, look_of
+from grader.report.templates import page_environment
 from grader.text import disarmed_markup
 
 MOST_BYTES = 1_500_000
@@ -230,14 +230,7 @@ _COMPILED = _Compiled()
 
 
 def _environment(limits: _Limits, record: Record) -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        bytecode_cache=_COMPILED,
-    )
+    environment = page_environment(cache=_COMPILED)
     filters: dict[str, Callable[..., object]] = {
         "line": lambda text, most=400: view.line(text, min(most, max(limits.text, 80))),
         "block": lambda text: view.block(text, limits.text),

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from grader.record import UNJUDGED, CheckResult
 from grader.report import view
 from grader.report.status import StatusMark, Tone
+from grader.report.templates import page_environment
 from grader.text import disarmed_markup
 
 
@@ -74,13 +72,7 @@ class Goal:
 
 def render(rows: Sequence[ExerciseRow]) -> str:
     """Return the whole page: self-contained, without a script, with links to the scorecards beside it."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment()
     environment.filters.update(
         {
             "line": lambda text, most=400: view.line(text, most),

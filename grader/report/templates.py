@@ -1,0 +1,25 @@
+"""Load the pages' templates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
+
+_HERE = Path(__file__).parent
+
+
+def page_environment(before: Sequence[Path] = (), cache: BytecodeCache | None = None) -> Environment:
+    """Return an environment that escapes all text and refuses unknown names.
+
+    before: folders that are searched before this one.
+    """
+    return Environment(
+        loader=FileSystemLoader([*before, _HERE]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        bytecode_cache=cache,
+    )
