@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -113,6 +114,17 @@ def lent(server: ForkServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands called in this process use the fork servers of the run: to start one takes seconds."""
     for module in _STARTERS:
         monkeypatch.setattr(f"{module}.ForkServer", lambda mode: Lent(server.beside(mode)))
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the exercises; the working directory is in it."""
+    ignored = shutil.ignore_patterns("__pycache__", "wrong", "honest")
+    for folder in ("exercises", "reference"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GRADE_ROOT", raising=False)
+    return tmp_path
 
 
 @pytest.fixture(scope="session")

@@ -29,17 +29,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the exercises; the working directory is in it."""
-    ignored = shutil.ignore_patterns("__pycache__", "wrong", "honest")
-    for folder in ("exercises", "reference"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("GRADE_ROOT", raising=False)
-    return tmp_path
-
-
-@pytest.fixture
 def entry(tree: Path) -> Entry:
     return resolve(tree, "ex_15")[0]
 

@@ -6,7 +6,6 @@ import os
 import pty
 import re
 import select
-import shutil
 import signal
 import sys
 import time
@@ -68,16 +67,11 @@ class Newcomer:
 
 
 @pytest.fixture
-def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def course(tree: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the exercises; the working directory is in it, and the terminal has 100 columns and no colour."""
-    ignored = shutil.ignore_patterns("__pycache__", "wrong", "honest")
-    for folder in ("exercises", "reference"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("GRADE_ROOT", raising=False)
     for name, value in {"COLUMNS": "100", "LINES": "50", "NO_COLOR": "1", "TERM": "xterm"}.items():
         monkeypatch.setenv(name, value)
-    return tmp_path
+    return tree
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 
 from grader.judge.wording.rewriting import element_in, last_name, quoted, with_arange, with_load, with_signs
 from grader.judge.wording.rules import Fault, Rules, Words, write
@@ -150,17 +151,26 @@ def _chained(_: re.Match[str], fault: Fault) -> Words:
     )
 
 
+def _sizes_given(fault: Fault) -> list[ast.AST]:
+    """Return all that stands in the arguments of the line's functions that make blocks of a size."""
+    makers = fault.calls("arange", "zeros", "full", "reshape", "broadcast_to")
+    return [node for call in makers for argument in call.args for node in ast.walk(argument)]
+
+
+def _names_in(nodes: Sequence[ast.AST]) -> list[str]:
+    return [node.id for node in nodes if isinstance(node, ast.Name) and node.id != "tl"]
+
+
 @RULES.rule(r"arange's arguments must be of type tl.constexpr|must have type `constexpr\[int\]`")
 def _no_constexpr(_: re.Match[str], fault: Fault) -> Words:
-    calls = fault.calls("arange", "zeros", "full", "reshape", "broadcast_to")
-    given = [node for call in calls for argument in call.args for node in ast.walk(argument)]
+    given = _sizes_given(fault)
     if any(isinstance(node, ast.Div) for node in given):
         return Words(
             "A block size with a fraction",
             "`/` gives a number with a fraction, and a size is whole.",
             "Write `//`, as in `BLOCK // 2`.",
         )
-    sizes = [node.id for node in given if isinstance(node, ast.Name) and node.id != "tl"]
+    sizes = _names_in(given)
     name = f"`{sizes[0]}`" if sizes else "The size of the block"
     block = sizes[0] if sizes else "BLOCK"
     declared = f"eclare it in the kernel's `def`: `{block}: tl.constexpr`."
@@ -174,9 +184,8 @@ def _no_constexpr(_: re.Match[str], fault: Fault) -> Words:
 
 @RULES.rule(r"arange's range must be a power of 2|Shape element \d+ must be a power of 2")
 def _no_power_of_two(_: re.Match[str], fault: Fault) -> Words:
-    makers = fault.calls("arange", "zeros", "full", "reshape", "broadcast_to")
-    found = [node for call in makers for argument in call.args for node in ast.walk(argument)]
-    names = [node.id for node in found if isinstance(node, ast.Name) and node.id != "tl"]
+    found = _sizes_given(fault)
+    names = _names_in(found)
     plain = [node.value for node in found if isinstance(node, ast.Constant) and type(node.value) is int]
     size = next((value for value in plain if value & (value - 1)), None)
     for name in names:

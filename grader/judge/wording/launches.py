@@ -15,7 +15,7 @@ RULES = Rules()
 @RULES.rule(r"^(\w+) is a kernel, and was called without a grid")
 def _no_grid(found: re.Match[str], fault: Fault) -> Words:
     call = next(fault.calls(found[1]), None)
-    launch = f"`{found[1]}[grid](…)`"
+    launch = ""
     if call is not None:
         launch = quoted(ast.Call(ast.Subscript(call.func, ast.Name("grid", ast.Load())), call.args, call.keywords))
     return Words(
