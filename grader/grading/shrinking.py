@@ -37,12 +37,13 @@ class Shrinking:
             return found
         started = monotonic()
 
-        def fails(case: Case) -> bool:
+        def status_of(case: Case) -> str:
             again = failure_of(bench, planned, replace(failing, case=case))
-            return again is not None and again.status == failure.status
+            return again.status if again is not None else ""
 
+        space = _space_of(planned, failing.case) or planned.space
         with bench.aside():
-            least = smallest(_space_of(planned, failing.case) or planned.space, failing.case, fails, budget_s)
+            least = smallest(space, failing.case, failure.status, status_of, budget_s)
             smaller = replace(failing, case=least.case)
             again = failure_of(bench, planned, smaller)
         self._left_s -= monotonic() - started

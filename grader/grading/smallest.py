@@ -1,6 +1,6 @@
 """Search the smallest failing case, with Hypothesis and within a time limit.
 
-Takes a space, a failing case and a function that runs a case.
+Takes a space, a failing case, how it failed and a function that runs a case.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOST_TRIALS = 150
 class Smallest:
     """The smallest failing case that was found.
 
-    passes: neighbours that pass, in words. tried: number of cases that ran.
+    passes: neighbours that pass, in words; not those that fail in another way. tried: number of cases that ran.
     """
 
     case: Case
@@ -32,22 +32,23 @@ class Smallest:
     tried: int
 
 
-def smallest(space: Space, first: Case, fails: Callable[[Case], bool], budget_s: float) -> Smallest:
+def smallest(space: Space, first: Case, status: str, status_of: Callable[[Case], str], budget_s: float) -> Smallest:
     """Shrink `first` within the part of `space` in which no axis is harder.
 
-    fails: runs a case.
+    status: how `first` failed; a smaller case must fail in the same way. status_of: runs a case, and returns how it
+    failed, or "" if it passed.
     """
-    known = {first: True}
+    known = {first: status}
     deadline = monotonic() + budget_s
 
     def still_fails(case: Case) -> bool:
         if case not in known:
             if len(known) > _MOST_TRIALS or monotonic() > deadline:
                 return False
-            known[case] = fails(case)
-        return known[case]
+            known[case] = status_of(case)
+        return known[case] == status
 
-    best = _find(space.up_to(first), still_fails) or _simplest(space, known)
+    best = _find(space.up_to(first), still_fails) or _simplest(space, [one for one in known if still_fails(one)])
     passes = _passing_neighbour(space, best, still_fails, known)
     return Smallest(best, passes, len(known) - 1)
 
@@ -67,8 +68,7 @@ def _find(space: Space, still_fails: Callable[[Case], bool]) -> Case | None:
         return None
 
 
-def _simplest(space: Space, known: dict[Case, bool]) -> Case:
-    failing = [case for case, failed in known.items() if failed]
+def _simplest(space: Space, failing: list[Case]) -> Case:
     return min(failing, key=lambda case: [_rank(space, name, case) for name in space.axes])
 
 
@@ -77,7 +77,7 @@ def _rank(space: Space, name: str, case: Case) -> int:
     return domain.values.index(case[name]) if isinstance(domain, Choice) else int(case[name])
 
 
-def _passing_neighbour(space: Space, case: Case, still_fails: Callable[[Case], bool], known: dict[Case, bool]) -> str:
+def _passing_neighbour(space: Space, case: Case, still_fails: Callable[[Case], bool], known: dict[Case, str]) -> str:
     """Return the nearest simpler case that passes along each axis, in words."""
     words = []
     for name, domain in space.axes.items():
@@ -87,6 +87,6 @@ def _passing_neighbour(space: Space, case: Case, still_fails: Callable[[Case], b
             neighbour = case.changed(**{name: int(case[name]) - domain.multiple_of})
         else:
             neighbour = case.changed(**{name: domain.values[domain.values.index(case[name]) - 1]})
-        if space.allows(neighbour) and not still_fails(neighbour) and neighbour in known:
+        if space.allows(neighbour) and not still_fails(neighbour) and known.get(neighbour) == "":
             words.append(f"{name}={neighbour[name]}")
     return " and for ".join(words[:2])

@@ -25,7 +25,7 @@ Fails = Callable[[Case], bool]
 
 
 def shrunk(fails: Fails, first: Case = HARDEST, space: Space = SPACE, budget_s: float = AGES_S) -> Smallest:
-    return smallest(space, first, fails, budget_s)
+    return smallest(space, first, "failed", lambda case: "failed" if fails(case) else "", budget_s)
 
 
 def test_a_failure_that_never_comes_again_keeps_the_first_case() -> None:
@@ -66,6 +66,14 @@ def test_a_mask_that_is_wrong_beyond_a_block_fails_first_at_65() -> None:
     found = shrunk(lambda case: case["N"] > 64)
     assert found.case.words() == "M=1, N=65, dtype=float32, values=normal"
     assert found.passes == "N=64"
+
+
+def test_a_neighbour_that_fails_in_another_way_is_not_said_to_pass() -> None:
+    def status_of(case: Case) -> str:
+        return "failed" if case["N"] > 64 else "crashed"
+
+    found = smallest(SPACE, HARDEST, "failed", status_of, AGES_S)
+    assert (found.case["N"], found.passes) == (65, "")
 
 
 @pytest.mark.parametrize("least", [2, 7, 64, 500, 1000, 4097, 4999])

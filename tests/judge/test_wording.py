@@ -283,3 +283,23 @@ def test_a_file_that_does_not_load_keeps_its_title() -> None:
     cause = why_not_finished(raised, "ex.py").cause
     assert cause.title == "The file does not load"
     assert cause.help.startswith("Is it `triton`?")
+
+
+@pytest.mark.parametrize(
+    ("message", "rule"),
+    [
+        (
+            "f() missing 1 required positional argument: 'causal'",
+            "The call leaves out `causal`, and your `f` gives no default.",
+        ),
+        (
+            "f() takes from 5 to 7 positional arguments but 8 were given",
+            "The call passes 8 arguments, and your `f` takes from 5 to 7.",
+        ),
+    ],
+)
+def test_a_call_that_no_line_of_the_submission_made_names_the_stubs_parameters(message: str, rule: str) -> None:
+    words = in_words("TypeError", message, ())
+    assert words is not None
+    assert (words.title, words.rule) == ("Other parameters than the stub's", rule)
+    assert "from the stub" in words.help

@@ -181,10 +181,30 @@ _EXAMPLES = {
 
 
 @RULES.rule(r"(\w+)\(\) missing \d+ required positional arguments?: (.{1,200})")
-def _missing(found: re.Match[str], _: Fault) -> Words:
-    named = ", ".join(f"{name}=…" for name in re.findall(r"'(\w+)'", found[2]))
+def _missing(found: re.Match[str], fault: Fault) -> Words:
+    names = re.findall(r"'(\w+)'", found[2])
+    if not fault.lines:
+        named = ", ".join(f"`{name}`" for name in names)
+        return _unlike_stub(found[1], f"The call leaves out {named}, and your `{found[1]}` gives no default.")
+    named = ", ".join(f"{name}=…" for name in names)
     example = _EXAMPLES.get(found[1], f"{found[1]}({named})")
     return Words("An argument is missing", f"`{found[1]}` got nothing for {found[2]}.", f"Write it, as in `{example}`.")
+
+
+@RULES.rule(r"(\w+)\(\) takes (.{1,20}) positional arguments? but (\d+) (?:was|were) given")
+def _more_than_taken(found: re.Match[str], fault: Fault) -> Words | None:
+    if fault.lines:
+        return None
+    return _unlike_stub(found[1], f"The call passes {found[3]} arguments, and your `{found[1]}` takes {found[2]}.")
+
+
+def _unlike_stub(function: str, rule: str) -> Words:
+    """Say a call that no line of the submission made: the grader calls what the stub defines."""
+    return Words(
+        "Other parameters than the stub's",
+        rule,
+        f"Copy the line `def {function}(…)` from the stub: names, order and defaults.",
+    )
 
 
 @RULES.rule(r"(\w+) must get all of its arguments, got none for ([\w, ]+)")
