@@ -95,6 +95,14 @@ def said(message: str, code: str, kind: str = "ValueError", launch: str = "kerne
             "`mask = offsets < n_elements`",
         ),
         ("program_id() missing 1 required positional argument: 'axis'", "", "nothing for 'axis'", "`tl.program_id(0)`"),
+        (
+            "strides must be 16-byte aligned",
+            "TensorDescriptor.from_tensor(c, block)",
+            "a multiple of 16 bytes: 8",
+            "pointers",
+        ),
+        ("base must be 16-byte aligned", "TensorDescriptor.from_tensor(c, block)", "its first element", "pointers"),
+        ("Last dimension must be contiguous", "TensorDescriptor.from_tensor(c, block)", "(stride 1)", "pointers"),
         ("plus() missing 1 required positional argument: 'b'", "", "`plus` got nothing for 'b'", "`plus(b=…)`"),
         (
             "unsupported operand type(s) for +: 'builtin_function_or_method' and 'int'",

@@ -320,3 +320,16 @@ def _dot_sizes(found: re.Match[str], _: Fault) -> Words:
         f"tl.dot needs at least M = {found[1]}, N = {found[2]} and K = {found[3]} here.",
         "Take larger blocks and mask what is too much; or sum products: `tl.sum(a * b, axis=0)`.",
     )
+
+
+@RULES.rule(r"(base|strides?) must be 16-byte aligned|[Ll]ast dim(?:ension)? must be contiguous")
+def _no_descriptor(found: re.Match[str], _: Fault) -> Words:
+    what = {
+        "base": "its first element lies at an address that is a multiple of 16 bytes",
+        None: "its last axis is contiguous (stride 1)",
+    }.get(found[1], "every stride but the last one is a multiple of 16 bytes: 8 elements of float16, 4 of float32")
+    return Words(
+        "A tensor that descriptors cannot describe",
+        f"The hardware that copies tiles (TMA) takes a tensor only if {what}.",
+        "Take a kernel with pointers and masks for such a tensor, or copy it into memory with padded rows.",
+    )
