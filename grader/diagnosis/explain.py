@@ -8,22 +8,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from grader.diagnosis.interpreted import EXPLAINED, right_in_interpreter, with_access
 from grader.diagnosis.kinds import known_kinds
 from grader.diagnosis.padding import KIND as PADDING
 from grader.diagnosis.padding import masks_lanes, padding_clues, padding_elsewhere
 from grader.diagnosis.ranking import again, clues_in, explained, gathered, space_of, suspects_of
 from grader.diagnosis.surroundings import with_surroundings
 from grader.exercise.model import Exercise, check_id
-from grader.exercise.plan import PlannedCheck
+from grader.exercise.plan import PlannedCase, PlannedCheck
 from grader.judge.bench import Bench, TriedCase
 from grader.judge.clue import Clue
 from grader.judge.failures import NO_CAUSE, Failure
+from grader.judge.rules import decide
 from grader.judge.ruling import Ruling
 from grader.judge.truth import Truth
 from grader.record import CheckResult
 
 # A failing call that takes longer is not repeated for clues.
 _PROBE_S = 0.5
+# Failing checks of a part whose case is repeated in the interpreter, on a GPU.
+_MOST_INTERPRETED = 4
 
 
 class Diagnosis:
@@ -38,6 +42,8 @@ class Diagnosis:
         self._tried: dict[str, list[TriedCase]] = {}
         # Parts in which masked lanes changed nothing.
         self._unpadded: set[str] = set()
+        # By part: number of cases that were repeated in the interpreter, on a GPU.
+        self._interpreted: dict[str, int] = {}
 
     def hear(self, planned: PlannedCheck, failure: Failure) -> None:
         """Store the clues of a failure that no bench can look at again."""
@@ -72,6 +78,34 @@ class Diagnosis:
             return with_surroundings(shown, planned.part, self._truth)
         except Exception:
             return shown
+
+    def look_in_interpreter(self, bench: Bench, planned: PlannedCheck, failure: Failure, one: PlannedCase) -> Failure:
+        """Repeat a case that failed on a GPU in the interpreter. Return the failure to show.
+
+        bench: interprets.
+        """
+        part = planned.part.name
+        known = any(clue.confirmed for clue in self._clues.get(planned.id, ()))
+        if known or failure.status not in EXPLAINED or self._interpreted.get(part, 0) >= _MOST_INTERPRETED:
+            return failure
+        self._interpreted[part] = self._interpreted.get(part, 0) + 1
+        try:
+            ruling = decide(bench, replace(planned, cases=(one,)))
+            again = ruling.failure
+            if ruling.unfit or ruling.undecided or (again is not None and again.status not in EXPLAINED):
+                return failure
+            if again is None:
+                self._clues[planned.id] = [right_in_interpreter()]
+                return failure
+            clues, _ = gathered(bench, again, (), known=False)
+            if not any(clue.confirmed for clue in clues):
+                clues += self._padding_clues(bench, again)
+            shown = with_access(failure, again)
+        except Exception:
+            return failure
+        self._clues[planned.id] = clues
+        self._words[planned.id] = shown.lead, shown.advice
+        return shown
 
     def _padding_clues(self, bench: Bench, failure: Failure) -> list[Clue]:
         """Return the clues of masked lanes. A part where they mattered in no earlier failure is not probed again."""

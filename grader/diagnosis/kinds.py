@@ -173,6 +173,13 @@ _KINDS = (
         "a race: two accesses in no fixed order",
         "If one program or thread writes an element and another one accesses it, put the two accesses in order.",
     ),
+    Kind(
+        "compiled_differs",
+        "a kernel that is right in the interpreter and wrong on the GPU",
+        "What can differ there? Values that a program stores and loads again need `tl.debug_barrier()` between the "
+        "two. Lanes that a mask leaves out hold anything. `tl.multiple_of` and `tl.max_contiguous` are promises that "
+        "the compiler believes.",
+    ),
     # -- calls after each other
     Kind(
         "remembered_result",

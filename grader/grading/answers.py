@@ -13,6 +13,7 @@ from dataclasses import replace
 from time import monotonic
 
 from grader.diagnosis.explain import Diagnosis
+from grader.exercise.cases import Case
 from grader.exercise.model import Part, check_id
 from grader.exercise.plan import PlannedCheck
 from grader.grading.compilation import Compilation
@@ -163,6 +164,11 @@ class Answers:
             counterexample = None
             if failure and ruling.failing:
                 counterexample = self._shrinking.counterexample(bench, planned, failure, ruling.failing)
+                if bench.interpreter is not None:
+                    smallest = replace(ruling.failing, case=Case(counterexample.case)) if counterexample else None
+                    failure = self._diagnosis.look_in_interpreter(
+                        bench.interpreted(), planned, failure, smallest or ruling.failing
+                    )
             status: Status = "pass"
             if ruling.undecided or ruling.unfit:
                 status = "inconclusive" if ruling.undecided else "skipped_environment"

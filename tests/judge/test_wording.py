@@ -101,6 +101,13 @@ def said(message: str, code: str, kind: str = "ValueError", launch: str = "kerne
             "a multiple of 16 bytes: 8",
             "pointers",
         ),
+        ("a static assertion failed", "tl.static_assert(BLOCK_N <= D)", "`BLOCK_N <= D` is false", "block sizes"),
+        (
+            "at 2:4:\n    tl.static_assert(BLOCK_N <= D)\n    ^",
+            "kernel[grid](x)",
+            "`BLOCK_N <= D` is false",
+            "block sizes",
+        ),
         ("base must be 16-byte aligned", "TensorDescriptor.from_tensor(c, block)", "its first element", "pointers"),
         ("Last dimension must be contiguous", "TensorDescriptor.from_tensor(c, block)", "(stride 1)", "pointers"),
         ("plus() missing 1 required positional argument: 'b'", "", "`plus` got nothing for 'b'", "`plus(b=…)`"),

@@ -333,3 +333,14 @@ def _no_descriptor(found: re.Match[str], _: Fault) -> Words:
         f"The hardware that copies tiles (TMA) takes a tensor only if {what}.",
         "Take a kernel with pointers and masks for such a tensor, or copy it into memory with padded rows.",
     )
+
+
+@RULES.rule(r"a static assertion failed|static_assert\(.*\n\s*\^")
+def _false_assertion(_: re.Match[str], fault: Fault) -> Words:
+    call = next(fault.calls("static_assert"), None)
+    condition = quoted(call.args[0]) if call is not None and call.args else ""
+    return Words(
+        "A static assertion is false",
+        f"{condition or 'Its condition'} is false for the sizes of this case.",
+        "Choose block sizes for which it holds, or write the kernel so that it is not needed.",
+    )

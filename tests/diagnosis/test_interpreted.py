@@ -1,0 +1,72 @@
+"""A case that fails on a GPU is repeated in the interpreter, and the card says what was seen there.
+
+Two benches in the interpreter stand for the two devices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from grader.diagnosis.explain import Diagnosis
+from grader.exercise.catalogue import Entry
+from grader.exercise.plan import PlannedCase
+from grader.grading.results import result_of
+from grader.judge.rules import decide
+from grader.record import Cause, CheckResult
+from grader.sandbox.server import ForkServer
+from tests.benches import bench_of
+from tests.conftest import plan_with
+from tests.diagnosis.test_padding import KERNEL, VECTORS
+
+WRONG = KERNEL.replace("x + y,", "x * x + 3 * y * y,")
+
+
+def shown(server: ForkServer, entry: Entry, on_gpu: str, interpreted: str) -> CheckResult:
+    """The result of a check whose case fails on one bench and is repeated on the other."""
+    (planned,) = plan_with(entry, "vector_add.tail").checks
+    one = PlannedCase(VECTORS, 5)
+    planned = replace(planned, cases=(one,))
+    with bench_of(server, entry, on_gpu) as bench, bench_of(server, entry, interpreted) as other:
+        diagnosis = Diagnosis(entry.exercise, bench.truth)
+        ruling = decide(bench, planned)
+        failure = diagnosis.look_closer(bench, planned, ruling, 1.0)
+        assert failure is not None
+        failure = diagnosis.look_in_interpreter(other, planned, failure, one)
+        return diagnosis.explained(planned, result_of(planned, failure))
+
+
+def cause_of(result: CheckResult) -> Cause:
+    assert result.cause is not None
+    return result.cause
+
+
+def test_a_case_that_is_right_in_the_interpreter_is_told_as_one(server: ForkServer, ex_15: Entry) -> None:
+    result = shown(server, ex_15, WRONG, KERNEL)
+    assert result.status == "fail"
+    assert cause_of(result).title == "A kernel that is right in the interpreter and wrong on the GPU"
+    assert "tl.debug_barrier()" in cause_of(result).help
+    assert [one.kind for one in cause_of(result).suspects][:1] == ["compiled_differs"]
+
+
+def test_an_access_that_the_interpreter_sees_explains_wrong_values(server: ForkServer, ex_15: Entry) -> None:
+    unmasked = KERNEL.replace("tl.store(z_ptr + offsets, x + y, mask=mask)", "tl.store(z_ptr + offsets, x + y)")
+    result = shown(server, ex_15, WRONG, unmasked)
+    assert (result.status, cause_of(result).kind) == ("fail", "out_of_bounds")
+    assert "A store outside z_ptr" in cause_of(result).title
+    assert "Seen in the interpreter. On the GPU: z:" in cause_of(result).rationale
+
+
+def test_masked_lanes_that_reach_the_result_are_found_in_the_interpreter(server: ForkServer, ex_15: Entry) -> None:
+    summed = KERNEL.replace("x + y,", "x + y + 0 * tl.sum(x, axis=0),")
+    result = shown(server, ex_15, WRONG, summed)
+    assert cause_of(result).suspects[0].kind == "padding_counted"
+    assert cause_of(result).help.endswith("Write `other=0` in the load at line 9.")
+
+
+@pytest.mark.parametrize("interpreted", ["def vector_add(x, y):\n    raise NotImplementedError\n", "x = ("])
+def test_a_case_that_does_not_run_in_the_interpreter_changes_nothing(
+    server: ForkServer, ex_15: Entry, interpreted: str
+) -> None:
+    assert shown(server, ex_15, WRONG, interpreted) == shown(server, ex_15, WRONG, WRONG)
