@@ -27,7 +27,7 @@ from grader.record import CheckResult
 # A failing call that takes longer is not repeated for clues.
 _PROBE_S = 0.5
 # Failing checks of a part whose case is repeated in the interpreter, on a GPU.
-_MOST_INTERPRETED = 4
+_MOST_INTERPRETED = 8
 
 
 class Diagnosis:
