@@ -258,7 +258,11 @@ class _Checker(ast.NodeVisitor):
             case None if _is_builtin(name):
                 self._refuse_python(node, f"has no {name}, which is Python's: {_advice_for(name)}")
             case None:
-                self._refuse(node, f"it is not known what `{name}` is: pass it as an argument", python=False)
+                self._refuse(
+                    node,
+                    f"no line at the top level defines `{name}`: define it there, or pass it as an argument",
+                    python=False,
+                )
             case Data(value) if self._mode == "jit" and not _is_constant(value):
                 rule = f"`{name}` is a global variable, and a kernel reads constants alone: write "
                 self._refuse(node, f"{rule}`{name} = tl.constexpr(…)`, or pass it as an argument", python=True)

@@ -101,6 +101,12 @@ def said(message: str, code: str, kind: str = "ValueError", launch: str = "kerne
             "a multiple of 16 bytes: 8",
             "pointers",
         ),
+        (
+            "'dtype' object is not callable",
+            "m = tl.float32(0.0)",
+            "`tl.float32` is a type",
+            "`tl.full((), 0.0, tl.float32)`",
+        ),
         ("a static assertion failed", "tl.static_assert(BLOCK_N <= D)", "`BLOCK_N <= D` is false", "block sizes"),
         (
             "at 2:4:\n    tl.static_assert(BLOCK_N <= D)\n    ^",

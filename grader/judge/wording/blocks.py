@@ -10,6 +10,8 @@ from grader.judge.wording.rewriting import element_in, last_name, quoted, with_a
 from grader.judge.wording.rules import Fault, Rules, Words, write
 
 RULES = Rules()
+# Types of tl that are written like a conversion.
+_TYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "int1")
 
 
 @RULES.rule(r"'(?:static_)?range' object has no attribute|cannot convert (?:static_)?range\(")
@@ -343,4 +345,16 @@ def _false_assertion(_: re.Match[str], fault: Fault) -> Words:
         "A static assertion is false",
         f"{condition or 'Its condition'} is false for the sizes of this case.",
         "Choose block sizes for which it holds, or write the kernel so that it is not needed.",
+    )
+
+
+@RULES.rule(r"'dtype' object is not callable")
+def _called_type(_: re.Match[str], fault: Fault) -> Words:
+    call = next(fault.calls(*_TYPES), None)
+    written = f"tl.{last_name(call.func)}" if call is not None else "tl.float32"
+    value = ast.unparse(call.args[0]) if call is not None and len(call.args) == 1 else "x"
+    return Words(
+        "A type is called like a function",
+        f"`{written}` is a type, and converts nothing by a call.",
+        f"Write `({value}).to({written})` for a block, and `tl.full((), {value}, {written})` for a number.",
     )
