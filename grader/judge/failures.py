@@ -156,7 +156,7 @@ _RAISED_TITLES: dict[str, tuple[str, str]] = {
 
 def _raised_failure(raised: Raised, path: str) -> Failure:
     title, help_text = _RAISED_TITLES[raised.verdict]
-    message = clean(raised.message, 1200).strip()
+    message = _A_COPY.sub("", clean(raised.message, 1200).strip())
     last = raised.frames[-1] if raised.frames else None
     where = f" (line {last.line})" if last else ""
     summary = _summary_line(message)
@@ -180,6 +180,8 @@ def _at_line(frame: Frame | None) -> str:
     return f"Line {frame.line}: " if frame else ""
 
 
+# Python ends the message of a syntax error with the file's name: that of the grader's copy.
+_A_COPY = re.compile(r" \([\w.-]+\.py, line \d+\)\Z")
 # A compiler's message begins with a place in the kernel; the fault stands at its end.
 _A_PLACE = re.compile(r"at \d+:\d+:\s*\Z")
 

@@ -89,7 +89,11 @@ def judged(outcome: Outcome, expected: Expected = DOUBLED) -> Failure:
             "NotImplementedError (line 7): no message",
         ),
         (
-            raised(verdict="invalid_submission", kind="SyntaxError", message="invalid syntax"),
+            raised(
+                verdict="invalid_submission",
+                kind="SyntaxError",
+                message="invalid syntax (ex_15_triton_basics.py, line 7)",
+            ),
             "invalid_submission",
             "The file does not load",
             "SyntaxError (line 7): invalid syntax",

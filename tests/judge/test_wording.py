@@ -107,6 +107,13 @@ def said(message: str, code: str, kind: str = "ValueError", launch: str = "kerne
             "`tl.float32` is a type",
             "`tl.full((), 0.0, tl.float32)`",
         ),
+        (
+            "a kernel cannot use a list of 8192 entries: give it numbers",
+            "k[grid](x, z)",
+            "Python list",
+            "torch.empty_like(x)",
+        ),
+        ("'tuple' object has no attribute 'type'", "tl.store(z_ptr + offsets, x)", "no pointer", "torch.empty_like(x)"),
         ("a static assertion failed", "tl.static_assert(BLOCK_N <= D)", "`BLOCK_N <= D` is false", "block sizes"),
         (
             "at 2:4:\n    tl.static_assert(BLOCK_N <= D)\n    ^",

@@ -232,3 +232,12 @@ def _twice(found: re.Match[str], _: Fault) -> Words:
         f"`{found[1]}` gets `{found[2]}` by place and by name.",
         f"Count the arguments before `{found[2]}=`: is there one too many?",
     )
+
+
+@RULES.rule(r"a kernel cannot use a (?:list|tuple) of \d+ entries|'(?:list|tuple)' object has no attribute 'type'")
+def _list_for_tensor(_: re.Match[str], __: Fault) -> Words:
+    return Words(
+        "A list where a tensor belongs",
+        "A kernel got a Python list or tuple, and has no pointer to its numbers.",
+        "Allocate a tensor and pass it, as in `z = torch.empty_like(x)`.",
+    )
