@@ -6,12 +6,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from grader.exercise.definitions import spans_of
+from grader.exercise.definitions import repeated, spans_of
 from grader.record import Cause, CheckResult, Excerpt, clean
 
 # Lines before and after the named one: a mask and its use stand within this distance.
 _NEIGHBOURS = 3
 _MOST_LETTERS = 200
+_MOST_REPEATED = 2
 # Every sentence of the grader names a line of the submission in this form: "Line 19 (add_kernel), …", "… (line 6): …".
 _NAMED = re.compile(r"\b[Ll]ine (\d{1,6})\b")
 
@@ -38,6 +39,23 @@ def with_excerpt(check: CheckResult, source: str) -> CheckResult:
     first = max(1, line - _NEIGHBOURS)
     shown = tuple(clean(_cut(text)) for text in lines[first - 1 : line + _NEIGHBOURS])
     return replace(check, cause=replace(check.cause, excerpt=Excerpt(line, first, shown, words)))
+
+
+def with_repeats(check: CheckResult, source: str) -> CheckResult:
+    """Return the check with help on functions that its part reaches and that the file defines more than once.
+
+    source: the submission's text. Python keeps the last definition, and the learner may look at another one.
+    """
+    if check.cause is None:
+        return check
+    told = [
+        f"`{clean(name, 80)}` is defined at lines {', '.join(map(str, lines[:-1]))} and {lines[-1]}: Python keeps the "
+        "last one."
+        for name, lines in sorted(repeated(source, check.part).items())[:_MOST_REPEATED]
+    ]
+    if not told:
+        return check
+    return replace(check, cause=replace(check.cause, help=" ".join([*told, check.cause.help]).strip()))
 
 
 def _only_store(source: str, lines: Sequence[str], part: str) -> int | None:

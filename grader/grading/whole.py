@@ -22,7 +22,7 @@ from grader.exercise.model import Part
 from grader.exercise.plan import Plan, PlannedCheck
 from grader.grading.answers import Answers
 from grader.grading.compilation import Compilation
-from grader.grading.excerpts import with_excerpt
+from grader.grading.excerpts import with_excerpt, with_repeats
 from grader.grading.job import Job
 from grader.grading.prefetch import prefetching
 from grader.grading.results import was_run
@@ -134,7 +134,7 @@ def grade(
         # The error may be in this process: the next grading gets another one.
         baseline_process.stop()
     checks = tuple(
-        with_excerpt(diagnosis.explained(one, speed.predicted(one, results, gpu)), job.source)
+        with_repeats(with_excerpt(diagnosis.explained(one, speed.predicted(one, results, gpu)), job.source), job.source)
         for one in job.plan.checks
     )
     return _record(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.grading.excerpts import with_excerpt
+from grader.grading.excerpts import with_excerpt, with_repeats
 from grader.record import Cause, CheckResult, Excerpt, Suspect
 from tests.records import samples
 
@@ -75,3 +75,15 @@ def test_a_long_line_is_cut_and_control_characters_are_removed() -> None:
     assert shown is not None
     assert shown.excerpt is not None
     assert shown.excerpt.lines == ("x" * 195 + "…",)
+
+
+def test_a_function_that_is_defined_twice_is_told_with_its_lines() -> None:
+    shown = with_repeats(check("Wrong."), f"{KERNEL}\ndef kernel(x):\n    tl.store(x, 2)\n").cause
+    assert shown is not None
+    assert shown.help == "`kernel` is defined at lines 2 and 12: Python keeps the last one."
+
+
+@pytest.mark.parametrize("more", ["", "\ndef other(x):\n    return x\n", "\nx = (", "\np.later = 1\n"])
+def test_what_a_part_does_not_reach_may_be_defined_twice(more: str) -> None:
+    result = check("Wrong.")
+    assert with_repeats(result, KERNEL + more) is result
