@@ -114,6 +114,12 @@ def said(message: str, code: str, kind: str = "ValueError", launch: str = "kerne
             "torch.empty_like(x)",
         ),
         ("'tuple' object has no attribute 'type'", "tl.store(z_ptr + offsets, x)", "no pointer", "torch.empty_like(x)"),
+        (
+            "Both operands must be same dtype. Got fp32 and fp16",
+            "acc += tl.dot(a.to(tl.float32), b)",
+            "got fp32 and fp16",
+            "`tl.dot(a, b)`",
+        ),
         ("a static assertion failed", "tl.static_assert(BLOCK_N <= D)", "`BLOCK_N <= D` is false", "block sizes"),
         (
             "at 2:4:\n    tl.static_assert(BLOCK_N <= D)\n    ^",

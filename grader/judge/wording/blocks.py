@@ -296,13 +296,23 @@ def _dot_dtypes(found: re.Match[str], fault: Fault) -> Words:
     call = next(fault.calls("dot"), None)
     example = "`b.to(a.dtype)`"
     if call is not None and len(call.args) > 1:
-        left, right = (ast.unparse(one) for one in call.args[:2])
-        example = f"`tl.dot({left}, {right}.to({left}.dtype))`"
+        left, right = (ast.unparse(_unconverted(one)) for one in call.args[:2])
+        plain = [left, right] == [ast.unparse(one) for one in call.args[:2]]
+        example = f"`tl.dot({left}, {right}.to({left}.dtype))`" if plain else f"`tl.dot({left}, {right})`"
     return Words(
         "dtypes that do not mix in tl.dot",
         f"tl.dot multiplies two blocks of the same dtype, and got {found[1]} and {found[2]}.",
-        f"Convert one of them: {example}. The smaller dtype is faster, and loses digits of the other one.",
+        f"Give both the same dtype: {example}. The smaller dtype is faster, and loses digits of the other one.",
     )
+
+
+def _unconverted(node: ast.expr) -> ast.expr:
+    """Return x of x.to(dtype); any other expression as it is."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=value, attr="to")):
+            return value
+        case _:
+            return node
 
 
 @RULES.rule(r"equal reduction dimensions|First input shape|must have equal ranks|be either 2D or 3D")
