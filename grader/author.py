@@ -38,8 +38,8 @@ from grader.record import UNJUDGED, CheckResult, Record
 from grader.report.status import in_part
 from grader.sandbox.server import ForkServer
 
-# Number of cases whose tensors are stored for the next file.
-_KNOWN_CASES = 256
+# Number of cases whose tensors are stored for the next file: all of an exercise.
+_KNOWN_CASES = 1024
 _CLAIM = re.compile(r"(?P<check>\w+\.\w+) (?P<status>partly|fail|policy|crash|timeout|oom|compile_error): (?P<why>.+)")
 
 _CAUSE = re.compile(r"^Cause: (?P<kinds>\w+(?: or \w+)*)$", re.MULTILINE)
@@ -177,7 +177,7 @@ def run_gate(
         on_finding(finding)
 
     trials = _trials(entry)
-    # Every file meets the same cases.
+    # Every file meets the same inputs, so that each expected value is computed once.
     truth = truth_of(entry, on_gpu=server.mode == "gpu", keep=_KNOWN_CASES)
     # Hypothesis draws on one thread only.
     lacks = machine.lacked_types()
@@ -204,6 +204,7 @@ def run_gate(
             timed=trial.timed,
             compiled=trial.path == entry.solution,
             patience_s=60.0,
+            shared_inputs=True,
         )
         return grade(job, on, truth=truth)
 
