@@ -2,7 +2,8 @@
 
 The untouched stub is `not_implemented` throughout, the solution earns every point that can be judged here, every
 planted mistake is caught by the check that it names, every honest variant passes, no trivial answer (zeros, ones, the
-mean, a copy of an input, the next lower precision) passes a correctness check, and a seed gives the same inputs twice.
+mean, a copy of an input, the next lower precision) passes a correctness check, the oracle is wide, a seed gives the
+same inputs twice, and another seed gives others.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import chain, groupby
 from math import isnan
 from pathlib import Path
 
@@ -23,7 +25,7 @@ from grader.diagnosis.kinds import known_kinds
 from grader.errors import SpecError
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
-from grader.exercise.model import Regret, check_id
+from grader.exercise.model import Part, Regret, check_id
 from grader.exercise.plan import Plan, PlannedCheck, draw
 from grader.exercise.planted import PlantedMistake
 from grader.exercise.tensors import bytes_of
@@ -36,8 +38,8 @@ from grader.record import UNJUDGED, CheckResult, Record
 from grader.report.status import in_part
 from grader.sandbox.server import ForkServer
 
-# Number of cases whose tensors are stored for the next file.
-_KNOWN_CASES = 256
+# Number of cases whose tensors are stored for the next file: all of an exercise.
+_KNOWN_CASES = 1024
 _CLAIM = re.compile(r"(?P<check>\w+\.\w+) (?P<status>partly|fail|policy|crash|timeout|oom|compile_error): (?P<why>.+)")
 
 _CAUSE = re.compile(r"^Cause: (?P<kinds>\w+(?: or \w+)*)$", re.MULTILINE)
@@ -175,7 +177,7 @@ def run_gate(
         on_finding(finding)
 
     trials = _trials(entry)
-    # Every file meets the same cases.
+    # Every file meets the same inputs, so that each expected value is computed once.
     truth = truth_of(entry, on_gpu=server.mode == "gpu", keep=_KNOWN_CASES)
     # Hypothesis draws on one thread only.
     lacks = machine.lacked_types()
@@ -202,6 +204,7 @@ def run_gate(
             timed=trial.timed,
             compiled=trial.path == entry.solution,
             patience_s=60.0,
+            shared_inputs=True,
         )
         return grade(job, on, truth=truth)
 
@@ -226,8 +229,9 @@ def run_gate(
     finally:
         pool.shutdown(cancel_futures=True)
     whole = drawn[None, server.mode]
-    for finding in (*trivial_answers(whole, truth), *constant_choices(whole, truth), *repeatable_inputs(whole, truth)):
-        note(finding)
+    for look in (trivial_answers, constant_choices, wide_oracles, repeatable_inputs, seeded_inputs):
+        for finding in look(whole, truth):
+            note(finding)
     for part in entry.exercise.parts:
         gate.margins.append(Margin(part.name, *honest.get(part.name, (0.0, "-")), *cheats.get(part.name, (0.0, "-"))))
     return gate
@@ -384,7 +388,59 @@ def _models(
     return models
 
 
+# -- oracles ---------------------------------------------------------------------------------------------------------
+
+
+def wide_oracles(plan: Plan, truth: Truth) -> Iterator[GateLine]:
+    """Yield for every part that computes whether its oracle gives float64 (or whole numbers) and an allowed error."""
+    for part, checks in _cases_by_part(plan):
+        if part.chooses:
+            continue
+        faults = (
+            f"{fault}: {Case(recipe.case).words()}"
+            for recipe in chain.from_iterable(checks)
+            for output in truth.expect(part, recipe)
+            if (fault := _oracle_fault(output))
+        )
+        fault = next(faults, "")
+        yield GateLine(f"oracle of {part.name}", not fault, fault or "wide, and an error is allowed everywhere")
+
+
+def _oracle_fault(output: Expected) -> str:
+    """Return what is wrong with an expected output as such; "" where nothing is."""
+    value, allowed = output.value, output.allowed
+    if output.dtype.is_floating_point and value.dtype != torch.float64:
+        return f"{output.name} must be computed in float64, got {str(value.dtype).removeprefix('torch.')}"
+    if not bool((allowed >= 0).all()):
+        return f"the error allowed in {output.name} must be 0 or more, got {float(allowed.min()):g}"
+    return ""
+
+
+def _cases_by_part(plan: Plan) -> Iterator[tuple[Part, list[list[Recipe]]]]:
+    """Yield every part with the planned cases of each of its checks that has some."""
+    for part, several in groupby(plan.checks, key=lambda planned: planned.part):
+        checks = [[Recipe(part.name, dict(one.case), one.seed) for one in planned.cases] for planned in several]
+        if cased := [recipes for recipes in checks if recipes]:
+            yield part, cased
+
+
 # -- inputs ----------------------------------------------------------------------------------------------------------
+
+
+def seeded_inputs(plan: Plan, truth: Truth) -> Iterator[GateLine]:
+    """Yield for every part whether in each check some case has other inputs where it has another seed.
+
+    Some cases have not: a constant has one value, and a single thing one order.
+    """
+    for part, checks in _cases_by_part(plan):
+        fixed = next((recipes for recipes in checks if not any(_depends_on_seed(one, truth) for one in recipes)), None)
+        outcome = f"every seed gives the same inputs: {Case(fixed[0].case).words()}" if fixed else "others for others"
+        yield GateLine(f"seeds of {part.name}", fixed is None, outcome)
+
+
+def _depends_on_seed(recipe: Recipe, truth: Truth) -> bool:
+    here, there = truth.inputs(recipe), truth.inputs(replace(recipe, seed=recipe.seed + 1))
+    return not all(_same(*pair) for pair in zip(here, there, strict=True))
 
 
 def repeatable_inputs(plan: Plan, truth: Truth) -> Iterator[GateLine]:
@@ -392,15 +448,10 @@ def repeatable_inputs(plan: Plan, truth: Truth) -> Iterator[GateLine]:
 
     The judge and the submission's process each build the inputs.
     """
-    recipes: dict[str, list[Recipe]] = {}
-    for planned in plan.checks:
-        if planned.check.rule.judges_values:
-            part = planned.part.name
-            recipes.setdefault(part, []).extend(Recipe(part, dict(one.case), one.seed) for one in planned.cases)
-    for part, several in recipes.items():
-        other = next((recipe for recipe in several if not _repeats(recipe, truth)), None)
+    for part, checks in _cases_by_part(plan):
+        other = next((recipe for recipe in chain.from_iterable(checks) if not _repeats(recipe, truth)), None)
         outcome = f"a seed gives other inputs a second time: {Case(other.case).words()}" if other else "repeatable"
-        yield GateLine(f"inputs of {part}", other is None, outcome)
+        yield GateLine(f"inputs of {part.name}", other is None, outcome)
 
 
 def _repeats(recipe: Recipe, truth: Truth) -> bool:

@@ -160,6 +160,12 @@ def hastily(server: ForkServer, canaries: Canaries) -> Grade:
     return one_case_each(server, limited(HASTY), canaries)
 
 
+@pytest.fixture
+def at_once(server: ForkServer, canaries: Canaries) -> Grade:
+    """The same with a limit of time that no honest call comes near: for what never answers."""
+    return one_case_each(server, limited(replace(HASTY, call_s=1.0)), canaries)
+
+
 _PLANS: dict[object, Plan] = {}
 
 

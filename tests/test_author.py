@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
-from grader.author import honest_finding, repeatable_inputs
+from grader.author import honest_finding, repeatable_inputs, seeded_inputs, wide_oracles
 from grader.exercise.catalogue import resolve
 from grader.exercise.plan import Plan, draw
 from grader.judge.truth import Truth
@@ -19,9 +20,22 @@ DRAWN = draw(ENTRY.exercise, 5, gpu=False, parts=frozenset(("vector_add",)))
 PLAN = replace(DRAWN, checks=DRAWN.checks[:2])
 
 
+def built_by(builder: str) -> Truth:
+    return Truth(f"import torch\ncalls = []\n\n\ndef vector_add(case, generator):\n    {builder}\n", "")
+
+
 def outcomes(builder: str, plan: Plan = PLAN) -> list[tuple[bool | None, str]]:
-    truth = Truth(f"import torch\ncalls = []\n\n\ndef vector_add(case, generator):\n    {builder}\n", "")
-    return [(found.holds, found.outcome) for found in repeatable_inputs(plan, truth)]
+    return [(found.holds, found.outcome) for found in repeatable_inputs(plan, built_by(builder))]
+
+
+def seeds(builder: str, plan: Plan = PLAN) -> list[tuple[bool | None, str]]:
+    return [(found.holds, found.outcome) for found in seeded_inputs(plan, built_by(builder))]
+
+
+def oracles(value: str, honest: str) -> list[tuple[bool | None, str]]:
+    functions = f"def vector_add(x):\n    return {value}\n\n\ndef vector_add_honest(x):\n    yield {honest}\n"
+    truth = Truth("import torch\n\n\ndef vector_add(case, generator):\n    return (torch.ones(3),)\n", functions)
+    return [(found.holds, found.outcome) for found in wide_oracles(PLAN, truth)]
 
 
 def test_inputs_that_depend_on_the_seed_alone_are_repeatable() -> None:
@@ -47,6 +61,43 @@ def test_inputs_that_depend_on_anything_else_are_found_with_their_case(builder: 
 
 def test_equal_nans_are_the_same_inputs() -> None:
     assert outcomes("return (torch.full((3,), float('nan')),)") == [(True, "repeatable")]
+
+
+def test_inputs_that_some_case_of_every_check_draws_by_its_seed_depend_on_it() -> None:
+    first = int(PLAN.checks[0].cases[0].case["N"])
+    drawn = "torch.rand(3, generator=generator)"
+    assert seeds(f"return ({drawn},)") == [(True, "others for others")]
+    assert seeds(f"return (torch.ones(3) if case['N'] == {first} else {drawn},)") == [(True, "others for others")]
+
+
+def test_a_check_whose_inputs_no_seed_changes_is_found_with_its_first_case() -> None:
+    second = PLAN.checks[1].cases
+    lengths = [int(one.case["N"]) for one in second]
+    ((holds, outcome),) = seeds(
+        f"return (torch.ones(3) if case['N'] in {lengths} else torch.rand(3, generator=generator),)"
+    )
+    assert not holds
+    assert outcome == f"every seed gives the same inputs: {second[0].case.words()}"
+
+
+def test_an_oracle_in_float64_with_an_error_allowed_at_every_element_is_wide() -> None:
+    assert oracles("x + 1", "x + 1") == [(True, "wide, and an error is allowed everywhere")]
+
+
+def test_an_oracle_in_another_precision_is_found_with_its_case() -> None:
+    first = PLAN.checks[0].cases[0].case.words()
+    found = oracles("(x + 1).float()", "x + 1")
+    assert found == [(False, f"z must be computed in float64, got float32: {first}")]
+
+
+@pytest.mark.parametrize("error", [-1.0, float("nan")])
+def test_an_element_with_no_possible_error_is_found_with_its_case(
+    error: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("grader.judge.truth.allowed_error", lambda *_: torch.tensor([0.0, error, 0.0]))
+    ((holds, outcome),) = oracles("x + 1", "x + 1")
+    assert not holds
+    assert outcome.startswith(f"the error allowed in z must be 0 or more, got {error:g}: N=")
 
 
 HONEST = Path("honest/by_assembly.py")

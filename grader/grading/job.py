@@ -15,7 +15,8 @@ class Job:
     path: shown only. source: runs. timed: judge speed, where there is a GPU. all_baselines: include baselines that
     compile slowly. compiled: compile kernels for the record. patience_s: how long the finished record waits for these
     compilations; short for somebody who edits and grades again. owner: gradings with the same owner share compiled
-    kernels (grader.sandbox.kernels); no record names it.
+    kernels (grader.sandbox.kernels); no record names it. shared_inputs: the plan alone decides the inputs, for files
+    that can be trusted; otherwise they follow from the text and its traces too.
     """
 
     entry: Entry
@@ -31,3 +32,4 @@ class Job:
     compiled: bool = True
     patience_s: float = 3.0
     owner: str = ""
+    shared_inputs: bool = False

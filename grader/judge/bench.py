@@ -241,7 +241,7 @@ class Bench:
     evidence: of every call. tried: the cases that ran. recent: the latest right answers. salt: derived from the
     submission's text; makes planned seeds into the seeds that count. most_s: time that all calls may take together.
     interpreter: a pair that interprets, where `pair` does not. refusal: says why the GPU that a call is meant for
-    refuses a configuration.
+    refuses a configuration. shared_inputs: traces do not decide seeds, so that other files meet the same inputs.
     """
 
     pair: Pair
@@ -257,6 +257,7 @@ class Bench:
     most_s: float = math.inf
     interpreter: Pair | None = None
     refusal: Callable[[RecordedAnswer, int], str] = lambda recorded, place: ""
+    shared_inputs: bool = False
     _stopped: bool = False
     _lost: bool = False
     _before_s: float = field(init=False)
@@ -371,7 +372,7 @@ class Bench:
         """Return the recipes of calls with the seeds that count."""
 
         def drawn(draw: int) -> list[Recipe]:
-            seed = seeds_after(recorded_answers, self.salt, draw)
+            seed = seeds_after(() if self.shared_inputs else recorded_answers, self.salt, draw)
             return [_seeded(recipe, seed) for recipe in planned]
 
         has_whole = any(map(self._has_whole_numbers, planned)) and not any(request.carries for request in requests)

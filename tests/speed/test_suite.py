@@ -658,12 +658,16 @@ def test_this_process_is_quiet_while_it_times_and_as_before_afterwards() -> None
 
     import torch
 
-    threads = torch.get_num_threads()
-    with suite._undisturbed():
-        assert (torch.get_num_threads(), gc.isenabled()) == (1, False)
-    with pytest.raises(ZeroDivisionError), suite._undisturbed():
-        raise ZeroDivisionError
-    assert (torch.get_num_threads(), gc.isenabled()) == (threads, True)
+    usual = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with suite._undisturbed():
+            assert (torch.get_num_threads(), gc.isenabled()) == (1, False)
+        with pytest.raises(ZeroDivisionError), suite._undisturbed():
+            raise ZeroDivisionError
+        assert (torch.get_num_threads(), gc.isenabled()) == (3, True)
+    finally:
+        torch.set_num_threads(usual)
 
 
 def test_every_number_of_a_speed_record_is_one_that_json_has(arena: Arena) -> None:
