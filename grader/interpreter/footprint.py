@@ -26,7 +26,7 @@ Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 # Larger tensors, and more lanes than this, are left out: a footprint is for small cases.
-MOST_LANES = 1 << 18
+MOST_LANES = 1 << 17
 _MOST_ELEMENTS = 1 << 22
 _MOST_TENSORS = 6
 _MOST_RUNS = 4
@@ -97,18 +97,17 @@ def _tensor_footprint(
     owners, places = (np.concatenate(pair) for pair in zip(lanes[STORED], lanes[UPDATED], strict=True))
     writes = _writes(owners, places, count)
     shared = (writes.writers_of > 1) & stored
-    each = np.unique(writes.programs, return_counts=True)[1]
+    counts = np.bincount(writes.programs)
+    each = counts[counts > 0]
     written = stored | updated
     tile = _tile(rows, columns)
-    tile_of = _tile_of(np.arange(count), columns, tile)
+    tile_of = _tile_of(rows, columns, tile)
     tiles = int(tile_of[-1]) + 1
-    cells = np.zeros((-(-programs // row_programs), tiles), dtype=np.uint8)
+    cells = np.zeros(-(-programs // row_programs) * tiles, dtype=np.uint8)
     met = shared[writes.elements]
     lanes[SHARED] = writes.programs[met], writes.elements[met]
     for bit, (owners, places) in lanes.items():
-        marks = np.zeros(cells.shape, dtype=bool)
-        marks[owners // row_programs, tile_of[places]] = True
-        cells |= marks * np.uint8(bit)
+        cells |= _marked(owners // row_programs * tiles + tile_of[places], cells.size) * np.uint8(bit)
     missing = ~written & written.any()
     lacking, whole = np.bincount(tile_of[missing], minlength=tiles), np.bincount(tile_of, minlength=tiles)
     return TensorFootprint(
@@ -124,7 +123,7 @@ def _tensor_footprint(
         shared=int(shared.sum()),
         missing=tuple(_runs(missing)),
         tile=tile,
-        cells=tuple("".join(f"{cell:x}" for cell in row) for row in cells.tolist()),
+        cells=tuple("".join(f"{cell:x}" for cell in row) for row in cells.reshape(-1, tiles).tolist()),
         gaps="".join("0" if not gap else "2" if gap == full else "1" for gap, full in zip(lacking, whole, strict=True)),
     )
 
@@ -157,6 +156,8 @@ def _lanes(
         own = np.full(first.size, one.access.program) if one.programs is None else one.programs.astype(np.int64)
         owners.append(np.repeat(own, wide))
     left = np.concatenate(places)
+    if strides == tuple(prod(shape[axis + 1 :]) for axis in range(len(shape))):
+        return np.concatenate(owners), left
     found = np.zeros_like(left)
     for axis in sorted(range(len(shape)), key=lambda axis: -strides[axis]):
         if shape[axis] > 1:
@@ -173,9 +174,11 @@ def _marked(places: Ints, count: int) -> Flags:
 
 def _writes(programs: Ints, elements: Ints, count: int) -> _Writes:
     """Return the writes of these lanes. One program may write an element several times."""
-    pairs = np.unique(programs * count + elements)
-    programs, elements = np.divmod(pairs, count)
-    return _Writes(programs, elements, np.bincount(elements, minlength=count))
+    writers_of = np.bincount(elements, minlength=count)
+    if writers_of.max(initial=0) > 1:
+        programs, elements = np.divmod(np.unique(programs * count + elements), count)
+        writers_of = np.bincount(elements, minlength=count)
+    return _Writes(programs, elements, writers_of)
 
 
 def _tile(rows: int, columns: int) -> tuple[int, int]:
@@ -189,10 +192,10 @@ def _tile(rows: int, columns: int) -> tuple[int, int]:
     return high, wide
 
 
-def _tile_of(elements: Ints, columns: int, tile: tuple[int, int]) -> Ints:
+def _tile_of(rows: int, columns: int, tile: tuple[int, int]) -> Ints:
     """Return the tile of each element; both count in row-major order."""
-    row, column = np.divmod(elements, columns)
-    places: Ints = row // tile[0] * -(-columns // tile[1]) + column // tile[1]
+    row, column = np.arange(rows) // tile[0], np.arange(columns) // tile[1]
+    places: Ints = (row[:, None] * (column[-1] + 1) + column).reshape(-1)
     return places
 
 

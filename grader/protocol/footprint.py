@@ -14,6 +14,9 @@ MOST_ROWS, MOST_TILES = 32, 64
 # store an element that another program stores too.
 LOADED, STORED, UPDATED, SHARED = 1, 2, 4, 8
 
+# Fewer programs that write nothing cost little.
+_MANY = 16
+
 
 @dataclass(frozen=True)
 class TensorFootprint:
@@ -56,6 +59,16 @@ class TensorFootprint:
         """Return the length of the last axis."""
         return self.shape[-1] if self.shape else 1
 
+    @property
+    def is_drawable(self) -> bool:
+        """Return whether there is a matrix, with one digit for every tile in each of its rows and in the gaps."""
+        if len(self.tile) != 2 or min(*self.tile, *self.shape, 1) < 1 or not 0 < len(self.cells) <= MOST_ROWS:
+            return False
+        tiles = -(-self.rows // self.tile[0]) * -(-self.columns // self.tile[1])
+        if tiles > MOST_TILES or {len(self.gaps), *map(len, self.cells)} != {tiles}:
+            return False
+        return set("".join(self.cells)) <= set("0123456789abcdef") and set(self.gaps) <= set("012")
+
 
 @dataclass(frozen=True)
 class Footprint:
@@ -71,3 +84,8 @@ class Footprint:
     row_programs: int
     tensors: tuple[TensorFootprint, ...]
     has_loads: bool = True
+
+    @property
+    def is_wasteful(self) -> bool:
+        """Return whether many programs write nothing, and they are most of them."""
+        return self.idle >= _MANY and 2 * self.idle > self.programs
