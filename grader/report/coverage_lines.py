@@ -82,7 +82,7 @@ class _Matrix:
         label = max(map(len, [_PROGRAM, *labels]))
         room = options.max_width - label
         beside = max(1, min(count, room // (_LEAST_COLUMNS + _BETWEEN)))
-        each = min(_MOST_COLUMNS, room // beside - _BETWEEN)
+        each = max(1, min(_MOST_COLUMNS, room // beside - _BETWEEN))
         drawn = matrix.panels(self.launch, rows=_MOST_ROWS, columns=each)
         for start in range(0, count, beside):
             for name, cells in self._lines(drawn[start : start + beside]):

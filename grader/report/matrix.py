@@ -12,6 +12,7 @@ from grader.protocol.footprint import LOADED, MOST_ROWS, MOST_TILES, SHARED, STO
 from grader.record import CoveringLaunch
 from grader.report import coverage, view
 
+_MOST_LABEL = 30
 # The look of a cell: untouched; read, written or both; an element that another program writes too.
 Look = Literal["", "read", "write", "both", "clash"]
 
@@ -84,7 +85,7 @@ def _panel(grid: tuple[int, ...], footprint: Footprint, one: TensorFootprint) ->
         last=view.index(coverage.place_of(one, one.rows * one.columns - 1)),
         words=coverage.touched(one, has_loads=footprint.has_loads),
         rows=tuple(
-            Row(_label(grid, footprint, place), tuple(_look(int(cell, 16)) for cell in cells))
+            Row(view.line(_label(grid, footprint, place), _MOST_LABEL), tuple(_look(int(cell, 16)) for cell in cells))
             for place, cells in enumerate(one.cells)
         ),
         hollow=tuple(gap != "0" for gap in one.gaps),
@@ -96,11 +97,11 @@ def _label(grid: tuple[int, ...], footprint: Footprint, row: int) -> str:
     last = min(first + footprint.row_programs, footprint.programs) - 1
     if footprint.row_programs > 1:
         return f"{first}–{last}" if first < last else str(first)
-    place = program_of(grid, first)
+    place = _program_of(grid, first)
     return str(place[0]) if len(place) == 1 else f"({', '.join(map(str, place))})"
 
 
-def program_of(grid: tuple[int, ...], program: int) -> tuple[int, ...]:
+def _program_of(grid: tuple[int, ...], program: int) -> tuple[int, ...]:
     """Return a program's place in the grid by its number: the last axis is the fastest."""
     axes = list(grid)
     while len(axes) > 1 and axes[-1] <= 1:
@@ -127,7 +128,7 @@ def _with_fewer_rows(one: TensorFootprint) -> TensorFootprint:
 
 def _with_fewer_tiles(one: TensorFootprint, most: int) -> TensorFootprint:
     """Return the matrix with larger tiles, until they need no more than so many columns."""
-    while _columns(one) > most:
+    while _columns(one) > most and len(one.gaps) > 1:
         one = _with_double_tiles(one, wide=_across(one) ** 2 >= len(one.gaps))
     return one
 
