@@ -11,7 +11,7 @@ from rich.text import Text
 from grader.record import Coverage, CoveringLaunch, PartInfo
 from grader.report import coverage, matrix, view
 from grader.report.ink import Ink, indent
-from grader.report.matrix import Look, Panel
+from grader.report.matrix import Look, TensorPanel
 
 _PROGRAM = "program"
 _MOST_ROWS = 16
@@ -90,7 +90,7 @@ class _Matrix:
             yield Text()
         yield self._legend(drawn)
 
-    def _lines(self, drawn: Sequence[Panel]) -> Iterator[tuple[str, list[Text]]]:
+    def _lines(self, drawn: Sequence[TensorPanel]) -> Iterator[tuple[str, list[Text]]]:
         """Yield label and cells: the headings, a line for each row, and one of the elements that no program writes."""
         yield _PROGRAM, [self.ink(one.name) for one in drawn]
         yield "", [self.ink(f"{one.each} a cell", "dim") for one in drawn]
@@ -107,13 +107,13 @@ class _Matrix:
         line.rstrip()
         return line
 
-    def _apart(self, panel: Panel, signs: Sequence[_Sign]) -> Text:
+    def _apart(self, panel: TensorPanel, signs: Sequence[_Sign]) -> Text:
         """Return the signs of one row, with a gap between two rows of tiles."""
         drawn = [Text(one.ascii if self.ink.ascii_only else one.sign, one.style) for one in signs]
         lines = [drawn[start : start + panel.across] for start in range(0, len(drawn), panel.across)]
         return Text(" " if panel.is_tiled else "").join(Text().join(line) for line in lines)
 
-    def _legend(self, drawn: Sequence[Panel]) -> Text:
+    def _legend(self, drawn: Sequence[TensorPanel]) -> Text:
         """Return the meaning of the signs that occur."""
         looks = {look for one in drawn for row in one.rows for look in row.looks}
         met = [one for look, one in _SIGNS.items() if look in looks]

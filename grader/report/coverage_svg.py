@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from grader.record import Coverage, CoveringLaunch
 from grader.report import coverage, matrix
-from grader.report.matrix import Look, Panel
+from grader.report.matrix import Look, TensorPanel
 
 _T = TypeVar("_T")
 _NOBODY = "none"
@@ -59,7 +59,7 @@ def _drawings(launch: CoveringLaunch, anchor: str) -> tuple[tuple[str, str, Mark
 class _Places:
     """The places of a panel's cells, in the drawing's units."""
 
-    panel: Panel
+    panel: TensorPanel
     left: float
     high: float
 
@@ -88,7 +88,7 @@ class _Places:
         return len(self.panel.rows) * self.high
 
 
-def _svg(panel: Panel, name: str) -> Markup:
+def _svg(panel: TensorPanel, name: str) -> Markup:
     labels = [row.label for row in panel.rows]
     left = 6 + _CHARACTER * max(map(len, (*labels, _NOBODY)))
     places = _Places(panel, left, min(_MOST_HIGH, max(_LEAST_HIGH, _HEIGHT / len(panel.rows))))

@@ -18,7 +18,7 @@ Look = Literal["", "read", "write", "both", "clash"]
 
 
 @dataclass(frozen=True)
-class Row:
+class ProgramRow:
     """One row of the matrix. label: its program, or the first and the last of several."""
 
     label: str
@@ -26,7 +26,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Panel:
+class TensorPanel:
     """The matrix of one tensor.
 
     across: the tiles of one row of tiles. each: the elements of a tile, in words. first, last: the indices of the first
@@ -40,7 +40,7 @@ class Panel:
     first: str
     last: str
     words: str
-    rows: tuple[Row, ...]
+    rows: tuple[ProgramRow, ...]
     hollow: tuple[bool, ...]
 
     @property
@@ -49,7 +49,7 @@ class Panel:
         return 1 < self.across < len(self.hollow)
 
 
-def panels(launch: CoveringLaunch, *, rows: int = MOST_ROWS, columns: int = 2 * MOST_TILES) -> list[Panel]:
+def panels(launch: CoveringLaunch, *, rows: int = MOST_ROWS, columns: int = 2 * MOST_TILES) -> list[TensorPanel]:
     """Return a panel for each tensor that has a matrix, with at most so many rows and columns.
 
     A column is a tile, or the gap between two rows of tiles.
@@ -74,10 +74,10 @@ def _columns(one: TensorFootprint) -> int:
     return tiles + tiles // _across(one) - 1 if 1 < _across(one) < tiles else tiles
 
 
-def _panel(grid: tuple[int, ...], footprint: Footprint, one: TensorFootprint) -> Panel:
+def _panel(grid: tuple[int, ...], footprint: Footprint, one: TensorFootprint) -> TensorPanel:
     high, wide = one.tile
     shape = "×".join(map(str, one.shape)) or "1"
-    return Panel(
+    return TensorPanel(
         name=f"{view.line(one.argument, 40)} {shape}",
         across=_across(one),
         each=f"{high}×{wide}" if one.rows > 1 else f"{wide:,}",
@@ -85,7 +85,9 @@ def _panel(grid: tuple[int, ...], footprint: Footprint, one: TensorFootprint) ->
         last=view.index(coverage.place_of(one, one.rows * one.columns - 1)),
         words=coverage.touched(one, has_loads=footprint.has_loads),
         rows=tuple(
-            Row(view.line(_label(grid, footprint, place), _MOST_LABEL), tuple(_look(int(cell, 16)) for cell in cells))
+            ProgramRow(
+                view.line(_label(grid, footprint, place), _MOST_LABEL), tuple(_look(int(cell, 16)) for cell in cells)
+            )
             for place, cells in enumerate(one.cells)
         ),
         hollow=tuple(gap != "0" for gap in one.gaps),
