@@ -15,6 +15,7 @@ from typing import Literal
 
 from grader.exercise.model import Curves as Curves  # noqa: PLC0414  for the reports, which import the record alone
 from grader.protocol.decode import DecodeError, decode
+from grader.protocol.footprint import Footprint
 from grader.text import as_json
 from grader.text import clean as clean  # noqa: PLC0414  for all writers of records
 from grader.timeline import Stretch
@@ -511,16 +512,39 @@ class CompiledKernel:
 
 
 @dataclass(frozen=True)
-class PartInfo:
-    """A part's heading on the scorecard, and the compiled forms of its kernels.
+class CoveringLaunch:
+    """One launch of a call in the interpreter: its kernel, its grid, and what its programs touch."""
 
-    uncompiled: the reason why kernels are missing, by GPU.
+    kernel: str
+    grid: tuple[int, ...]
+    footprint: Footprint
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The elements that the programs of one small call touch, launch by launch.
+
+    words: the case. check: the check that failed there, "" for a right call. more: launches that are left out.
+    """
+
+    words: str
+    launches: tuple[CoveringLaunch, ...]
+    check: str = ""
+    more: int = 0
+
+
+@dataclass(frozen=True)
+class PartInfo:
+    """A part's heading on the scorecard, the compiled forms of its kernels, and what their programs touch.
+
+    uncompiled: the reason why kernels are missing, by GPU. coverage: of a call that shows it well.
     """
 
     name: str
     title: str
     kernels: tuple[CompiledKernel, ...] = ()
     uncompiled: dict[str, str] = field(default_factory=dict)
+    coverage: Coverage | None = None
 
 
 @dataclass(frozen=True)

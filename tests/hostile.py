@@ -40,6 +40,8 @@ _UNSEEN = re.compile(
 )
 # Names that mean something to whoever reads a record.
 _KEPT = {"submission"}
+# Fields of digits: with any other text there is no matrix to draw, which has a test of its own.
+_DIGITS = {"cells", "gaps"}
 
 
 def changed(value: T, change: Callable[[str], str]) -> T:
@@ -51,7 +53,7 @@ def _changed(value: Any, kind: Any, change: Callable[[str], str]) -> Any:
     arguments = typing.get_args(kind)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         hints = typing.get_type_hints(type(value))
-        fields = {one.name for one in dataclasses.fields(value) if one.init}
+        fields = {one.name for one in dataclasses.fields(value) if one.init} - _DIGITS
         return dataclasses.replace(
             value, **{name: _changed(getattr(value, name), hints[name], change) for name in fields}
         )

@@ -96,6 +96,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "every_status": lambda: html.render(samples.every_status()),
     "skipped_gpu": lambda: html.render(samples.on_paper()),
     "suspects": lambda: html.render(suspected()),
+    "covered": lambda: html.render(samples.covered()),
     "index": lambda: index.render(course()),
     "hostile": lambda: html.render(samples.hostile()),
     "all_figures": lambda: html.render(everything()),

@@ -36,7 +36,14 @@ from tests.records import compiled, samples
 
 pytestmark = pytest.mark.process
 
-EVERYTHING = [samples.failing(), samples.every_status(), samples.timed(), samples.on_paper(), samples.foretold()]
+EVERYTHING = [
+    samples.failing(),
+    samples.every_status(),
+    samples.timed(),
+    samples.on_paper(),
+    samples.foretold(),
+    samples.covered(),
+]
 CHOICES = Selection(
     ("M=1", "M=7", "M=8"), ("a(x=1)", "a(x=2)"), ((1.0, 2.0), (3.0, 1.0), (1.0, -1.0)), (0, 0, 1), "here"
 )

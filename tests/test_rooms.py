@@ -135,6 +135,8 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
                 "grader.exercise.formula",
                 "grader.errors",
                 "grader.protocol.trace",
+                # A record holds footprints.
+                "grader.protocol.footprint",
             ),
         ),
         ("grader.report.isolation", ()),

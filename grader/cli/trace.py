@@ -3,49 +3,57 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
 from grader.cli.files import read_submission
+from grader.cli.run import terminal_of
 from grader.cli.say import say
 from grader.errors import SpecError, UsageError
+from grader.exercise.cases import Value
 from grader.exercise.catalogue import Entry, find_root, resolve
 from grader.exercise.model import Part
-from grader.exercise.plan import PlannedCase, default_seed, draw, parse_case
+from grader.exercise.plan import PlannedCase, PlannedCheck, default_seed, draw, parse_case
+from grader.judge.coverage import coverage_of, more_telling
 from grader.judge.failures import why_not_finished
-from grader.protocol.messages import Call, Recipe
+from grader.protocol.messages import Call, Raised, Recipe
+from grader.record import Coverage
+from grader.report import terminal
 from grader.report.trace_lines import trace_lines
-from grader.sandbox.pair import RecordedAnswer, paired
+from grader.sandbox.outcome import Finished, Unanswered
+from grader.sandbox.pair import Pair, RecordedAnswer, paired
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 
+# The calls that are replayed to find one to draw.
+_MOST_DRAWN = 12
 
-def trace(exercise: str, submission: str | None, part: str | None, case: str | None) -> int:
+
+def trace(exercise: str, submission: str | None, part: str | None, case: str | None, *, picture: bool = False) -> int:
     """Print a trace; the exit code: 0 if the call was recorded, 1 if not, 3 if the function is not written yet.
 
     part: the function, the first one if None. case: axes, as in "N=65,dtype=float16"; those that are not given are
-    the part's first case's. Raises UsageError.
+    the part's first case's. picture: replay the call, and draw what its programs touch instead; without a case, of the
+    planned call that shows it best. Raises UsageError.
     """
     entry, path = resolve(find_root(), exercise)
     path = Path(submission) if submission is not None else path
     source = read_submission(path)
     chosen = _part_of(entry, part)
-    one = _case_of(entry, chosen, case)
     start = entry.start(source)
     with (
         closing(ForkServer("interpret")) as server,
         Session(server, start, entry.exercise.limits) as session,
         paired(server, start, entry.exercise.limits, session) as pair,
     ):
-        recipe = Recipe(chosen.name, dict(one.case), one.seed)
-        on_cpu = chosen.on == "cpu"
-        recorded = pair.record(
-            Call(recipe, chosen.arguments, chosen.mutates, (), on_cpu=on_cpu, tensors=chosen.tensors)
-        )
+        if picture:
+            cases = [_case_of(entry, chosen, case)] if case else _cases_to_draw(entry, chosen)
+            return _draw(entry, chosen, pair, cases, str(path))
+        one = _case_of(entry, chosen, case)
+        recorded = pair.record(_call(chosen, one))
     if not isinstance(recorded, RecordedAnswer):
-        failure = why_not_finished(recorded, str(path))
-        say(f"{chosen.name}: {failure.cause.rationale}", sys.stderr)
-        return 3 if failure.status in ("not_implemented", "invalid_submission") else 1
+        return _refuse(chosen, recorded, str(path))
     say(f"{entry.id} {chosen.name} for {one.case.words()}", sys.stdout)
     for line in trace_lines(recorded.trace):
         say(line, sys.stdout)
@@ -54,6 +62,40 @@ def trace(exercise: str, submission: str | None, part: str | None, case: str | N
     for deed in recorded.untold:
         say(f"cannot be recorded: {deed.name} (line {deed.line})", sys.stdout)
     return 0
+
+
+def _draw(entry: Entry, part: Part, pair: Pair, cases: Sequence[PlannedCase], path: str) -> int:
+    """Replay the cases, and print the picture of the one that shows most; the exit code as for a trace."""
+    best: Coverage | None = None
+    refused: Raised | Unanswered | None = None
+    for one in cases:
+        call = _call(part, one)
+        recorded = pair.record(call)
+        outcome = pair.replay(recorded, call) if isinstance(recorded, RecordedAnswer) else recorded
+        if isinstance(outcome, Finished):
+            best = more_telling(best, coverage_of(one.case.words(), outcome.answer.launches))
+        else:
+            refused = refused or outcome
+    if best is None and refused is not None:
+        return _refuse(part, refused, path)
+    if best is None:
+        say(f"{part.name}: the interpreter ran no kernel, so there is nothing to draw", sys.stderr)
+        return 1
+    colour, ascii_only, width = terminal_of(sys.stdout)
+    say(f"{entry.id} {part.name} for {best.words}", sys.stdout)
+    print(terminal.render_coverage(best, width=width, colour=colour, ascii_only=ascii_only), end="")
+    return 0
+
+
+def _refuse(part: Part, outcome: Raised | Unanswered, path: str) -> int:
+    failure = why_not_finished(outcome, path)
+    say(f"{part.name}: {failure.cause.rationale}", sys.stderr)
+    return 3 if failure.status in ("not_implemented", "invalid_submission") else 1
+
+
+def _call(part: Part, one: PlannedCase) -> Call:
+    recipe = Recipe(part.name, dict(one.case), one.seed)
+    return Call(recipe, part.arguments, part.mutates, (), on_cpu=part.on == "cpu", tensors=part.tensors)
 
 
 def _part_of(entry: Entry, name: str | None) -> Part:
@@ -67,9 +109,22 @@ def _part_of(entry: Entry, name: str | None) -> Part:
     raise UsageError(f"a part must be one of {known}, got {name!r}")
 
 
-def _case_of(entry: Entry, part: Part, text: str | None) -> PlannedCase:
+def _cases_to_draw(entry: Entry, part: Part) -> list[PlannedCase]:
+    """Return the part's first cases, one for all sizes."""
+    found: dict[tuple[Value, ...], PlannedCase] = {}
+    for one in (one for check in _planned(entry, part) for one in check.cases or ()):
+        found.setdefault(tuple(value for value in one.case.values() if type(value) is int), one)
+    return [*found.values()][:_MOST_DRAWN]
+
+
+def _planned(entry: Entry, part: Part) -> list[PlannedCheck]:
     plan = draw(entry.exercise, default_seed(entry.id), gpu=False, parts=frozenset({part.name}))
-    planned = [one for one in plan.checks if one.cases and one.space is not None]
+    return [one for one in plan.checks if one.cases and one.space is not None]
+
+
+def _case_of(entry: Entry, part: Part, text: str | None) -> PlannedCase:
+    planned = _planned(entry, part)
+    assert planned[0].cases
     first = planned[0].cases[0]
     if text is None:
         return first

@@ -22,12 +22,13 @@ from grader.grading.job import Job
 from grader.grading.results import grader_failed, result_of, unjudged
 from grader.grading.shrinking import Shrinking
 from grader.judge.bench import Bench
+from grader.judge.coverage import coverage_of
 from grader.judge.failures import Failure, missing_function, why_not_loaded
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.rules import decide
 from grader.judge.truth import Truth
 from grader.protocol.messages import Loaded
-from grader.record import CheckResult, Status
+from grader.record import CheckResult, Coverage, Status
 from grader.sandbox.outcome import Finished
 from grader.sandbox.pair import Pair, RecordedAnswer
 from grader.speed.lock import GpuLock
@@ -69,6 +70,8 @@ class Answers:
         self._load_failure: Failure | None = None
         self._blocked: dict[str, Failure] = {}
         self._statuses: dict[str, Status] = {}
+        # By part: of the first call that was wrong, else of a right call.
+        self._coverage: dict[str, Coverage] = {}
 
     def judge_part(self, part: Part, planned: Sequence[PlannedCheck]) -> Iterator[CheckResult]:
         """Judge the checks of one part, one after another, in a process of its own."""
@@ -113,6 +116,12 @@ class Answers:
                     yield result
         if blocked is not None:
             self._blocked[part.name] = blocked
+        for covering in bench.covering:
+            self._coverage.setdefault(part.name, covering)
+
+    def coverage(self, part: Part) -> Coverage | None:
+        """Return what the programs of one of the part's calls touch, None where nothing is known."""
+        return self._coverage.get(part.name)
 
     def blocking_failure(self, part: Part) -> Failure | None:
         """Return why no check of the part could be judged, or None."""
@@ -164,6 +173,7 @@ class Answers:
             ruling = decide(bench, planned)
             failure = self._diagnosis.look_closer(bench, planned, ruling, monotonic() - started)
             counterexample = None
+            self._note_wrong_call(planned, failure)
             if failure and ruling.failing:
                 counterexample = self._shrinking.counterexample(bench, planned, failure, ruling.failing)
                 if bench.interpreter is not None:
@@ -179,6 +189,14 @@ class Answers:
             return result_of(planned, failure, counterexample, ruling, duration_s, status=status, reason=reason)
         except Exception as fault:
             return result_of(planned, self._failure_of_fault(fault), duration_s=monotonic() - started)
+
+    def _note_wrong_call(self, planned: PlannedCheck, failure: Failure | None) -> None:
+        """Keep what the programs of a wrong call touch, of the part's first one."""
+        wrong = failure.seen if failure else None
+        if wrong is not None and wrong.recipe.part == planned.part.name:
+            words = Case(wrong.recipe.case).words()
+            if covering := coverage_of(words, wrong.outcome.answer.launches, planned.id):
+                self._coverage.setdefault(planned.part.name, covering)
 
     def _judge_counted(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
         """Judge a check that counts bytes, in a grading on a GPU.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import groupby
 from time import monotonic
 
@@ -140,7 +141,7 @@ def grade(
     return _record(
         job,
         checks,
-        tuple(_part_info(part, checks, compiling) for part, _ in parts),
+        tuple(replace(_part_info(part, checks, compiling), coverage=answers.coverage(part)) for part, _ in parts),
         machine.environment(server.mode, isolation, gpu),
         session.printed,
         monotonic() - started,

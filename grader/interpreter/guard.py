@@ -11,13 +11,17 @@ from __future__ import annotations
 
 import linecache
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
+from grader.interpreter.footprint import MOST_LANES as MOST_OF_FOOTPRINT
+from grader.interpreter.footprint import footprint_of
 from grader.interpreter.races import Access, Operation, Race, Sync, find_races, touched_bytes
+from grader.protocol.footprint import Footprint
 from grader.protocol.messages import GuardFinding, Traffic
 
 Addresses = npt.NDArray[np.uint64]
@@ -116,6 +120,8 @@ class Guard:
     extents: dict[int, Extent] = field(default_factory=dict)
     findings: list[GuardFinding] = field(default_factory=list)
     strayed: bool = False
+    # The programs that stored or updated something so far.
+    writers: set[int] = field(default_factory=set)
     _operations: list[Operation] = field(default_factory=list)
     _lanes: int = 0
     _loaded: int = 0
@@ -153,6 +159,8 @@ class Guard:
         lanes = flat if whole else flat[lit]
         if not lanes.size:
             return pointers & _ADDRESS, None
+        if access.kind != "load":
+            self.writers.add(access.program)
         stored = None if values is None else values.reshape(-1) if whole else values.reshape(-1)[lit]
         extent = self.extents.get(int(lanes[0]) >> _TAG_SHIFT)
         if extent is not None:
@@ -199,6 +207,9 @@ class Guard:
             owners = np.repeat(programs, lanes.size)
             offsets = np.tile(offsets, len(programs))
             stored = None if stored is None else np.tile(stored, len(programs))
+        if access.kind != "load":
+            write = active.reshape(rows, -1).any(axis=1)
+            self.writers.update(programs[write].tolist() if rows == len(programs) else programs.tolist())
         self._keep(access, extent, offsets, stored, owners.astype(np.int32))
         return pointers & _ADDRESS
 
@@ -315,6 +326,19 @@ class Guard:
             dot_flops=self._dot_flops,
             complete=not self._overlooked,
         )
+
+    def footprint(self) -> Footprint:
+        """Return the footprint of the launch: of a large one without loads, of a very large one without tensors."""
+        writes = [one for one in self._operations if one.access.kind != "load"]
+        has_loads = not self._overlooked and self._lanes <= MOST_OF_FOOTPRINT
+        made = self._operations if has_loads else writes
+        if sum(one.offsets.size for one in made) > MOST_OF_FOOTPRINT:
+            made = []
+        touched = [
+            (extent, [one for one in made if (one.start, one.argument) == (extent.start, extent.name)])
+            for extent in self.extents.values()
+        ]
+        return footprint_of(prod(self.grid), len(self.writers), touched, has_loads=has_loads)
 
     def _coordinates(self, program: int) -> tuple[int, ...]:
         """Return a program's place in the grid, without trailing axes of one program each."""

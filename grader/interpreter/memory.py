@@ -21,7 +21,9 @@ from grader.interpreter.groups import Alone, programs_at_once, remember_bytes
 from grader.interpreter.guard import Addresses, Guard, Lanes
 from grader.interpreter.leading_axis import reduce_within_programs
 from grader.interpreter.lockstep import LockstepKernel
+from grader.interpreter.patience import PATIENCE
 from grader.interpreter.races import Access, Heed, Kind, Order
+from grader.protocol.footprint import Footprint
 from grader.protocol.messages import GuardFinding, Traffic
 
 _POISON = b"\xff"
@@ -31,7 +33,7 @@ _MOST_FRAMES = 40
 class MemoryWatch:
     """Watches the interpreter of this process. Call `install` once.
 
-    traffic, strayed: of the latest launch. Findings collect until `take`.
+    traffic, footprint, strayed: of the latest launch. Findings collect until `take`.
     """
 
     def __init__(self) -> None:
@@ -44,6 +46,7 @@ class MemoryWatch:
         self._known: dict[Any, int] | None = None
         self.strayed = False
         self.traffic: Traffic | None = None
+        self.footprint: Footprint | None = None
 
     def run_in_lockstep(self) -> None:
         """Run many programs of a launch at once. Call it after `install` and after the language is patched once."""
@@ -75,13 +78,14 @@ class MemoryWatch:
         def guarded(executor: Any, *args: Any, **kwargs: Any) -> Any:
             outer, self._guard = self._guard, Guard(str(getattr(executor.fn, "__name__", "kernel"))[:80])
             guard = self._guard
-            self.traffic, self.strayed = None, False
+            PATIENCE.begin_launch(guard.writers)
+            self.traffic, self.footprint, self.strayed = None, None, False
             if self._known is not None:
                 executor.fn = LockstepKernel(executor.fn, self._builder, guard, self._known)
             try:
                 return launch(executor, *args, **kwargs)
             finally:
-                self.traffic = guard.finish()
+                self.traffic, self.footprint = guard.finish(), guard.footprint()
                 self._findings += guard.findings
                 self.strayed = guard.strayed
                 self._guard = outer

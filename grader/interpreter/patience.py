@@ -1,13 +1,13 @@
 """Gives up a call that has too many programs for the interpreter, before the time limit of the call.
 
 A GPU runs such a call in a moment, so the kernel is not at fault. A program that never ends is at fault: it runs into
-the time limit.
+the time limit. A launch in which nearly all programs write nothing is given up much earlier: its grid is too large.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from math import inf, prod
 from typing import Any
 
@@ -15,6 +15,9 @@ from grader.interpreter.beyond import NeedsGpu
 
 # With fewer programs, a slow call is due to the programs themselves.
 MANY = 200
+# The seconds for a launch in which only one program of so many writes something.
+_IDLE_S = 1.0
+_ONE_OF = 16
 
 
 class TooSlow(NeedsGpu):
@@ -29,18 +32,35 @@ class Patience:
         self._ends_s = inf
         self._begun = 0
         self._given_s = 0.0
+        self._of_launch = 0
+        self._idle_ends_s = inf
+        self._writers: Sized = ()
 
     def begin(self, seconds: float) -> None:
         """Start over with a call that may take so many seconds; 0: no limit."""
         self._begun, self._given_s = 0, seconds
         self._ends_s = self._clock() + seconds if seconds else inf
+        self._idle_ends_s = inf
+
+    def begin_launch(self, writers: Sized) -> None:
+        """Begin a launch of the call. writers: grows with each of its programs that writes something."""
+        self._of_launch, self._writers = 0, writers
+        self._idle_ends_s = self._clock() + _IDLE_S if self._given_s else inf
 
     def program(self, place: tuple[int, ...], grid: tuple[int, ...]) -> None:
         """Note that a program of a grid begins. Raises TooSlow if many ran and the time is up."""
         self._begun += 1
-        if self._begun > MANY and self._clock() > self._ends_s:
+        self._of_launch += 1
+        if self._begun <= MANY:
+            return
+        now_s = self._clock()
+        if now_s > self._ends_s:
             words = f"program {place} of a grid of {prod(grid):,} began after {self._given_s:g} s"
             raise TooSlow(f"so many programs: {words}, which is all that the interpreter has for a call")
+        if now_s > self._idle_ends_s and self._of_launch > max(MANY, _ONE_OF * len(self._writers)):
+            before = self._of_launch - 1
+            idle = f"{before - len(self._writers):,} of the first {before:,} in a grid of {prod(grid):,} write nothing"
+            raise TooSlow(f"so many programs: {idle}; divide the grid by the block, as triton.cdiv(n, BLOCK) does")
 
 
 PATIENCE = Patience()

@@ -22,6 +22,7 @@ from grader.exercise.cases import Case, Value
 from grader.exercise.model import Part
 from grader.judge.clue import sure
 from grader.judge.compare import compare, tensor_of
+from grader.judge.coverage import coverage_of, more_telling
 from grader.judge.failures import Failure, WrongCall, check_device, examine
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.truth import Expected, Truth, slots_for
@@ -43,7 +44,7 @@ from grader.protocol.messages import (
 )
 from grader.protocol.operators import READING
 from grader.protocol.trace import Deed
-from grader.record import clean
+from grader.record import Coverage, clean
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered
 from grader.sandbox.pair import Pair, RecordedAnswer, seeds_after
 
@@ -238,7 +239,8 @@ def _is_answer_to(seen: WrongCall, earlier: tuple[Expected, ...]) -> bool:
 class Bench:
     """One part of one submission: its processes, and the truth.
 
-    evidence: of every call. tried: the cases that ran. recent: the latest right answers. salt: derived from the
+    evidence: of every call. tried: the cases that ran. recent: the latest right answers. covering: of the right calls,
+    the one that shows best what programs touch, if there is one. salt: derived from the
     submission's text; makes planned seeds into the seeds that count. most_s: time that all calls may take together.
     interpreter: a pair that interprets, where `pair` does not. refusal: says why the GPU that a call is meant for
     refuses a configuration. shared_inputs: traces do not decide seeds, so that other files meet the same inputs.
@@ -254,6 +256,7 @@ class Bench:
     evidence: list[Evidence] = field(default_factory=list)
     tried: list[TriedCase] = field(default_factory=list)
     recent: list[tuple[Expected, ...]] = field(default_factory=list)
+    covering: list[Coverage] = field(default_factory=list)
     most_s: float = math.inf
     interpreter: Pair | None = None
     refusal: Callable[[RecordedAnswer, int], str] = lambda recorded, place: ""
@@ -279,12 +282,12 @@ class Bench:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Discard the evidence and the tried cases of the calls in the block."""
-        evidence, tried = list(self.evidence), list(self.tried)
+        """Discard the evidence, the tried cases and the coverage of the calls in the block."""
+        evidence, tried, covering = list(self.evidence), list(self.tried), list(self.covering)
         try:
             yield
         finally:
-            self.evidence[:], self.tried[:] = evidence, tried
+            self.evidence[:], self.tried[:], self.covering[:] = evidence, tried, covering
 
     def try_case(self, case: Case, seed: int) -> Trial:
         """Call the part's function on one case and examine the answer."""
@@ -465,11 +468,17 @@ class Bench:
             failure = self._with_wrong_call(failure, WrongCall(recipe, outcome, expected))
         elif part is self.part:
             self.recent[:] = [*self.recent[1 - _RECENT :], expected]
+            self._note_coverage(request.case, outcome, is_replay=is_replay)
         if part is self.part and request.is_plain:
             self.tried.append(TriedCase(request.case, failure is not None, request.seed))
         tuning = configurations_in(result.trace) if isinstance(result, RecordedAnswer) and not untold else ()
         recorded = result if isinstance(result, RecordedAnswer) else None
         return Trial(recipe, outcome, expected, failure, worst, untold, recorded, tuning)
+
+    def _note_coverage(self, case: Case, outcome: Outcome, *, is_replay: bool) -> None:
+        if is_replay and isinstance(outcome, Finished):
+            best = more_telling(*self.covering, coverage_of(case.words(), outcome.answer.launches))
+            self.covering[:] = [best] if best else []
 
     def _why_not_run(self, outcome: Outcome, *, is_replay: bool) -> str:
         """Return why only a GPU can run a call; "" if that is not so.

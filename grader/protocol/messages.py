@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from grader.protocol.decode import Bounds, DecodeError, decode
+from grader.protocol.footprint import Footprint
 
 # Far above every honest answer: a worker cuts its texts at 2000 characters and its lists at 256 launches, and counts
 # bytes, elements and lines. As microseconds, the magnitude is thirty years.
@@ -386,13 +387,15 @@ class Traffic:
 class LaunchInfo:
     """One kernel launch: its name, its grid, and the integers that it was specialised on (block sizes).
 
-    constants: for a function that the CuTe DSL compiled, the number of each of CuTe's operations in it.
+    constants: for a function that the CuTe DSL compiled, the number of each of CuTe's operations in it. traffic,
+    footprint: of a launch in the interpreter; one after many others has no footprint.
     """
 
     kernel: str
     grid: tuple[int, ...]
     constants: dict[str, int]
     traffic: Traffic | None = None
+    footprint: Footprint | None = None
 
 
 @dataclass(frozen=True)

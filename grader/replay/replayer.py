@@ -293,9 +293,10 @@ class Replayer:
         with self._announcer.during(cute_program.name[:80]):
             return self._programs.prepare(cute_program)
 
-    def traffic(self) -> messages.Traffic | None:
-        """Return the traffic of the latest launch, or None if it is not counted."""
-        return self._watch.traffic if self._watch else None
+    def counted(self, launch: messages.LaunchInfo) -> messages.LaunchInfo:
+        """Return the latest launch with its traffic and footprint, which only the interpreter counts."""
+        watch = self._watch
+        return dataclasses.replace(launch, traffic=watch.traffic, footprint=watch.footprint) if watch else launch
 
     def choose(self, step: Choose, run: Run) -> None:
         """Execute the first configuration that works, beginning with the one that worked last.

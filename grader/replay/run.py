@@ -38,6 +38,8 @@ from grader.replay.values import Elsewhere, RefusedFunction
 
 # The most warps in a block of threads, on every GPU.
 _MOST_WARPS = 32
+# The launches of a call that have a footprint in its answer.
+_MOST_FOOTPRINTS = 8
 
 
 class Library(Protocol):
@@ -61,8 +63,8 @@ class RunContext(Library, Protocol):
     def memory(self) -> Memory:
         """Return the storages."""
 
-    def traffic(self) -> messages.Traffic | None:
-        """Return the traffic of the latest launch, or None if it is not counted."""
+    def counted(self, launch: messages.LaunchInfo) -> messages.LaunchInfo:
+        """Return the latest launch with what was counted of it, if anything is counted."""
 
     def choose(self, step: Choose, run: Run) -> None:
         """Execute one of the alternatives."""
@@ -186,7 +188,9 @@ class Run:
                 _ = compiled.run
         finally:
             if self._notes:
-                self.launched[-1] = dataclasses.replace(self.launched[-1], traffic=self._place.traffic())
+                counted = self._place.counted(self.launched[-1])
+                is_early = len(self.launched) <= _MOST_FOOTPRINTS
+                self.launched[-1] = counted if is_early else dataclasses.replace(counted, footprint=None)
         self.line = 0
 
     def _run_cute(self, step: CuteCall) -> None:

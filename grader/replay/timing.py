@@ -163,9 +163,9 @@ class _TimedTrace:
         """Return the device of tensors."""
         return self.timing._device
 
-    def traffic(self) -> messages.Traffic | None:
-        """Return None: only the interpreter counts traffic."""
-        return None
+    def counted(self, launch: messages.LaunchInfo) -> messages.LaunchInfo:
+        """Return the launch: only the interpreter counts."""
+        return launch
 
     def inputs(self, seed: int) -> Sequence[object]:
         """Return fresh inputs."""
@@ -296,9 +296,9 @@ class _CompileOnlyRun:
         run.steps(self._trace.steps)
         return len(run.launched)
 
-    def traffic(self) -> messages.Traffic | None:
-        """Return None: nothing runs."""
-        return None
+    def counted(self, launch: messages.LaunchInfo) -> messages.LaunchInfo:
+        """Return the launch: nothing runs."""
+        return launch
 
     def choose(self, step: Choose, run: Run) -> None:
         """Compile one alternative; or all, skipping those that do not work."""

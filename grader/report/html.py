@@ -11,9 +11,10 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup, escape
 
 from grader.record import UNJUDGED, CheckResult, PartInfo, Picture, Record, headline
-from grader.report import chart, copying, kernels, picture, selection, view
+from grader.report import chart, copying, coverage, coverage_svg, kernels, picture, selection, view
 from grader.report.achieved import Finish, achievements
 from grader.report.answers import answers
+from grader.report.coverage_svg import DrawnLaunch
 from grader.report.efficiency import EfficiencyView, efficiency_view
 from grader.report.isolation import missing
 from grader.report.speedcard import SpeedView, speed_view
@@ -107,7 +108,24 @@ class PartView:
     groups: tuple[CheckGroup, ...]
     why: str = ""
     open: bool = False
+    coverage: CoverageView | None = None
     compiled: CompiledView | None = None
+
+
+@dataclass(frozen=True)
+class CoverageView:
+    """What the programs of one of a part's calls touch.
+
+    summary: the line that is always shown. words: the case. more: the number of further launches, in words. open:
+    whether the page shows it unasked.
+    """
+
+    anchor: str
+    summary: str
+    words: str
+    launches: tuple[DrawnLaunch, ...]
+    more: str
+    open: bool
 
 
 @dataclass(frozen=True)
@@ -295,6 +313,7 @@ def _part(record: Record, part: PartInfo, limits: _Limits) -> PartView:
         checks=checks,
         groups=_groups(checks),
         why=next((_title(check.result) for check in checks if check.result.status in _FAILED), ""),
+        coverage=_coverage(part, limits),
         compiled=_compiled(part, limits.entries),
     )
 
@@ -340,6 +359,26 @@ def _group(group: Sequence[CheckView]) -> CheckGroup:
     # What failed alike has its reason in the card above.
     why = "" if first.result.status in _FAILED else first.brief
     return CheckGroup(words, why, view.group_points(results), tuple(group))
+
+
+def _coverage(part: PartInfo, limits: _Limits) -> CoverageView | None:
+    """Return what the programs of the part's call touch; None if nothing is known, or there is no room."""
+    shown = part.coverage
+    if shown is None or not shown.launches or not limits.cards:
+        return None
+    anchor = _anchor("reach", part.name)
+    launches = coverage_svg.drawn(shown, anchor)
+    if not limits.figures:
+        launches = tuple(replace(launch, drawings=()) for launch in launches)
+    wasteful = [launch for launch, one in zip(launches, shown.launches, strict=True) if one.footprint.is_wasteful]
+    return CoverageView(
+        anchor=anchor,
+        summary=(wasteful or launches)[0].sentence,
+        words=view.line(shown.words, 200),
+        launches=launches,
+        more="".join(coverage.sentences(shown)[len(launches) :]),
+        open=coverage.is_faulty(shown) or bool(wasteful),
+    )
 
 
 def _compiled(part: PartInfo, entries: int) -> CompiledView | None:

@@ -12,8 +12,17 @@ from collections.abc import Collection, Iterable, Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from grader.record import UNJUDGED, CheckResult, PartInfo, PrintedOutput, Record, headline, worst_of
-from grader.report import cause_lines, efficiency, efficiency_lines, kernel_lines, kernels, speed_lines, view
+from grader.record import UNJUDGED, CheckResult, Coverage, PartInfo, PrintedOutput, Record, headline, worst_of
+from grader.report import (
+    cause_lines,
+    coverage_lines,
+    efficiency,
+    efficiency_lines,
+    kernel_lines,
+    kernels,
+    speed_lines,
+    view,
+)
 from grader.report.answers import AnsweredQuestion
 from grader.report.beside import PartBeside
 from grader.report.ink import WORD_WIDTH, CommandLine, Ends, Ink, Rows, indent, labelled, quoted, to_text
@@ -104,6 +113,11 @@ def render_kernels(
     return to_text(Group(*blocks), width, colour)
 
 
+def render_coverage(coverage: Coverage, *, width: int = 100, colour: bool = False, ascii_only: bool = False) -> str:
+    """Return which programs of a call read and write which elements, as a matrix of signs."""
+    return to_text(coverage_lines.pictured(Ink(ascii_only), coverage), width, colour)
+
+
 def render_beside(
     parts: Iterable[PartBeside], *, width: int = 100, colour: bool = False, ascii_only: bool = False
 ) -> str:
@@ -184,7 +198,8 @@ def _part(ink: Ink, record: Record, part: PartInfo, *, brief: bool, alone: bool 
     ]
     target = kernels.shown_target(record.env)
     compiled = kernel_lines.few(ink, part, target, findings_only=brief)
-    return Group(heading, rows, *cards, *speeds, compiled, Text())
+    covering = coverage_lines.few(ink, part, faults_only=brief)
+    return Group(heading, rows, *cards, *speeds, covering, compiled, Text())
 
 
 def _focused(

@@ -74,6 +74,39 @@ def test_every_call_has_the_whole_time() -> None:
             patience.program((place, 0, 0), (5000, 1, 1))
 
 
+def test_a_launch_in_which_nearly_all_programs_write_nothing_is_given_up_early() -> None:
+    clock = Clock()
+    patience = Patience(clock)
+    patience.begin(7.5)
+    patience.begin_launch({0, 1})
+    for place in range(1000):
+        patience.program((place, 0, 0), (16384, 1, 1))
+    clock.now_s += 2.0
+    with pytest.raises(TooSlow, match="998 of the first 1,000 in a grid of 16,384 write nothing; divide the grid by"):
+        patience.program((1000, 0, 0), (16384, 1, 1))
+
+
+def test_a_launch_of_programs_that_write_has_the_time_of_the_call() -> None:
+    clock = Clock()
+    patience = Patience(clock)
+    patience.begin(7.5)
+    patience.begin_launch(range(100))
+    clock.now_s += 5.0
+    for place in range(1000):
+        patience.program((place, 0, 0), (1000, 1, 1))
+
+
+def test_an_earlier_launch_of_the_call_does_not_shorten_the_time_for_idle_programs() -> None:
+    clock = Clock()
+    patience = Patience(clock)
+    patience.begin(7.5)
+    patience.begin_launch(())
+    clock.now_s += 5.0
+    patience.begin_launch(())
+    for place in range(1000):
+        patience.program((place, 0, 0), (1000, 1, 1))
+
+
 def test_cases_with_too_many_programs_are_left_out_and_the_others_judged(server: ForkServer, ex_15: Entry) -> None:
     plan = draw(ex_15.exercise, default_seed(ex_15.id), gpu=False, parts=frozenset({"vector_add"}))
     whole = next(one for one in plan.checks if one.id == "vector_add.combinations")

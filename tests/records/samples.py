@@ -6,6 +6,7 @@ import dataclasses
 import math
 from typing import Any, cast
 
+from grader.protocol.footprint import Footprint, TensorFootprint
 from grader.record import (
     UNJUDGED,
     Baseline,
@@ -15,6 +16,8 @@ from grader.record import (
     Configuration,
     Contender,
     Counterexample,
+    Coverage,
+    CoveringLaunch,
     Difference,
     Environment,
     ExerciseInfo,
@@ -101,6 +104,7 @@ VECTOR_ADD = PartInfo("vector_add", "Vector addition")
 CHAIN = PartInfo("fused_multiply_add", "A fused chain: x·y + z")
 SOFTMAX = PartInfo("row_softmax", "Softmax over rows")
 SUM = PartInfo("global_sum", "Sum of all elements")
+PRODUCT = PartInfo("product", "Matrix product")
 
 H200 = Environment(
     "gpu",
@@ -329,6 +333,69 @@ def failing() -> Record:
         "\n".join(f"row {row}: max=1.25" for row in range(40)), total_bytes=98_000, cut_bytes=94_000
     )
     return record(checks, (VECTOR_ADD, SOFTMAX, SUM), printed=printed)
+
+
+def footprint(length: int, block: int, programs: int, *, idle: int = 0) -> Footprint:
+    """The footprint of a vector kernel of one tile for each element: it reads x_ptr and writes z_ptr."""
+    owners = [tuple(range(one * block, min(length, (one + 1) * block))) for one in range(programs)]
+
+    def tensor(argument: str, digit: str) -> TensorFootprint:
+        written = min(length, block * programs) if digit == "2" else 0
+        rows = tuple("".join(digit if place in own else "0" for place in range(length)) for own in owners)
+        return TensorFootprint(
+            argument=argument,
+            shape=(length,),
+            elements=length,
+            loaded=0 if written else min(length, block * programs),
+            written=written,
+            updated=0,
+            writers=programs if written else 0,
+            most=min(block, length) if written else 0,
+            fewer=int(bool(written and length < block * programs)),
+            shared=0,
+            missing=((written, length - 1),) if 0 < written < length else (),
+            tile=(1, 1),
+            cells=(*rows, *["0" * length] * idle),
+            gaps="".join("2" if 0 < written <= place else "0" for place in range(length)),
+        )
+
+    return Footprint(programs + idle, idle, 1, (tensor("x_ptr", "1"), tensor("z_ptr", "2")))
+
+
+def product_footprint() -> Footprint:
+    """The footprint of a matrix product in four stripes of 2 × 8, of which two programs write the last one."""
+    stripes = tuple("".join("2" if place // 4 == own else "0" for place in range(16)) for own in (0, 1, 2, 3, 3))
+    shared = (*stripes[:3], *(row.replace("2", "a") for row in stripes[3:]))
+    numbers = {"elements": 64, "loaded": 0, "written": 64, "updated": 0, "writers": 5, "most": 16, "fewer": 0}
+    product = TensorFootprint(
+        **numbers, argument="c_ptr", shape=(8, 8), shared=16, missing=(), tile=(2, 2), cells=shared, gaps="0" * 16
+    )
+    return Footprint(5, 0, 1, (product,))
+
+
+def covering(*footprints: Footprint, kernel: str = "add_kernel", check: str = "") -> Coverage:
+    """What the programs of a call's launches touch. check: the one that failed there."""
+    launches = tuple(CoveringLaunch(kernel, (one.programs,), one) for one in footprints)
+    return Coverage("N=10, float32", launches, check)
+
+
+def covered() -> Record:
+    """Parts with pictures: one passes, one leaves a remainder out, one stores twice, one has a grid too large."""
+    whole, short = footprint(10, 4, 3), footprint(10, 4, 2)
+    wasteful = footprint(10, 4, 3, idle=20)
+    parts = (
+        dataclasses.replace(VECTOR_ADD, coverage=covering(whole)),
+        dataclasses.replace(CHAIN, coverage=covering(short, check="fused_multiply_add.tail")),
+        dataclasses.replace(PRODUCT, coverage=covering(product_footprint(), whole, check="product.tail")),
+        dataclasses.replace(SUM, coverage=covering(wasteful)),
+    )
+    checks = (
+        check("vector_add.tail", "Right for any length", points=3, most=3),
+        check("fused_multiply_add.tail", "Right for any length", "fail", most=3, cause=tail_mismatch()),
+        check("product.tail", "Right for any shape", "fail", most=3, cause=tail_mismatch()),
+        check("global_sum.tail", "Right for any length", points=3, most=3),
+    )
+    return record(checks, parts)
 
 
 NO_DSL = "dsl is not installed: pip install dsl"
@@ -602,9 +669,6 @@ def hostile_speed(text: str = HOSTILE) -> Speed:
     return Speed(text, -1.0, 1e300, text, -2.0, 0.0, sizes, baselines, text, ceilings, state)
 
 
-PRODUCT = PartInfo("product", "Matrix product")
-
-
 def timed() -> Record:
     """On a GPU: full marks for one part, some of the points for another, and one that could not be decided."""
     slower, gemm = softmax_speed(1.6), gemm_speed()
@@ -728,6 +792,22 @@ def hostile_work(text: str) -> tuple[tuple[Work, ...], tuple[Prediction, ...]]:
     return works, cast(tuple[Prediction, ...], predictions)
 
 
+def hostile_coverage(text: str) -> Coverage:
+    """Every text set to `text`, matrices that are none, and numbers that no launch gives."""
+    good = footprint(10, 4, 3)
+    odd = (0, -1, 10**400, 3)
+    tensors = [
+        dataclasses.replace(good.tensors[0], argument=text),
+        dataclasses.replace(good.tensors[1], argument=text, cells=(text,)),
+        dataclasses.replace(good.tensors[1], argument=text, gaps=text),
+        dataclasses.replace(good.tensors[1], cells=good.tensors[1].cells[:1]),
+        dataclasses.replace(good.tensors[1], missing=((1,), (3, 10**400), (-1, -5, 7))),
+        *(dataclasses.replace(good.tensors[1], shape=(one, one), tile=(one, one), written=one) for one in odd),
+    ]
+    launches = [CoveringLaunch(text, (one, one), Footprint(one, one, one, tuple(tensors))) for one in odd]
+    return Coverage(text, (*launches, CoveringLaunch(text, (), Footprint(1, 0, 0, ()))), text, -1)
+
+
 def hostile(text: str = HOSTILE) -> Record:
     """Every text that a submission could influence, and then all others, set to `text`."""
     cause = Cause(
@@ -769,7 +849,7 @@ def hostile(text: str = HOSTILE) -> Record:
     )
     return record(
         checks,
-        (PartInfo("part", text),),
+        (PartInfo("part", text, coverage=hostile_coverage(text)),),
         exercise=ExerciseInfo(text, text, text, text, text),
         submission=SubmissionInfo(text, text, text),
         env=Environment("gpu", text, text, text, text, text, text, text, (text,)),

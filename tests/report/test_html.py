@@ -90,7 +90,7 @@ class Page(HTMLParser):
         return [value for _, attribute, value in self.attributes if attribute == name]
 
 
-ALL = ("passing", "failing", "untouched", "every_status", "timed", "fast", "on_paper", "foretold", "hostile")
+ALL = ("passing", "failing", "untouched", "every_status", "timed", "fast", "on_paper", "foretold", "covered", "hostile")
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -1,0 +1,101 @@
+"""Take from the launches of a call what its programs touch, for the record, and choose the call that shows it best.
+
+Footprints are claims of another process: they are cleaned and limited here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from grader.protocol.footprint import MOST_ROWS, MOST_TILES, Footprint, TensorFootprint
+from grader.protocol.messages import LaunchInfo
+from grader.record import Coverage, CoveringLaunch, clean
+
+_MOST_LAUNCHES = 3
+_MOST_TENSORS = 6
+# The cells of one part in a record.
+_MOST_CELLS = 3 * MOST_ROWS * MOST_TILES
+_MOST = 1 << 53
+_MOST_AXES, _MOST_RUNS = 8, 4
+# More programs than this tell no more. A program is worth a tile of a quarter of the elements.
+_TELLING, _WORTH = 8, 2
+
+
+def coverage_of(words: str, launches: Sequence[LaunchInfo], check: str = "") -> Coverage | None:
+    """Return what the programs of a call touch, None where that was not counted.
+
+    words: the case. check: the check that failed there.
+    """
+    counted = [one for one in launches if one.footprint is not None]
+    kept: list[CoveringLaunch] = []
+    room = _MOST_CELLS
+    for one in counted[:_MOST_LAUNCHES]:
+        assert one.footprint is not None
+        footprint = _cleaned(one.footprint, room)
+        room -= sum(map(_cells, footprint.tensors))
+        kept.append(CoveringLaunch(clean(one.kernel, 80), _limited(one.grid[:3]), footprint))
+    return Coverage(words, tuple(kept), check, len(launches) - len(kept)) if kept else None
+
+
+def more_telling(*several: Coverage | None) -> Coverage | None:
+    """Return the one that shows most: idle programs, or else a few programs with a remainder, and small tensors."""
+    return max((one for one in several if one is not None), key=_rank, default=None)
+
+
+def _rank(one: Coverage) -> tuple[int, bool, bool, bool, int]:
+    """Return a key: idle programs, a whole picture, few programs, a remainder; then many full programs, small tiles."""
+    main = max(one.launches, key=lambda launch: sum(tensor.written for tensor in launch.footprint.tensors)).footprint
+    most = max((tensor.most for tensor in main.tensors), default=0)
+    coarse = max((prod(tensor.tile).bit_length() for tensor in main.tensors), default=0)
+    return (
+        max(launch.footprint.idle if launch.footprint.is_wasteful else 0 for launch in one.launches),
+        main.has_loads and any(map(_cells, main.tensors)),
+        1 < main.programs <= MOST_ROWS,
+        any(tensor.fewer for tensor in main.tensors),
+        _WORTH * (min(main.programs, _TELLING) + most.bit_length()) - coarse,
+    )
+
+
+def _cells(tensor: TensorFootprint) -> int:
+    return sum(map(len, tensor.cells))
+
+
+def _cleaned(footprint: Footprint, room: int) -> Footprint:
+    """Return a footprint within the limits of a record. room: the most cells; further matrices are left out."""
+    tensors: list[TensorFootprint] = []
+    for one in footprint.tensors[:_MOST_TENSORS]:
+        cleaned = _cleaned_tensor(one)
+        if not cleaned.is_drawable or _cells(cleaned) > room:
+            cleaned = replace(cleaned, cells=(), gaps="")
+        room -= _cells(cleaned)
+        tensors.append(cleaned)
+    programs, idle, row_programs = _limited((footprint.programs, footprint.idle, footprint.row_programs))
+    return Footprint(programs, min(idle, programs), max(row_programs, 1), tuple(tensors), footprint.has_loads)
+
+
+def _cleaned_tensor(one: TensorFootprint) -> TensorFootprint:
+    return replace(
+        one,
+        argument=clean(one.argument, 80),
+        shape=_limited(one.shape[:_MOST_AXES]),
+        elements=_limit(one.elements),
+        loaded=_limit(one.loaded),
+        written=_limit(one.written),
+        updated=_limit(one.updated),
+        writers=_limit(one.writers),
+        most=_limit(one.most),
+        fewer=_limit(one.fewer),
+        shared=_limit(one.shared),
+        missing=tuple(_limited(run[:2]) for run in one.missing[:_MOST_RUNS] if len(run) > 1),
+        tile=_limited(one.tile[:2]),
+    )
+
+
+def _limited(counts: Sequence[int]) -> tuple[int, ...]:
+    return tuple(map(_limit, counts))
+
+
+def _limit(count: int) -> int:
+    return min(max(count, 0), _MOST)

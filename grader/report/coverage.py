@@ -1,0 +1,110 @@
+"""Describe in words which elements the programs of a launch touch: one line for each launch."""
+
+from __future__ import annotations
+
+from grader.protocol.footprint import TensorFootprint
+from grader.record import Coverage, CoveringLaunch
+from grader.report import view
+
+# The tensors that one line names.
+_MOST_NAMED = 2
+
+
+def sentences(coverage: Coverage) -> list[str]:
+    """Return a line for each launch: its programs, those that write nothing, and the elements that they write."""
+    lines = [sentence(launch) for launch in coverage.launches]
+    if coverage.more:
+        lines.append(f"… and {coverage.more:,} more {'launch' if coverage.more == 1 else 'launches'}")
+    return lines
+
+
+def sentence(launch: CoveringLaunch) -> str:
+    """Return the numbers of one launch: "add: 5 programs × up to 1,024 elements cover 4,558 of 4,558 in z_ptr"."""
+    footprint = launch.footprint
+    written = sorted(written_in(launch), key=lambda one: -one.elements)
+    programs = _count(footprint.programs, "program")
+    told = [_written(one) for one in written[:_MOST_NAMED]]
+    if len(written) > _MOST_NAMED:
+        told.append(f"{len(written) - _MOST_NAMED} more tensors are written")
+    if footprint.idle == footprint.programs:
+        text = f"{programs}, and none writes anything"
+    elif footprint.idle:
+        text = ": ".join([f"{programs}, {footprint.idle:,} write nothing", *(["; ".join(told)] if told else [])])
+    elif len(written) == 1 and written[0].writers == footprint.programs:
+        text = told[0]
+    else:
+        text = ": ".join([programs, *(["; ".join(told)] if told else [])])
+    return f"{view.line(launch.kernel, 80)}: {text}"
+
+
+def faults(launch: CoveringLaunch) -> list[str]:
+    """Return sentences on elements that no program writes, elements that several write, and idle programs."""
+    found: list[str] = []
+    for one in written_in(launch):
+        if missing := one.elements - one.written:
+            found.append(f"No program writes {_count(missing, 'element')} of {_name(one)}: {_runs(one)}.")
+        if one.shared:
+            found.append(f"Several programs store {_count(one.shared, 'element')} of {_name(one)}.")
+    if launch.footprint.is_wasteful:
+        working = launch.footprint.programs - launch.footprint.idle
+        found.append(f"{_count(working, 'program')} would do: divide the grid by the block, as triton.cdiv(n, BLOCK).")
+    return found
+
+
+def touched(one: TensorFootprint, *, has_loads: bool) -> str:
+    """Return the numbers of one tensor in a sentence."""
+    loaded = f"load {one.loaded:,} and " if has_loads else ""
+    text = f"Of {_count(one.elements, 'element')} of {_name(one)}, programs {loaded}write {one.written:,}"
+    if one.written and one.written < one.elements:
+        text += f"; no program writes the other {one.elements - one.written:,}"
+    if one.shared:
+        text += f"; several programs store {one.shared:,}"
+    return f"{text}."
+
+
+def is_faulty(coverage: Coverage) -> bool:
+    """Return whether a check failed on this call, and a program is missing at some element or one too many."""
+    written = [one for launch in coverage.launches for one in written_in(launch)]
+    return bool(coverage.check) and any(one.written < one.elements or one.shared for one in written)
+
+
+def written_in(launch: CoveringLaunch) -> list[TensorFootprint]:
+    """Return the tensors that the launch writes."""
+    return [one for one in launch.footprint.tensors if one.written]
+
+
+def _written(one: TensorFootprint) -> str:
+    if one.updated == one.written:
+        verb = "updates" if one.writers == 1 else "update"
+        return f"{_count(one.writers, 'program')} {verb} {one.written:,} of {one.elements:,} in {_name(one)}"
+    verb = "covers" if one.writers == 1 else "cover"
+    each = f"{'up to ' if one.fewer else ''}{_count(one.most, 'element')}"
+    return f"{_count(one.writers, 'program')} × {each} {verb} {one.written:,} of {one.elements:,} in {_name(one)}"
+
+
+def _runs(one: TensorFootprint) -> str:
+    """Return the places of missing elements: "z_ptr[4096] to [4557]"."""
+    told = []
+    runs = [run for run in one.missing if len(run) == 2]
+    for first, last in runs:
+        start = f"{_name(one)}{view.index(place_of(one, first))}"
+        told.append(start if first == last else f"{start} to {view.index(place_of(one, last))}")
+    known = sum(last - first + 1 for first, last in runs)
+    return ", ".join(told) + (", …" if known < one.elements - one.written else "")
+
+
+def place_of(one: TensorFootprint, element: int) -> tuple[int, ...]:
+    """Return the index of an element by its place in row-major order."""
+    index: list[int] = []
+    for length in reversed(one.shape or (1,)):
+        element, place = divmod(element, max(length, 1))
+        index.insert(0, place)
+    return tuple(index)
+
+
+def _name(one: TensorFootprint) -> str:
+    return view.line(one.argument, 40)
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun if count == 1 else f'{noun}s'}"
