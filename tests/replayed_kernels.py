@@ -798,7 +798,7 @@ def test_letters_that_look_alike_are_the_same_name() -> None:
 
 FILES = sorted(
     path
-    for pattern in ("solution.py", "honest/*.py", "wrong/*.py", "wrong/*.patch")
+    for pattern in ("solution.py", "fast/*.py", "honest/*.py", "wrong/*.py", "wrong/*.patch")
     for path in ROOT.glob(f"reference/*/{pattern}")
     if "ex_17" not in str(path)
 ) + sorted(path for room in ("controls", "guard") for path in (ROOT / "tests" / "submissions" / room).glob("*.py"))
