@@ -798,7 +798,7 @@ def test_letters_that_look_alike_are_the_same_name() -> None:
 
 FILES = sorted(
     path
-    for pattern in ("solution.py", "fast/*.py", "honest/*.py", "wrong/*.py", "wrong/*.patch")
+    for pattern in ("solution.py", "honest/*.py", "wrong/*.py", "wrong/*.patch")
     for path in ROOT.glob(f"reference/*/{pattern}")
     if "ex_17" not in str(path)
 ) + sorted(path for room in ("controls", "guard") for path in (ROOT / "tests" / "submissions" / room).glob("*.py"))
@@ -812,6 +812,17 @@ def test_the_kernels_of_our_files_are_accepted(path: Any, tmp_path: Any, monkeyp
     if path.suffix == ".patch":
         mistake, path = read(path), tmp_path / f"{path.stem}.py"
         path.write_text(mistake.text, "utf-8")
+    build_all(path, monkeypatch)
+
+
+@compiled_only
+@pytest.mark.parametrize("path", sorted(ROOT.glob("reference/*/fast/*.py")), ids=lambda one: "/".join(one.parts[-3:]))
+def test_the_kernels_of_record_files_are_accepted(path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    build_all(path, monkeypatch)
+
+
+def build_all(path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Build every kernel of a file from its text."""
     monkeypatch.setattr("sys.argv", [str(path)])
     monkeypatch.setattr("sys.excepthook", None)
     claims = claims_of(path)
