@@ -1,9 +1,9 @@
 """The author's gate: proof that an exercise is sound.
 
-The untouched stub is `not_implemented` throughout, the solution earns every point that can be judged here, every
-planted mistake is caught by the check that it names, every honest variant passes, no trivial answer (zeros, ones, the
-mean, a copy of an input, the next lower precision) passes a correctness check, the oracle is wide, a seed gives the
-same inputs twice, and another seed gives others.
+The untouched stub is `not_implemented` throughout, the solution and the record kernels earn every point that can be
+judged here, every planted mistake is caught by the check that it names, every honest variant passes, no trivial answer
+(zeros, ones, the mean, a copy of an input, the next lower precision) passes a correctness check, the oracle is wide, a
+seed gives the same inputs twice, and another seed gives others.
 """
 
 from __future__ import annotations
@@ -111,13 +111,6 @@ def claim_of(mistake: PlantedMistake) -> Claim:
     return Claim(match["check"], match["status"], match["why"], tuple(label["kinds"].split(" or ")) if label else ())
 
 
-def parts_in(path: Path, entry: Entry) -> frozenset[str]:
-    """Return the parts of the exercise that a file defines."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    return frozenset(part.name for part in entry.exercise.parts if part.name in defined)
-
-
 @dataclass(frozen=True)
 class _Trial:
     """A file for the gate to grade, with its text.
@@ -137,9 +130,10 @@ def _trials(entry: Entry) -> list[_Trial]:
     """Return every file of the exercise, in the order of the gate."""
     trials = [_Trial(entry.pristine_stub, _text(entry.pristine_stub), None)]
     # An honest variant must be right, not fast; so must the bases of patches.
+    to_be_fast = (entry.solution, *entry.fast)
     trials += [
-        _Trial(path, _text(path), parts_in(path, entry), timed=path == entry.solution)
-        for path in (entry.solution, *entry.honest, *entry.bases)
+        _Trial(path, _text(path), entry.parts_in(path), timed=path in to_be_fast)
+        for path in (*to_be_fast, *entry.honest, *entry.bases)
     ]
     for mistake in entry.wrong:
         claim = claim_of(mistake)

@@ -30,6 +30,7 @@ from grader.protocol.trace import (
 )
 
 _JIT = (InterpretedFunction, JITFunction)
+_KINDS = {"ConstexprFunction": "constexpr", "GluonJITFunction": "gluon"}
 _FOLDER = str(Path(triton.__file__).parent)
 
 
@@ -54,7 +55,7 @@ class Claims:
             self.told[place] = KernelText(
                 fn.__name__,
                 fn.__code__.co_firstlineno,
-                "constexpr" if isinstance(kernel, ConstexprFunction) else "jit",
+                _KINDS.get(type(kernel).__name__, "jit"),
                 names,
                 {name: self._value(value) for name, value in options.items() if value is not None},
             )

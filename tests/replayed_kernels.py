@@ -20,6 +20,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from grader.calls.packages import file_of
 from grader.exercise.planted import read
+from grader.interpreter.beyond import NeedsGpu
 from grader.interpreter.corrections import apply_corrections
 from grader.interpreter.memory import MemoryWatch
 from grader.protocol.trace import (
@@ -811,6 +812,17 @@ def test_the_kernels_of_our_files_are_accepted(path: Any, tmp_path: Any, monkeyp
     if path.suffix == ".patch":
         mistake, path = read(path), tmp_path / f"{path.stem}.py"
         path.write_text(mistake.text, "utf-8")
+    build_all(path, monkeypatch)
+
+
+@compiled_only
+@pytest.mark.parametrize("path", sorted(ROOT.glob("reference/*/fast/*.py")), ids=lambda one: "/".join(one.parts[-3:]))
+def test_the_kernels_of_record_files_are_accepted(path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    build_all(path, monkeypatch)
+
+
+def build_all(path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Build every kernel of a file from its text."""
     monkeypatch.setattr("sys.argv", [str(path)])
     monkeypatch.setattr("sys.excepthook", None)
     claims = claims_of(path)
@@ -1149,6 +1161,39 @@ def test_a_kernel_compiles_from_its_tree() -> None:
     compiled = triton.compile(made, target=GPUTarget("cuda", 90, 32))
     assert f"{PATH.rpartition('/')[2]}" in compiled.asm["ttir"]
     assert ":8:" in compiled.asm["ttir"]
+
+
+GLUON = {"gl": LanguageValue("triton.experimental.gluon.language")}
+DOUBLES = """
+@gluon.jit
+def kernel(x_ptr, n, BLOCK: gl.constexpr):
+    LAYOUT: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    offsets = gl.program_id(0) * BLOCK + gl.arange(0, BLOCK, LAYOUT)
+    gl.store(x_ptr + offsets, 2 * gl.load(x_ptr + offsets, mask=offsets < n), mask=offsets < n)
+"""
+
+
+@compiled_only
+def test_a_kernel_of_gluon_compiles_from_its_tree() -> None:
+    from triton.backends.compiler import GPUTarget
+    from triton.experimental.gluon._runtime import GluonASTSource
+
+    types = {"x_ptr": "*i32", "n": "i32", "BLOCK": "constexpr"}
+    made = GluonASTSource(built(DOUBLES, GLUON, "gluon"), types, {(2,): 128})
+    assert "st.global" in triton.compile(made, target=GPUTarget("cuda", 90, 32)).asm["ptx"]
+
+
+@interpreted_only
+def test_a_kernel_of_gluon_asks_for_a_gpu() -> None:
+    with pytest.raises(NeedsGpu, match="Gluon"):
+        built(DOUBLES, GLUON, "gluon")
+
+
+@compiled_only
+@pytest.mark.parametrize("line", ["gl._core", "gl.nvidia.blackwell", "gl.AutoLayout.mangle(n)", "n._reinterpret(f)"])
+def test_insides_of_gluon_are_refused(line: str) -> None:
+    with pytest.raises(RefusedFunction):
+        built(f"@gluon.jit\ndef kernel(n, f):\n    x = {line}\n", GLUON, "gluon")
 
 
 @compiled_only

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from grader.exercise.catalogue import Entry
+from grader.exercise.catalogue import Entry, discover
 from grader.exercise.model import Limits
 from grader.sandbox.server import ForkServer
 from tests.claims import MORE_WORK, claim, files, link, statuses
-from tests.conftest import Grade, grader_with, limited
+from tests.conftest import ROOT, Grade, grader_with, limited
 
 pytestmark = pytest.mark.gpu
 
@@ -86,6 +86,18 @@ def test_a_usual_mistake_is_told_as_on_the_cpu_and_not_as_a_broken_rule(
     assert failed.cause is not None
     assert failed.cause.kind == kind, failed.cause
     assert "policy" not in {check.status for check in record.checks}
+
+
+RECORDS = [(entry, path) for entry in discover(ROOT) for path in entry.fast]
+
+
+@pytest.mark.parametrize(("entry", "path"), RECORDS, ids=[f"{entry.id}-{path.stem}" for entry, path in RECORDS])
+def test_a_record_kernel_earns_every_point_of_its_part_on_the_device(
+    entry: Entry, path: Path, gpu_server: ForkServer
+) -> None:
+    record = grader_with(gpu_server, entry)(path, *entry.parts_in(path))
+    untimed = [check for check in record.checks if check.id.partition(".")[2] != "speed"]
+    assert {check.status for check in untimed} == {"pass"}, [check.reason for check in untimed]
 
 
 def runs_here(path: Path) -> bool:

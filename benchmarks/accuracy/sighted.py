@@ -19,6 +19,7 @@ hostile file.
 # (what they are, where they lie, what the names of the others begin with); a name of a folder may stand for many.
 _HONEST = (
     ("solutions and honest variants", "reference/*/solution.py", ""),
+    ("solutions and honest variants", "reference/*/fast/*.py", ""),
     ("solutions and honest variants", "reference/*/honest/*.py", ""),
     ("planted mistakes", "reference/*/wrong/*.py", "base_"),
     ("planted mistakes", "reference/*/wrong/*.patch", ""),

@@ -8,12 +8,14 @@ reference/<name>/measured.json  values that the oracle looks up instead of compu
 reference/<name>/interview.py  QUESTIONS = (Question(...), ...), and answers (optional)
 reference/<name>/stub.py       the untouched stub
 reference/<name>/solution.py, honest/*.py
+reference/<name>/fast/*.py      record kernels, each with a page of reasons (optional)
 reference/<name>/commentary.py  COMMENTARY = {part: sentences on its solution} (optional)
 reference/<name>/wrong/         planted mistakes, as grader/exercise/planted.py reads them
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import difflib
 import hashlib
@@ -97,6 +99,17 @@ class Entry:
     def honest(self) -> tuple[Path, ...]:
         """Return correct solutions of another kind."""
         return tuple(sorted((self.folder / "honest").glob("*.py")))
+
+    @property
+    def fast(self) -> tuple[Path, ...]:
+        """Return the files of record kernels: correct, and as fast as we know how."""
+        return tuple(sorted((self.folder / "fast").glob("*.py")))
+
+    def parts_in(self, path: Path) -> frozenset[str]:
+        """Return the parts of the exercise that a file defines."""
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+        return frozenset(part.name for part in self.exercise.parts if part.name in defined)
 
     @cached_property
     def exercise(self) -> Exercise:

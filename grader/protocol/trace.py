@@ -86,7 +86,10 @@ class ConstexprValue:
 
 @dataclass(frozen=True)
 class DescriptorValue:
-    """A tensor descriptor that was made on the host (triton.tools.tensor_descriptor)."""
+    """A tensor descriptor that was made on the host.
+
+    layout: the fields of Gluon's layout of a box in shared memory; empty for a descriptor of triton.tools.
+    """
 
     base: TensorValue
     shape: tuple[Value, ...]
@@ -94,6 +97,7 @@ class DescriptorValue:
     block_shape: tuple[Value, ...]
     padding: str
     round_f32_to_tf32: bool = False
+    layout: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -172,7 +176,7 @@ class KernelText:
 
     name: str
     line: int
-    kind: Literal["jit", "constexpr"]
+    kind: Literal["jit", "gluon", "constexpr"]
     names: Mapping[str, Value]
     options: Mapping[str, Value] = field(default_factory=dict)
     defaults: Mapping[str, Value] = field(default_factory=dict)
@@ -436,8 +440,8 @@ class _Reader:
         # Few functions have such defaults, or a home.
         whole = {"defaults": {}, "home": "", **value} if isinstance(value, dict) else value
         given = _fields(whole, ("name", "line", "kind", "names", "options", "defaults", "home"), where)
-        if given["kind"] not in ("jit", "constexpr"):
-            raise DecodeError(f"{where}.kind must be jit or constexpr")
+        if given["kind"] not in ("jit", "gluon", "constexpr"):
+            raise DecodeError(f"{where}.kind must be jit, gluon or constexpr")
         return KernelText(
             _text(given["name"], where),
             _count(given["line"], where),
@@ -565,10 +569,10 @@ class _Reader:
         return ConstexprValue(self.value(_row(row, 1, where)[0], where, depth))
 
     def _descriptor(self, row: list[Any], where: str, depth: int) -> DescriptorValue:
-        base, shape, strides, block, padding, rounds = _row(row, 6, where)
+        base, shape, strides, block, padding, rounds, layout = _row(row, 7, where)
         tensor = TensorValue(self._index(base, self._windows, where))
-        sizes, steps, tile = (self._values(one, where, depth) for one in (shape, strides, block))
-        return DescriptorValue(tensor, sizes, steps, tile, _text(padding, where), bool(rounds))
+        sizes, steps, tile, held = (self._values(one, where, depth) for one in (shape, strides, block, layout))
+        return DescriptorValue(tensor, sizes, steps, tile, _text(padding, where), bool(rounds), held)
 
     def _wrapper(self, row: list[Any], where: str, depth: int) -> WrapperValue:  # noqa: ARG002
         base, dtype = _row(row, 2, where)

@@ -27,6 +27,8 @@ from grader.recorder.storages import Untold
 _TRITON = str(Path(triton.__file__).parent)
 # Options of kernel decorators that may change a kernel's meaning.
 _OPTIONS = ("do_not_specialize", "do_not_specialize_on_alignment", "noinline", "debug")
+# The kinds of functions by their classes; all other functions are Triton's kernels.
+_KINDS = {"ConstexprFunction": "constexpr", "GluonJITFunction": "gluon"}
 # A source is read once: a kernel is launched in every call.
 _COMPUTED: weakref.WeakKeyDictionary[types.FunctionType, tuple[str, ...]] = weakref.WeakKeyDictionary()
 
@@ -76,7 +78,7 @@ class KernelTexts:
         row: dict[str, Any] = {
             "name": function.__name__,
             "line": function.__code__.co_firstlineno,
-            "kind": "constexpr" if type(kernel).__name__ == "ConstexprFunction" else "jit",
+            "kind": _KINDS.get(type(kernel).__name__, "jit"),
             "names": {},
             "options": {name: self._encode(value) for name, value in _options(kernel) if value},
             **({"home": home} if home else {}),

@@ -21,6 +21,7 @@ _MOST_ENTRIES = 1024
 _MOST_LEVELS = 8
 _MOST_FIELDS = 64
 _BITS = 64
+_DESCRIPTORS = ("triton.tools.tensor_descriptor", "triton.experimental.gluon.nvidia.hopper")
 
 
 class Telling:
@@ -98,7 +99,7 @@ class Telling:
             return self._encode(value.item(), tensors, levels)
         if isinstance(value, enum.Enum):
             return self._encode_member(value, levels)
-        if type(value).__name__ == "TensorDescriptor" and type(value).__module__ == "triton.tools.tensor_descriptor":
+        if type(value).__name__ == "TensorDescriptor" and type(value).__module__ in _DESCRIPTORS:
             return self._encode_descriptor(value, levels)
         if isinstance(value, int | float | str):
             kind = next(one for one in (int, float, str) if isinstance(value, one))
@@ -150,7 +151,10 @@ class Telling:
     def _encode_descriptor(self, value: Any, levels: int) -> Any:
         rows = [self._encode_all(getattr(value, name), False, levels) for name in ("shape", "strides", "block_shape")]
         rounds = bool(getattr(value, "round_f32_to_tf32", False))
-        return ["descriptor", self._window(value.base), *rows, str(value.padding), rounds]
+        layout = getattr(value, "layout", None)
+        fields = [getattr(layout, one.name) for one in dataclasses.fields(layout)] if layout is not None else []
+        held = self._encode_all(fields, False, levels)
+        return ["descriptor", self._window(value.base), *rows, str(value.padding), rounds, held]
 
 
 def _encode_int(value: int) -> Any:

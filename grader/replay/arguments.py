@@ -95,11 +95,18 @@ class ArgumentBuilder:
         return TensorWrapper(base, dtype)
 
     def _descriptor(self, value: DescriptorValue) -> Any:
-        """Return a tensor descriptor of Triton, which checks itself."""
-        from triton.tools.tensor_descriptor import TensorDescriptor
-
+        """Return a tensor descriptor of Triton or of Gluon, which checks itself."""
         rows: list[Any] = [list(map(self.of_launch, one)) for one in (value.shape, value.strides, value.block_shape)]
         rounding = (value.round_f32_to_tf32,) if value.round_f32_to_tf32 else ()
+        if value.layout:
+            from triton.experimental.gluon.language import NVMMASharedLayout
+            from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as OfGluon
+
+            fields = (self.of_launch(one) for one in value.layout)
+            layout = NVMMASharedLayout(*(list(one) if isinstance(one, tuple) else one for one in fields))
+            return OfGluon(self.tensor(value.base.index), *rows, layout, value.padding, *rounding)
+        from triton.tools.tensor_descriptor import TensorDescriptor
+
         return TensorDescriptor(self.tensor(value.base.index), *rows, value.padding, *rounding)
 
 

@@ -27,6 +27,7 @@ from typing import Any, NoReturn
 
 import triton
 import triton.language as tl
+from triton.experimental import gluon
 from triton.runtime.interpreter import FunctionRewriter, interpreter_semantic
 from triton.runtime.jit import constexpr_function
 
@@ -34,7 +35,7 @@ from grader.calls.packages import file_of
 from grader.interpreter.beyond import NeedsGpu
 from grader.protocol.trace import FROM_ELSEWHERE, KernelText, KernelValue, LanguageValue, UnknownValue, Value
 from grader.replay.checking import BUILTINS, Checked, Data, Foreign, KernelReference, Thing, Unknown, check
-from grader.replay.language import Offered, find, offers
+from grader.replay.language import GLUON, Offered, find, offers
 from grader.replay.values import Elsewhere, RefusedFunction, describe, fields_of, is_acting, plain_value, text_of
 
 __all__ = ["Kernels", "RefusedFunction", "Text"]
@@ -45,13 +46,17 @@ _TEXT, _REMAINDER, _SORTED = "text of", "remainder of", "what is sorted"
 _CONDITION = "condition that is known"
 _OPTIONS = ("debug", "do_not_specialize", "do_not_specialize_on_alignment", "noinline")
 # Functions of memory and matrices; all atomics count as well.
-_WORK = frozenset({"dot", "dot_scaled", "load", "make_block_ptr", "make_tensor_descriptor", "scatter", "store"})
+_WORK = frozenset(
+    {
+        *("dot", "dot_scaled", "load", "make_block_ptr", "make_tensor_descriptor", "scatter", "store"),
+        *("async_copy_global_to_shared", "async_copy_shared_to_global", "mma_v2", "warpgroup_mma"),
+    }
+)
 _OF_THE_REWRITER = frozenset({"numbered", "to_tensor"})
 _NEVER = (
     *("BUILD_CLASS", "DELETE_", "FORMAT_WITH_SPEC", "IMPORT", "INPLACE_", "STORE_ATTR", "STORE_GLOBAL", "STORE_NAME"),
     *("STORE_SUBSCR", "_WITH"),
 )
-_GLUON = "triton.experimental.gluon"
 _TYPE_TEXT = re.compile(r"[*a-z0-9_ ]{1,40}")
 
 Function = ast.FunctionDef
@@ -135,7 +140,7 @@ class Kernels:
         tree = _Dotted(kernel_text, function).visit(copy.deepcopy(function))
         annotations = _take_annotations(tree, names)
         defaults = _take_defaults(tree, names)
-        found = check(tree, kernel_text.kind, names.thing)
+        found = check(tree, "constexpr" if kernel_text.kind == "constexpr" else "jit", names.thing)
         plain = copy.deepcopy(tree)
         if self._interpreted or kernel_text.kind == "constexpr":
             # Code that runs as Python reads fields through _field_of; a compiler must see them unchanged.
@@ -188,7 +193,8 @@ class Kernels:
             if name in options and not _is_list_of_names(options[name]):
                 raise RefusedFunction(kernel_text.line, f"{name} must be a list of names or places", python=True)
         if not self._interpreted:
-            return _guarded(_with_tree(lambda: triton.jit(fn, **options), plain, make.defaults, text))
+            decorator = gluon.jit if kernel_text.kind == "gluon" else triton.jit
+            return _guarded(_with_tree(lambda: decorator(fn, **options), plain, make.defaults, text))
         kernel = triton.jit(fn, **options)
         kernel.rewriter = _CheckedRewriter(fn, make)
         return _guarded(kernel)
@@ -346,11 +352,11 @@ def _thing_of(value: Value, kernel_of: Callable[[int], object]) -> Thing:
 
 
 def _imported(path: str) -> Thing:
+    if path.startswith(GLUON) and triton.knobs.runtime.interpret:
+        raise NeedsGpu("a kernel of Gluon's, the language below Triton's")
     found = find(path)
     if found is not None:
         return found
-    if path.startswith(_GLUON) and triton.knobs.runtime.interpret:
-        raise NeedsGpu("a kernel of Gluon's, the language below Triton's")
     if path.partition(".")[0] == "triton":
         return Unknown(f"{path} is not known to us: use what triton.language offers"[:300])
     return Foreign(path[:100])

@@ -23,18 +23,27 @@ from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import ConstexprFunction, JITFunction
 
 _LIBDEVICE = ("triton.language.extra.libdevice", "triton.language.extra.cuda.libdevice")
+GLUON = "triton.experimental.gluon"
+_HOPPER = f"{GLUON}.language.nvidia.hopper"
 _MODULES = (
     *("math", "triton", "triton.language", "triton.language.core", "triton.language.extra"),
     *("triton.language.extra.cuda", "triton.language.math", "triton.language.random", "triton.language.standard"),
     *("triton.language.target_info", *_LIBDEVICE),
+    *(GLUON, f"{GLUON}.language", f"{GLUON}.language.nvidia", f"{GLUON}.language.nvidia.ampere", _HOPPER),
+    *(f"{_HOPPER}.mbarrier", f"{_HOPPER}.tma", f"{GLUON}.language.nvidia.ampere.async_copy"),
 )
 # Classes that a kernel may name; it may also call those in MADE.
 _CLASSES = (
     *("block_type", "condition", "const", "constexpr", "dtype", "pointer_type", "range", "static_range", "tensor"),
     *("tensor_descriptor", "tensor_descriptor_base", "tuple"),
 )
+# Gluon's layouts: they tell which thread holds which element.
+_LAYOUTS = (
+    *("AutoLayout", "BlockedLayout", "CoalescedLayout", "DotOperandLayout", "MBarrierLayout"),
+    *("NVMMADistributedLayout", "NVMMASharedLayout", "SliceLayout", "SwizzledSharedLayout"),
+)
 # Only Triton may make a block type: its class accepts any object as the type of its elements.
-MADE = frozenset({"condition", "constexpr", "dtype", "pointer_type", "range", "static_range", "tuple"})
+MADE = frozenset({"condition", "constexpr", "dtype", "pointer_type", "range", "static_range", "tuple", *_LAYOUTS})
 # It links a library of the caller's choice.
 _BARRED = frozenset({"extern_elementwise"})
 _FOLDER = str(Path(triton.__file__).parent)
@@ -109,7 +118,8 @@ def _kind(module: ModuleType, name: str, value: Any) -> Literal["module", "funct
     if value is tl.PropagateNan:
         return "enum"
     if isinstance(value, type):
-        return "class" if any(value is getattr(tl.core, one) for one in _CLASSES) else None
+        is_layout = name in _LAYOUTS and value.__module__.startswith(GLUON)
+        return "class" if is_layout or any(value is getattr(tl.core, one) for one in _CLASSES) else None
     if isinstance(value, tl.dtype) or type(value) in (int, float, tl.constexpr):
         return "data"
     return "function" if name not in _BARRED and _is_function(module, value) else None

@@ -21,7 +21,6 @@ import torch
 from torch import Tensor
 
 from grader.calls.outputs import form_of, items_of
-from grader.exercise import tensors
 from grader.exercise.catalogue import Entry
 from grader.exercise.formula import evaluate
 from grader.exercise.model import Part
@@ -47,6 +46,7 @@ from grader.protocol.messages import (
 from grader.replay.clock import Clock, Graph, TimedWork
 from grader.speed import baselines
 from grader.speed.ceilings import gauge
+from grader.speed.exercise_functions import functions_of
 
 # The seed of a call that nobody times.
 _REHEARSAL = 0
@@ -105,7 +105,7 @@ class _State:
         torch.set_num_threads(1)
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self._exercise = entry.exercise
-        self._baselines = tensors.module_from_text("baselines.py", entry.source("baselines.py"))
+        self._baselines = functions_of(entry)
         # torch.compile imports the module of the function that it is given.
         sys.modules[self._baselines.__name__] = self._baselines
         self._entry = entry

@@ -437,7 +437,7 @@ ATTENTION_FORWARD = Part(
                 suite(*SUITE),
                 bytes="itemsize * D * B * (2 * Hq * Sq + 2 * Hkv * Skv) + 4 * B * Hq * Sq",
                 flops="4 * B * Hq * Sq * Skv * D / (1 + causal)",
-                shown_beside=BESIDE,
+                shown_beside=(*BESIDE, "our_fastest"),
                 fallbacks=FALLBACKS,
                 curves=OVER_LENGTH,
                 note="SDPA's FlashAttention is FlashAttention-2. Eager torch is standard attention, which stores a "

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = discover(ROOT)
-FILES = [path for entry in ENTRIES for path in (entry.solution, *entry.honest, *entry.bases)]
+FILES = [path for entry in ENTRIES for path in (entry.solution, *entry.fast, *entry.honest, *entry.bases)]
 PLANTED = [one for entry in ENTRIES for one in entry.wrong]
 # Whole texts, as they are graded, and where each lies.
 SECRET = {path: path.read_text(encoding="utf-8") for path in FILES} | {one.path: one.text for one in PLANTED}
@@ -53,7 +53,7 @@ def test_no_file_of_an_answer_is_in_it(released: Path) -> None:
     held = [path for path in released.rglob("*") if path.is_file()]
     assert len(hashes) > 100
     assert [path for path in held if hashlib.sha256(path.read_bytes()).hexdigest() in hashes] == []
-    answers = ("solution.py", "wrong", "honest", "tests", "measure.py")
+    answers = ("solution.py", "fast", "wrong", "honest", "tests", "measure.py")
     # The command `grade solution` has a file of that name, and no answer in it.
     beside_commands = [path for path in released.rglob("*") if path.parent.name != "commands"]
     assert [path for path in beside_commands if path.name in answers] == []

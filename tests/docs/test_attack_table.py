@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.author import claim_of, parts_in
+from grader.author import claim_of
 from grader.exercise.catalogue import resolve
 from grader.exercise.planted import read
 from tests.attack_table import ATTACKS, MECHANISM, MORE, PAGE, REASONS, page
@@ -48,7 +48,7 @@ def test_an_attack_has_a_number_that_there_is_and_an_honest_twin_that_is_judged(
     assert twin.parent.name in ("controls", "honest") or found.twin == "timing/honest_twin" or "control_" in found.twin
     if found.path.is_relative_to(REFERENCE):
         entry, _ = resolve(ROOT, found.path.parents[1].name)
-        assert claim_of(read(found.path)).check.partition(".")[0] in parts_in(twin, entry)
+        assert claim_of(read(found.path)).check.partition(".")[0] in entry.parts_in(twin)
 
 
 def test_what_is_honest_is_no_attack() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from unidiff import PatchSet
 
-from grader.author import claim_of, parts_in, repeatable_inputs, seeded_inputs, wide_oracles
+from grader.author import claim_of, repeatable_inputs, seeded_inputs, wide_oracles
 from grader.exercise.cases import Case, Size
 from grader.exercise.catalogue import Entry, discover
 from grader.exercise.model import Part, check_id
@@ -78,7 +78,7 @@ def test_there_are_enough_mistakes_and_honest_variants_and_each_mistake_names_a_
 def test_every_part_has_a_mistake_and_an_honest_variant_of_its_own(entry: Entry) -> None:
     names = {part.name for part in entry.exercise.parts}
     assert {claim_of(one).check.partition(".")[0] for one in entry.wrong} == names
-    assert {name for path in entry.honest for name in parts_in(path, entry)} == names
+    assert {name for path in entry.honest for name in entry.parts_in(path)} == names
 
 
 @every_exercise
@@ -96,6 +96,14 @@ def test_every_base_has_patches_that_change_at_most_half_of_its_lines(entry: Ent
 def test_every_file_of_the_folder_begins_with_a_docstring(entry: Entry) -> None:
     for path in entry.folder.rglob("*.py"):
         assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
+
+
+@every_exercise
+def test_a_record_kernel_is_of_one_part_and_begins_with_a_page_of_reasons(entry: Entry) -> None:
+    for path in entry.fast:
+        assert len(entry.parts_in(path)) == 1, path
+        reasons = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        assert len(reasons.splitlines()) >= 20, path
 
 
 @every_part

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from grader.author import parts_in
 from grader.exercise.catalogue import Entry
 from grader.grading import Job, grade, truth_of
 from grader.judge.truth import Expected, Truth
@@ -31,7 +30,7 @@ def test_expected_values_of_shared_inputs_are_computed_once(
     monkeypatch.setattr(Truth, "_compute", noted)
     plan = plan_with(ex_15, "vector_add.tail", cases=PLANNED)
     # Their texts differ, and so do their traces.
-    other = next(path for path in ex_15.honest if "vector_add" in parts_in(path, ex_15))
+    other = next(path for path in ex_15.honest if "vector_add" in ex_15.parts_in(path))
     truth = truth_of(ex_15, on_gpu=False)
     for path in (ex_15.solution, other):
         job = Job(ex_15, path.name, path.read_text(encoding="utf-8"), plan, "", "", timed=False, compiled=False)

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 import torch
 
-from grader.exercise.catalogue import discover
+from grader.exercise.catalogue import Entry, discover
 from grader.exercise.model import Agrees, Part, SpeedBand
 from grader.judge.truth import Truth
 from grader.protocol.messages import Recipe
 from grader.speed import baselines
 from grader.speed.baselines import FAMILIES, Family, function_of, title_of, unmet_requirement, why_missing
+from grader.speed.exercise_functions import functions_of
 
 ROOT = Path(__file__).resolve().parents[2]
 BANDS = [
@@ -50,7 +51,7 @@ def family(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_an_unknown_baseline_is_answered_with_those_that_there_are() -> None:
     assert unmet_requirement("cudnn", "copy", module_of()) == (
         "a baseline must be one of torch_eager, cublas, cuda_cpp, sdpa_flash, sdpa_efficient, sdpa_cudnn, "
-        "torch_compile, xla, flashinfer, flash_attention_4, naive, copy_roofline, got 'cudnn'"
+        "torch_compile, xla, flashinfer, flash_attention_4, our_fastest, naive, copy_roofline, got 'cudnn'"
     )
 
 
@@ -151,6 +152,39 @@ def test_an_unknown_name_is_its_own_title() -> None:
     assert (title_of("cublas"), title_of("cudnn")) == ("cuBLAS", "cudnn")
 
 
+# -- record kernels --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def entry_with_a_record(tmp_path: Path) -> Entry:
+    """An exercise like ex_15, whose fast/ holds what the test writes into it."""
+    entry = Entry(tmp_path, "ex_15_triton_basics")
+    (entry.folder / "fast").mkdir(parents=True)
+    for name in ("spec.py", "baselines.py"):
+        (entry.folder / name).write_bytes((ROOT / "reference" / entry.name / name).read_bytes())
+    return entry
+
+
+def test_a_record_kernel_is_a_baseline_of_its_part(entry_with_a_record: Entry) -> None:
+    (entry_with_a_record.folder / "fast" / "added.py").write_text("def vector_add(x, y):\n    return x + y\n")
+    module = functions_of(entry_with_a_record)
+    assert unmet_requirement("our_fastest", "vector_add", module) == ""
+    assert function_of("our_fastest", "vector_add", module)(1, 2) == 3
+
+
+def test_a_part_without_a_record_kernel_says_so(entry_with_a_record: Entry) -> None:
+    module = functions_of(entry_with_a_record)
+    assert unmet_requirement("our_fastest", "vector_add", module) == "there is no record kernel of ours here"
+
+
+def test_a_record_kernel_that_cannot_be_imported_is_missing_alone(entry_with_a_record: Entry) -> None:
+    text = "import no_such_package\ndef vector_add(x, y):\n    return x\n"
+    (entry_with_a_record.folder / "fast" / "added.py").write_text(text)
+    module = functions_of(entry_with_a_record)
+    why = why_missing("our_fastest", "vector_add", module, tuple)
+    assert why == "ModuleNotFoundError: No module named 'no_such_package'"
+
+
 # -- those of the exercises ------------------------------------------------------------------------------------------
 
 
@@ -169,8 +203,7 @@ def test_every_baseline_that_a_specification_names_is_known(entry: Any, part: Pa
 def test_the_exercise_writes_what_its_baselines_need(
     entry: Any, part: Part, band: SpeedBand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = module_of()
-    exec(entry.source("baselines.py"), vars(module))
+    module = functions_of(entry)
     # What a machine lacks is not the exercise's fault.
     bare = {name: replace(family, needs=(), gate=lambda: "") for name, family in FAMILIES.items()}
     monkeypatch.setattr(baselines, "FAMILIES", bare)
@@ -189,8 +222,7 @@ def test_some_baseline_of_every_part_computes_what_the_part_asks_for(entry: Any,
 def test_what_timed_answers_are_compared_with_has_the_form_of_the_truth(
     entry: Any, part: Part, band: SpeedBand
 ) -> None:
-    module = module_of()
-    exec(entry.source("baselines.py"), vars(module))
+    module = functions_of(entry)
     truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"))
     cases = next(check.rule.cases for check in part.checks if isinstance(check.rule, Agrees))
     recipe = Recipe(part.name, dict(cases.named[0]), 17)
