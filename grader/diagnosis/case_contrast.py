@@ -89,6 +89,20 @@ def contrasts(tried: Sequence[TriedCase], declared: Sequence[Contrast], space: S
     return [*found, *_ragged(tried, space)]
 
 
+def only_size(tried: Sequence[TriedCase], space: Space) -> list[Clue]:
+    """Return the clue of a size that all passing cases have, and no failing one."""
+    for name in space.axes:
+        passing = {one.case[name] for one in tried if not one.failed and name in one.case}
+        failing = {one.case[name] for one in tried if one.failed and name in one.case}
+        sizes = all(type(value) is int for value in passing | failing)
+        right = sum(not one.failed for one in tried)
+        if sizes and len(passing) == 1 and failing and not passing & failing and right >= _SOME:
+            (size,) = passing
+            seen = f"All {right} cases that pass have {name}={size}, and no failing one has."
+            return [Clue("size_assumed", 1.0, seen, confirmed=True)]
+    return []
+
+
 def _readings(
     tried: Sequence[TriedCase], several: Sequence[Contrast], space: Space
 ) -> Iterator[tuple[Split, str, float]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from grader.diagnosis.kinds import known_kinds
+from grader.diagnosis.kinds import OF_REDUCTIONS, known_kinds
 from grader.diagnosis.padding import KIND as PADDING
 from grader.diagnosis.padding import masks_lanes, padding_clues, padding_elsewhere
 from grader.diagnosis.ranking import again, clues_in, explained, gathered, space_of, suspects_of
@@ -89,6 +89,9 @@ class Diagnosis:
         own = self._clues.get(result.id)
         if own is None:
             own = clues_in(Failure(result.status, result.cause), planned.part, self._truth)
+        kinds = known_kinds(self._exercise.kinds)
+        if not planned.part.reduces:
+            kinds = {name: kind for name, kind in kinds.items() if name not in OF_REDUCTIONS}
         try:
             suspects = suspects_of(
                 own,
@@ -96,7 +99,7 @@ class Diagnosis:
                 self._tried.get(planned.part.name, []),
                 space_of(planned.part),
                 self._exercise.contrasts,
-                known_kinds(self._exercise.kinds),
+                kinds,
                 planned.part.name,
             )
         except Exception:

@@ -324,6 +324,14 @@ _KINDS = (
     ),
 )
 
+# Mistakes in a sum, a maximum or a softmax: a part that reduces nothing cannot have them.
+OF_REDUCTIONS = frozenset(
+    {
+        *("padding_counted", "wrong_axis", "sum_restarted", "low_precision_sum", "block_left_out"),
+        *("no_maximum", "no_rescale", "scale_missing", "scale_inverted", "scale_ignored", "heads_mapping"),
+    }
+)
+
 GENERAL: Mapping[str, Kind] = {kind.name: kind for kind in _KINDS}
 
 

@@ -44,6 +44,15 @@ def mistakes_in(truth: Truth, part: Part, seen: WrongCall) -> list[KnownMistake]
     return []
 
 
+def explains_all(outputs: Sequence[torch.Tensor], seen: WrongCall) -> bool:
+    """Return whether every wrong output of a call is that of a mistake with these outputs, except for rounding."""
+    answers = list(seen.answers())
+    same = len(answers) == len(outputs)
+    return same and all(
+        _explains(outputs[i], got, wrong, output) for i, (got, wrong, output) in enumerate(answers) if bool(wrong.any())
+    )
+
+
 def _explains(value: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, output: Expected) -> bool:
     """Return whether the answer is that of the mistake, except for rounding.
 

@@ -11,6 +11,8 @@ from torch import Tensor
 from grader.judge.clue import Clue, sure
 from grader.judge.truth import Expected
 
+# A value that is taken for another one is nearer to that by this factor.
+_NEARER = 4
 # Share of the wrong elements that must look alike.
 _MOST = 0.95
 # The same where chance makes none.
@@ -44,7 +46,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Reach:
-    """The elements that the programs of a launch cover if each takes one block. name: of the block size."""
+    """The elements that programs cover if each takes one block. name: of the block size.
+
+    programs: of the whole grid, or along one of its axes.
+    """
 
     name: str
     programs: int
@@ -92,7 +97,7 @@ def clues_of(
 
 def _other_values(answer: Answer, answers: Sequence[Answer], inputs: Sequence[tuple[str, object]]) -> Iterator[Clue]:
     """Yield clues where the answer is a known value: zeros, an input, another output, or itself moved."""
-    got, wrong, name = answer.got, answer.wrong, answer.expected.name
+    got, name = answer.got, answer.expected.name
     many = got.numel() >= _FEW
     if answer.before is None and not bool(got.any()):
         yield Clue(
@@ -115,7 +120,7 @@ def _other_values(answer: Answer, answers: Sequence[Answer], inputs: Sequence[tu
             )
             return
     for other in answers:
-        if other is not answer and other.got.shape == got.shape and _same(got[wrong], other.expected.value[wrong]):
+        if other is not answer and other.got.shape == got.shape and _is_of_other(answer, other.expected):
             yield sure("operand_mixed_up", f"The wrong values of {name} are those of {other.expected.name}.")
             return
     if got.dim() >= 2 and got.shape[-1] == got.shape[-2] > 1 and _agrees(got, answer.expected, turned=True):
@@ -138,6 +143,15 @@ def _same(left: Tensor, right: Tensor) -> bool:
     """Return whether two tensors are equal and not empty; NaN equals NaN."""
     wide, other = left.double(), right.to(left.dtype).double()
     return left.numel() > 0 and bool(((wide == other) | (wide.isnan() & other.isnan())).all())
+
+
+def _is_of_other(answer: Answer, other: Expected) -> bool:
+    """Return whether the wrong values are another output's, and too far from their own to be both."""
+    got, wrong = answer.got[answer.wrong].double(), answer.wrong
+    value, own = other.value[wrong], answer.expected.value[wrong]
+    near = (got - value).abs() <= torch.minimum(other.allowed[wrong], (got - own).abs() / _NEARER)
+    alike = near | (got == value.to(answer.got.dtype)) | (got.isnan() & value.isnan())
+    return got.numel() > 0 and bool(alike.all())
 
 
 def _agrees(got: Tensor, expected: Expected, *, turned: bool) -> bool:
@@ -287,9 +301,14 @@ def _never_written(answer: Answer, unwritten: Tensor, reaches: Sequence[Reach]) 
         seen = f"{seen} along axis {axis} of {name} {'were' if left > 1 else 'was'} never stored to."
         for one in reaches:
             if one.elements == first and left < one.block:
-                covered = f"{one.programs:,} programs × {one.block:,} elements ({one.name}) cover {first:,}"
                 advice = f"Round the number of programs up: triton.cdiv(n, {one.name})."
-                yield Clue("remainder_skipped", 0.9, f"{covered} of {size:,}.", help=advice, firm=True)
+                yield Clue("remainder_skipped", 0.9, f"{_covered(one)} of {size:,}.", help=advice, firm=True)
+                break
+        for one in reaches:
+            if one.elements == first and left >= one.block and one.programs > 1:
+                advice = f"How many programs do {size:,} elements need? triton.cdiv(n, {one.name}), with the right n."
+                yield Clue("not_all_covered", 0.75, f"{_covered(one)} of {size:,}.", help=advice, firm=True)
+                break
         yield from _end_unwritten(first, left, seen)
         yield Clue("not_all_covered", 0.35, seen)
         return
@@ -297,6 +316,10 @@ def _never_written(answer: Answer, unwritten: Tensor, reaches: Sequence[Reach]) 
     if ragged:
         yield Clue("remainder_skipped", 0.5, f"{ragged} of {name} were never stored to.")
     yield Clue("not_all_covered", 0.55, f"{int(unwritten.sum())} of {total} elements of {name} were never stored to.")
+
+
+def _covered(one: Reach) -> str:
+    return f"{one.programs:,} programs × {one.block:,} elements ({one.name}) cover {one.elements:,}"
 
 
 def _end_unwritten(first: int, left: int, seen: str) -> Iterator[Clue]:
@@ -343,6 +366,10 @@ def _by_value(answer: Answer, inputs: Sequence[tuple[str, object]], *, multiplie
         computed = bool(bad[not_finite].isinf().any()) or (
             bits is not None and bool((bits[0][wrong][not_finite] == bits[2]).any())
         )
+        fresh = bits is not None and bool((bits[0] == bits[1]).all())
+        if fresh and answer.before is None:
+            # Something was added to it, or computed from it.
+            yield Clue("not_cleared", 0.45, f"Every element of {name} is NaN, as fresh memory is.")
         words = "infinite" if bool(bad[not_finite].isinf().all()) else "NaN"
         weight = (0.5 if computed else 0.3) * (1.0 if share >= _MOST else 0.7)
         yield Clue("overflow", weight, f"{name} is {words} where it should be finite.")

@@ -12,7 +12,8 @@ from math import prod
 import torch
 from torch import Tensor
 
-from grader.diagnosis.case_contrast import contrasts, refuted
+from grader.diagnosis.altered import altered_clues
+from grader.diagnosis.case_contrast import contrasts, only_size, refuted
 from grader.diagnosis.known_mistakes import mistake_clues, mistakes_in, rounding_clues
 from grader.diagnosis.patterns import Answer, Reach, clues_of
 from grader.exercise.cases import Domain, Size, Space
@@ -21,7 +22,7 @@ from grader.exercise.model import Part
 from grader.judge.bench import Bench, TriedCase
 from grader.judge.clue import Clue, sure
 from grader.judge.compare import compare
-from grader.judge.failures import Failure
+from grader.judge.failures import Failure, WrongCall
 from grader.judge.truth import Truth
 from grader.protocol.messages import LaunchInfo, Recipe, Traffic
 from grader.record import Cause, Suspect
@@ -40,6 +41,10 @@ _WATCHED = 0.12
 _LOOKED_AT, _UNLIKELY = 2, 0.4
 # Symptoms that are facts by themselves.
 _FACTS = ("out_of_bounds", "race")
+# Kinds that say how a call ended, and not why.
+_ENDS = ("exception", "compile_error")
+# Kinds in which two programs access one element.
+_MEETINGS = ("stores_collide", "lost_update", "race")
 # Symptoms that keep their name whatever mistake leads to them.
 _PLAIN = ("zeros", "copy_of_input")
 # Two sums of the same numbers differ by rounding only.
@@ -83,6 +88,7 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
         return [sure(kind, "", cause.title, cause.help)]
     if cause.mismatch is not None and failure.seen is not None and failure.seen.recipe.part == part.name:
         seen = failure.seen
+        found += _to_a_copy(seen, part, truth)
         before = truth.inputs(seen.recipe)
         named = list(zip(part.arguments, before, strict=True))
         olds = {name: value for name, value in named if name in part.mutates and isinstance(value, Tensor)}
@@ -107,15 +113,35 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
         if not any(clue.confirmed for clue in looks):
             looks += rounding_clues(truth, part, seen)
         found += looks
+        if len(traffic) == 1 and watched and all(one is not None and one.complete for one in traffic):
+            # Two programs that meet in an element would have been seen.
+            found = [clue for clue in found if clue.kind not in _MEETINGS]
     return found
 
 
+def _to_a_copy(seen: WrongCall, part: Part, truth: Truth) -> list[Clue]:
+    """Return the clue of a call that stores much, and leaves all tensors as they are that it must change."""
+    traffic = [launch.traffic for launch in seen.outcome.answer.launches]
+    stored = sum(one.stored_bytes for one in traffic if one is not None)
+    if part.outputs or not part.mutates or not stored:
+        return []
+    before = dict(zip(part.arguments, truth.inputs(seen.recipe), strict=True))
+    for got, _, expected in seen.answers():
+        old = before[expected.name]
+        if not isinstance(old, Tensor) or not torch.equal(got.nan_to_num(0.0), old.to(got.dtype).nan_to_num(0.0)):
+            return []
+    names = " and ".join(part.mutates)
+    seen_text = f"Kernels stored {stored:,} bytes, and {names} hold what they held before the call."
+    return [Clue("copy_changed", 0.85, seen_text, firm=True)]
+
+
 def _reaches(launched: Sequence[LaunchInfo]) -> tuple[Reach, ...]:
-    """Return the reach of a single launch by each of its block sizes."""
+    """Return the reach of a single launch by each of its block sizes: of the whole grid, then along each axis."""
     if len(launched) != 1:
         return ()
     (one,) = launched
-    return tuple(Reach(name, prod(one.grid), size) for name, size in one.constants.items() if size > 1)
+    counts = dict.fromkeys([prod(one.grid), *one.grid])
+    return tuple(Reach(name, count, size) for count in counts for name, size in one.constants.items() if size > 1)
 
 
 def _is_filled(answers: Sequence[Answer], traffic: Sequence[Traffic | None], part: Part) -> bool:
@@ -149,6 +175,10 @@ def gathered(bench: Bench, first: Failure, alike: Sequence[Failure], *, known: b
         else clue
         for clue in together(several)
     ]
+    if not known and not any(clue.confirmed for clue in clues):
+        altered = altered_clues(bench, failures)
+        clues += altered
+        several[0] = [*several[0], *altered]
     sure_of = {clue.kind for clue in clues if clue.confirmed}
     for failure, found in zip(failures, several, strict=True):
         for clue in found:
@@ -253,6 +283,9 @@ def suspects_of(
     elsewhere: clues of the part's other failed checks.
     """
     own = list(clues)
+    if space is not None and any(clue.confirmed and clue.kind in _ENDS for clue in own):
+        assumed = only_size(tried, space)
+        own = [replace(clue, confirmed=False, weight=_ELSEWHERE) for clue in own] + assumed if assumed else own
     if not any(clue.confirmed for clue in own):
         own += [_from_elsewhere(clue) for clue in elsewhere if clue.confirmed]
     factors: Mapping[str, float] = {}
@@ -260,12 +293,14 @@ def suspects_of(
     if space is not None:
         own += contrasts(tried, declared, space)
         factors = refuted(tried, declared, space)
+    # The part cannot have a kind that is not among them.
+    own = [clue for clue in own if clue.kind in kinds]
     ranked = sorted(_weighed(own, factors), key=lambda one: -one[0])
     if not ranked:
         return ()
     least = max(_LEAST, _LEAST_OF_FIRST * ranked[0][0])
     few = [one for weight, one in ranked if weight >= least or one[0].confirmed][:_MOST]
-    return tuple(_suspect(kinds[same[0].kind], same) for same in few if same[0].kind in kinds)
+    return tuple(_suspect(kinds[same[0].kind], same) for same in few)
 
 
 def _from_elsewhere(clue: Clue) -> Clue:

@@ -130,6 +130,12 @@ def _readings(found: GuardFinding) -> Iterator[_AccessReading]:
         (("offset_overflow", 0.7), ("wrong_address", 0.4)),
     )
     yield _AccessReading(
+        flat and found.elements < programs and found.element == found.program[0],
+        f"Program p accesses element p, and there are {programs} programs for a tensor of {found.elements} elements: "
+        "which place may each program use?",
+        (("wrong_address", 0.8), ("grid_too_large", 0.4)),
+    )
+    yield _AccessReading(
         found.element < 0,
         "That is before the tensor's first element: can an offset, or an index from a table, be negative here?",
         (("bad_index", 0.55), ("start_ignored", 0.5), ("wrong_address", 0.3)),

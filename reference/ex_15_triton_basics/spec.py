@@ -192,6 +192,7 @@ VECTOR_ADD = Part(
     title="Vector addition",
     arguments=("x", "y"),
     outputs=("z",),
+    reduces=False,
     tolerance=Tolerance(factor=1.0, result_ulps=0.5, group=32),
     checks=(
         *elementwise(ADDABLE, (2, 3, 2, 1, 1, 1, 2)),
@@ -225,6 +226,7 @@ FUSED_MULTIPLY_ADD = Part(
     title="A fused chain: x·y + z",
     arguments=("x", "y", "z"),
     outputs=("out",),
+    reduces=False,
     tolerance=Tolerance(factor=1.0, result_ulps=0.5, accumulation_ulps=1.0, group=32),
     checks=(
         *elementwise(
