@@ -39,24 +39,26 @@ _Alter = Callable[[Tensor], Tensor | None]
 
 @dataclass(frozen=True)
 class Alteration:
-    """One wrong way to read an argument.
+    """One wrong way to read an argument, or several of one shape.
 
-    argument: its position. alter: gives what is read in its place; it may look at the other arguments.
+    arguments: their positions. alter: gives what is read in place of one of them, by all inputs and its position.
     """
 
     kind: str
     title: str
     help: str
-    argument: int
-    alter: Callable[[Sequence[object]], Tensor | None]
+    arguments: tuple[int, ...]
+    alter: Callable[[Sequence[object], int], Tensor | None]
 
     def applied(self, inputs: Sequence[object]) -> list[object] | None:
         """Return the inputs as the mistake reads them; None where it changes nothing."""
-        altered = self.alter(inputs)
-        before = inputs[self.argument]
-        if altered is None or not isinstance(before, Tensor) or torch.equal(altered, before):
-            return None
-        return [altered if i == self.argument else value for i, value in enumerate(inputs)]
+        altered = list(inputs)
+        for place in self.arguments:
+            before, instead = inputs[place], self.alter(inputs, place)
+            if instead is None or not isinstance(before, Tensor) or torch.equal(instead, before):
+                return None
+            altered[place] = instead
+        return altered
 
 
 def alterations(names: Sequence[str], inputs: Sequence[object], blocks: Sequence[int]) -> Iterator[Alteration]:
@@ -67,19 +69,28 @@ def alterations(names: Sequence[str], inputs: Sequence[object], blocks: Sequence
     tensors = [(i, value) for i, value in enumerate(inputs) if isinstance(value, Tensor) and names[i] and value.dim()]
     for i, value in tensors:
         yield from _others(i, value, tensors, names)
-    for i, value in tensors:
-        yield from _first_only(i, value, names[i], blocks)
-    for i, value in tensors:
-        yield from _shifted(i, value, names[i])
+    several: list[tuple[int, ...]] = [(i,) for i, _ in tensors]
+    # Operands of one shape are often read in the same wrong way.
+    alike = {
+        (value.shape, value.dtype): tuple(i for i, one in tensors if one.shape == value.shape) for _, value in tensors
+    }
+    several += [places for places in alike.values() if len(places) > 1]
+    for places in several:
+        name, value = " and ".join(names[i] for i in places), dict(tensors)[places[0]]
+        yield from _first_only(places, value, name, blocks)
+        yield from _shifted(places, value, name)
         if value.is_floating_point():
-            yield from _placed(i, value, tensors, names)
+            yield from _placed(places, value, name)
             yield Alteration(
                 "wrong_factor",
-                f"Looks as if {names[i]} has the wrong sign",
-                f"Follow the sign of {names[i]} from its load to the result.",
-                i,
-                _of(i, lambda one: -one),
+                f"Looks as if {name} has the wrong sign",
+                f"Follow the sign of {name} from the load to the result.",
+                places,
+                _each(lambda one: -one),
             )
+    for i, value in tensors:
+        if value.is_floating_point():
+            yield from _by_others(i, value, tensors, names)
 
 
 def altered_clues(bench: Bench, failures: Sequence[Failure]) -> list[Clue]:
@@ -161,7 +172,7 @@ def _by_program(one: Alteration, seen: WrongCall, inputs: Sequence[object]) -> b
 
     The axis is then one of the output as well.
     """
-    value = inputs[one.argument]
+    value = inputs[one.arguments[0]]
     if one.kind != "not_advanced" or not isinstance(value, Tensor):
         return False
     for got, wrong, _ in seen.answers():
@@ -172,8 +183,8 @@ def _by_program(one: Alteration, seen: WrongCall, inputs: Sequence[object]) -> b
     return False
 
 
-def _of(place: int, alter: _Alter) -> Callable[[Sequence[object]], Tensor | None]:
-    def altered(inputs: Sequence[object]) -> Tensor | None:
+def _each(alter: _Alter) -> Callable[[Sequence[object], int], Tensor | None]:
+    def altered(inputs: Sequence[object], place: int) -> Tensor | None:
         value = inputs[place]
         return alter(value) if isinstance(value, Tensor) else None
 
@@ -188,20 +199,22 @@ def _others(
         if other == place or instead.shape != value.shape or instead.dtype != value.dtype:
             continue
 
-        def read(inputs: Sequence[object], other: int = other) -> Tensor | None:
-            found = inputs[other]
-            return found if isinstance(found, Tensor) and found.shape == value.shape else None
+        def read(inputs: Sequence[object], place: int, other: int = other) -> Tensor | None:
+            found, own = inputs[other], inputs[place]
+            if not isinstance(found, Tensor) or not isinstance(own, Tensor):
+                return None
+            return found if found.shape == own.shape else None
 
         yield Alteration(
             "operand_mixed_up",
             f"Looks as if {names[other]} is read in place of {names[place]}",
             f"Which pointer does the load of {names[place]} use, and which tensor does the launch pass there?",
-            place,
+            (place,),
             read,
         )
 
 
-def _first_only(place: int, value: Tensor, name: str, blocks: Sequence[int]) -> Iterator[Alteration]:
+def _first_only(places: tuple[int, ...], value: Tensor, name: str, blocks: Sequence[int]) -> Iterator[Alteration]:
     """Yield the first block of an axis, read in every step along it."""
     sizes = sorted({*blocks, *_USUAL_BLOCKS} if value.is_floating_point() else {1})
     for axis in range(value.dim() - 1, -1, -1):
@@ -221,12 +234,12 @@ def _first_only(place: int, value: Tensor, name: str, blocks: Sequence[int]) -> 
                 f"Looks as if {what} read again and again{of}",
                 f"Which part of {name} does the next step of the loop read, and which part the next program? Move the "
                 "pointer on, or compute the offset anew.",
-                place,
-                _of(place, repeated),
+                places,
+                _each(repeated),
             )
 
 
-def _shifted(place: int, value: Tensor, name: str) -> Iterator[Alteration]:
+def _shifted(places: tuple[int, ...], value: Tensor, name: str) -> Iterator[Alteration]:
     """Yield the neighbours along an axis."""
     for axis, by in ((axis, by) for axis in range(value.dim()) for by in (-1, 1)):
         if value.shape[axis] < 2:
@@ -240,18 +253,15 @@ def _shifted(place: int, value: Tensor, name: str) -> Iterator[Alteration]:
             "position_shifted",
             f"Looks as if {name} is read {where} along axis {axis}",
             f"From which index of {name} do you compute element 0?",
-            place,
-            _of(place, rolled),
+            places,
+            _each(rolled),
         )
 
 
-def _placed(
-    place: int, value: Tensor, tensors: Sequence[tuple[int, Tensor]], names: Sequence[str]
-) -> Iterator[Alteration]:
+def _placed(places: tuple[int, ...], value: Tensor, name: str) -> Iterator[Alteration]:
     """Yield the same memory, read by other strides that stay inside the tensor."""
     if not 2 <= value.dim() <= _MOST_AXES:
         return
-    name = names[place]
     for first, second in combinations(range(value.dim()), 2):
 
         def exchanged(one: Tensor, first: int = first, second: int = second) -> Tensor | None:
@@ -268,20 +278,27 @@ def _placed(
                 "axes_exchanged",
                 f"Looks as if axes {first} and {second} of {name} are exchanged",
                 f"Which stride of {name} belongs to which index? Compute the addresses of two neighbours by hand.",
-                place,
-                _of(place, alter),
+                places,
+                _each(alter),
             )
     yield Alteration(
         "strides_ignored",
         f"Looks as if {name} is read as if it were contiguous",
         f"How far apart do neighbours in {name} lie? Use its own strides.",
-        place,
-        _of(place, lambda one: _by_strides(one, torch.empty(one.shape, device="meta").stride())),
+        places,
+        _each(lambda one: _by_strides(one, torch.empty(one.shape, device="meta").stride())),
     )
+
+
+def _by_others(
+    place: int, value: Tensor, tensors: Sequence[tuple[int, Tensor]], names: Sequence[str]
+) -> Iterator[Alteration]:
+    """Yield the same memory, read by the strides of another tensor."""
+    name = names[place]
     for other, instead in tensors:
         if other != place and instead.dim() == value.dim():
 
-            def by_others(inputs: Sequence[object], other: int = other) -> Tensor | None:
+            def by_others(inputs: Sequence[object], place: int, other: int = other) -> Tensor | None:
                 one, found = inputs[place], inputs[other]
                 if not isinstance(one, Tensor) or not isinstance(found, Tensor) or found.dim() != one.dim():
                     return None
@@ -291,7 +308,7 @@ def _placed(
                 "strides_ignored",
                 f"Looks as if {name} is read by the strides of {names[other]}",
                 f"Pass {name}'s own strides, and multiply its indices by them.",
-                place,
+                (place,),
                 by_others,
             )
 

@@ -23,6 +23,8 @@ _FEW = 8
 _COARSE = 2.0**-6
 # Usual limits of clamped values.
 _LIMITS = (65504.0, 448.0, 240.0, 3.4028234663852886e38, 3.3895313892515355e38)
+# Normal numbers are no larger than this.
+_ORDINARY = 16.0
 # Weight of rounding where the errors have a place.
 _PLACED = 0.2
 _COARSER = (torch.float16, torch.bfloat16)
@@ -299,16 +301,7 @@ def _never_written(answer: Answer, unwritten: Tensor, reaches: Sequence[Reach]) 
         left = size - first
         seen = f"The last {left} of {size}" if left > 1 else "The last"
         seen = f"{seen} along axis {axis} of {name} {'were' if left > 1 else 'was'} never stored to."
-        for one in reaches:
-            if one.elements == first and left < one.block:
-                advice = f"Round the number of programs up: triton.cdiv(n, {one.name})."
-                yield Clue("remainder_skipped", 0.9, f"{_covered(one)} of {size:,}.", help=advice, firm=True)
-                break
-        for one in reaches:
-            if one.elements == first and left >= one.block and one.programs > 1:
-                advice = f"How many programs do {size:,} elements need? triton.cdiv(n, {one.name}), with the right n."
-                yield Clue("not_all_covered", 0.75, f"{_covered(one)} of {size:,}.", help=advice, firm=True)
-                break
+        yield from _by_reach(first, size, reaches)
         yield from _end_unwritten(first, left, seen)
         yield Clue("not_all_covered", 0.35, seen)
         return
@@ -316,6 +309,27 @@ def _never_written(answer: Answer, unwritten: Tensor, reaches: Sequence[Reach]) 
     if ragged:
         yield Clue("remainder_skipped", 0.5, f"{ragged} of {name} were never stored to.")
     yield Clue("not_all_covered", 0.55, f"{int(unwritten.sum())} of {total} elements of {name} were never stored to.")
+
+
+def _by_reach(first: int, size: int, reaches: Sequence[Reach]) -> Iterator[Clue]:
+    """Yield what the grid of the launch says about an end that is missing, from index `first` on."""
+    left = size - first
+    for one in reaches:
+        if one.elements == first and left < one.block:
+            advice = f"Round the number of programs up: triton.cdiv(n, {one.name})."
+            yield Clue("remainder_skipped", 0.9, f"{_covered(one)} of {size:,}.", help=advice, firm=True)
+            return
+        if one.elements == first:
+            advice = f"How many programs do {size:,} elements need? triton.cdiv(n, {one.name}), with the right n."
+            weight = 0.75 if one.programs > 1 else 0.55
+            yield Clue("not_all_covered", weight, f"{_covered(one)} of {size:,}.", help=advice, firm=True)
+            return
+    for one in reaches:
+        if one.programs > 1 and first % one.elements == 0 and left < one.elements < first:
+            rounds = f"{_covered(one)} in a step of a loop, and {first // one.elements} whole steps were stored"
+            advice = "The last step of the loop may have work for some programs only: round the steps up, and mask."
+            yield Clue("remainder_skipped", 0.85, f"{rounds}.", help=advice, firm=True)
+            return
 
 
 def _covered(one: Reach) -> str:
@@ -372,6 +386,9 @@ def _by_value(answer: Answer, inputs: Sequence[tuple[str, object]], *, multiplie
             yield Clue("not_cleared", 0.45, f"Every element of {name} is NaN, as fresh memory is.")
         words = "infinite" if bool(bad[not_finite].isinf().all()) else "NaN"
         weight = (0.5 if computed else 0.3) * (1.0 if share >= _MOST else 0.7)
+        if bool(bad[not_finite].isnan().all()) and _largest(inputs) <= _ORDINARY:
+            # Numbers of this size overflow nowhere: 0 / 0 or inf - inf is likelier.
+            weight /= 2
         yield Clue("overflow", weight, f"{name} is {words} where it should be finite.")
     if bool(true.isnan().any() | true.isinf().any()) and bool(got[value.isfinite()].isfinite().all()):
         only = ~true.isfinite()
@@ -379,6 +396,12 @@ def _by_value(answer: Answer, inputs: Sequence[tuple[str, object]], *, multiplie
             yield Clue("value_shortcut", 0.4, f"{name} is wrong only where infinities or NaN go in.")
     yield from _ratio(answer)
     yield from _rounding(answer, exact=exact)
+
+
+def _largest(inputs: Sequence[tuple[str, object]]) -> float:
+    """Return the largest magnitude among the inputs' finite numbers."""
+    values = [one.double() for _, one in inputs if isinstance(one, Tensor) and one.is_floating_point() and one.numel()]
+    return max((float(one.where(one.isfinite(), 0.0).abs().max()) for one in values), default=0.0)
 
 
 def _ratio(answer: Answer) -> Iterator[Clue]:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from grader.diagnosis.altered import altered_clues
-from grader.diagnosis.case_contrast import contrasts, only_size, refuted
+from grader.diagnosis.case_contrast import RAGGED_KINDS, by_layout_alone, contrasts, only_size, refuted
 from grader.diagnosis.known_mistakes import mistake_clues, mistakes_in, rounding_clues
 from grader.diagnosis.patterns import Answer, Reach, clues_of
 from grader.exercise.cases import Domain, Size, Space
@@ -25,8 +25,10 @@ from grader.judge.compare import compare
 from grader.judge.failures import Failure, WrongCall
 from grader.judge.truth import Truth
 from grader.protocol.messages import LaunchInfo, Recipe, Traffic
-from grader.record import Cause, Suspect
+from grader.record import Cause, Suspect, clean
 
+# Names of arguments are cut at this many letters.
+_LONGEST = 200
 # Nobody reads more suspects.
 _MOST = 4
 # Suspects below this likelihood, or this share of the first one's, are left out.
@@ -81,6 +83,9 @@ _BY_SYMPTOM = {
 def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
     """Return the clues of one failure by itself: from the rule, the symptom and the values."""
     found = list(failure.clues)
+    if not part.reduces:
+        # There is nothing to join: programs that meet compute one address twice.
+        found = [replace(clue, kind="wrong_address") if clue.kind == "stores_collide" else clue for clue in found]
     if any(clue.confirmed for clue in found):
         return found
     cause = failure.cause
@@ -88,6 +93,9 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
         return [sure(kind, "", cause.title, cause.help)]
     if cause.mismatch is not None and failure.seen is not None and failure.seen.recipe.part == part.name:
         seen = failure.seen
+        if changed := [name for name in seen.outcome.answer.changed if name not in part.mutates]:
+            names = clean(" and ".join(changed[:_MOST]), _LONGEST)
+            return [*found, sure("input_changed", f"After the call, {names} holds other values than before.")]
         found += _to_a_copy(seen, part, truth)
         before = truth.inputs(seen.recipe)
         named = list(zip(part.arguments, before, strict=True))
@@ -293,6 +301,8 @@ def suspects_of(
     if space is not None:
         own += contrasts(tried, declared, space)
         factors = refuted(tried, declared, space)
+        if by_layout_alone(tried, declared, space):
+            own = [replace(clue, firm=False) if clue.kind in RAGGED_KINDS else clue for clue in own]
     # The part cannot have a kind that is not among them.
     own = [clue for clue in own if clue.kind in kinds]
     ranked = sorted(_weighed(own, factors), key=lambda one: -one[0])

@@ -17,6 +17,8 @@ _VERBS = {"load": "loads", "store": "stores to", "atomic": "updates"}
 _NOUNS = {"load": "A load", "store": "A store", "atomic": "An atomic"}
 _MOST_AXES = 8
 _STRIDED = 2
+# A tensor of so many axes has a batch or a head for an index of a program.
+_BATCHED = 3
 # At this many times the length, a wrong stride is likelier than a missing mask.
 _FAR = 2
 # Offsets of this size come from a product that overflowed 32 bits.
@@ -172,6 +174,12 @@ def _readings(found: GuardFinding) -> Iterator[_AccessReading]:
         all_outside and found.element >= _FAR * found.elements,
         "That is far away. Is an offset multiplied twice, or counted in bytes? Is a stride that of another tensor?",
         (("strides_ignored", 0.5), ("wrong_address", 0.5), ("missing_mask", 0.4)),
+    )
+    yield _AccessReading(
+        all_outside and len(found.shape) >= _BATCHED,
+        "The whole block lies beyond the end: which batch, head or tile does this program take, and which of them does "
+        "the tensor have?",
+        (("wrong_address", 0.45), ("missing_mask", 0.35), ("strides_ignored", 0.35), ("grid_too_large", 0.35)),
     )
     yield _AccessReading(
         all_outside,

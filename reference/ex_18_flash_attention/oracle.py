@@ -383,8 +383,8 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
     )
     yield "lse_incomplete", "Looks as if lse lacks the row's maximum", "lse = m + log(l).", (o, lse - top)
     yield "lse_incomplete", "Looks as if lse lacks the logarithm of the row's sum", "lse = m + log(l).", (o, top)
-    total = (lse - top).exp()[..., None]
-    not_divided = o * total
+    row_sum = (lse - top).exp()[..., None]
+    not_divided = o * row_sum
     # In float32, where exp of a large logit is inf.
     plain = logits.exp().float().double()
     yield (
@@ -415,7 +415,7 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
         (not_divided, lse),
     )
     twice = "Looks as if o is divided by the row's sum twice"
-    yield "not_normalised", twice, "After the last tile, o = acc / l, once.", (o / total, lse)
+    yield "not_normalised", twice, "After the last tile, o = acc / l, once.", (o / row_sum, lse)
     for tile in USUAL_TILES:
         if tile < k.shape[2]:
             yield from _without_rescale(logits, v[:, heads], tile)
@@ -663,7 +663,7 @@ def _wrongly_seen(q: Tensor, k: Tensor, causal: bool) -> Iterator[tuple[str, str
         yield "causal_alignment", "Looks as if Sq - Skv is added instead of Skv - Sq", _seen(q, k, causal, -offset)
         for tile in USUAL_TILES:
             ends = (torch.arange(q.shape[2]) // tile + 1)[:, None] * tile
-            title = f"Looks as if a tile of {tile} queries walks only to the key of its last query's number"
+            title = "Looks as if a tile of queries walks only to the keys of its own numbers"
             yield "causal_alignment", title, _seen(q, k, causal) & (torch.arange(k.shape[2]) < ends)
         yield "causal_missing", "Looks as if the causal mask hides the past", ~_seen(q, k, causal, offset - 1)
         yield "causal_missing", NOT_CAUSAL, _seen(q, k, causal=False)

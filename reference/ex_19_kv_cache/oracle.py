@@ -247,7 +247,6 @@ USUAL_SPLITS = (2, 4, 8, 16)
 # Slots of a split, where that is what is fixed.
 USUAL_CHUNKS = (32, 64, 128, 256, 512)
 LN_2 = math.log(2.0)
-MOST_SPLITS = USUAL_SPLITS[-1]
 # Ways to join splits badly: a kind, what it looks like, and the name of the way.
 SPLIT_MISTAKES = (
     ("logarithm_base", "Looks as if the weights of splits are powers of 2 of a natural logarithm", "base 2"),
@@ -459,12 +458,11 @@ def _decode_mistakes(
             told = "A split with large logits weighs more: its log-sum-exp gives its weight."
             title = "Looks as if splits are joined without their weights"
             yield "splits_not_weighted", title, told, attended(joined)
-    for splits in (*USUAL_SPLITS, *USUAL_CHUNKS):
-        slots_in_all = slots(0, 1 << 40)[0].shape[2]
-        for size in {-(-slots_in_all // splits), slots_in_all // splits} if splits <= MOST_SPLITS else {splits}:
-            for kind, title, how in SPLIT_MISTAKES:
-                joined = partial(_badly_joined, scale=given, size=max(1, size), how=how)
-                yield kind, title, "o = sum(w · o_s) / sum(w) with w = exp(lse_s - m).", attended(joined)
+    slots_in_all, longest = slots(0, 1 << 40)[0].shape[2], int(lengths.max())
+    for size in sorted({*(-(-slots_in_all // splits) for splits in USUAL_SPLITS), *USUAL_CHUNKS}):
+        for kind, title, how in SPLIT_MISTAKES if size < longest else ():
+            joined = partial(_badly_joined, scale=given, size=size, how=how)
+            yield kind, title, "o = sum(w · o_s) / sum(w) with w = exp(lse_s - m).", attended(joined)
     for splits in USUAL_SPLITS:
         title, help_text = "Looks like 0 / 0 in splits that have no slot", "What does a split past the length store?"
         for name, counted in (("cache", None), ("length", lengths)):
@@ -478,7 +476,7 @@ def _decode_mistakes(
         whole = lengths - lengths % splits
         title = f"Looks as if slots that do not divide by {splits} splits are left out"
         yield "remainder_skipped", title, "How many slots does the last split have?", attended(right, whole)
-        reached = slots(0, 1 << 40)[0].shape[2] // splits * splits
+        reached = slots_in_all // splits * splits
         title = f"Looks as if the last slots of the cache, which {splits} splits do not divide, are left out"
         told = "Round the size of a split up: the last one may be shorter."
         yield "remainder_skipped", title, told, attended(right, lengths.clamp(max=reached))
@@ -554,7 +552,7 @@ def _unweighted(q: Tensor, k: Tensor, v: Tensor, scale: float | None, splits: in
 
 
 def _badly_joined(q: Tensor, k: Tensor, v: Tensor, scale: float, size: int, how: str) -> Tensor:
-    """Splits of so many slots, joined in one of the ways of SPLIT_MISTAKES."""
+    """Join splits of so many slots in one of the ways of SPLIT_MISTAKES."""
     if k.shape[2] == 0:
         return torch.zeros_like(q)
     parts = _logits(q, k, scale).split(size, dim=-1)
