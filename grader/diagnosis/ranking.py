@@ -34,12 +34,12 @@ _MOST = 4
 # Suspects below this likelihood, or this share of the first one's, are left out.
 _LEAST, _LEAST_OF_FIRST = 0.3, 0.4
 # Weight of a cause that another check of the part has confirmed.
-_ELSEWHERE = 0.6
+_ELSEWHERE, _RULED = 0.6, 0.4
 # A kind that explains a smaller share of the failing cases is not confirmed; no guess is likelier than the second.
 _MOSTLY, _UNSURE = 0.6, 0.97
 # Weight of counted padding where every access was seen, and none was outside.
 _WATCHED = 0.12
-# Number of passing cases in which a known mistake must show, and its weight if it does not.
+# Number of passing cases in which a known mistake must show, and the factor of its weight if it does not.
 _LOOKED_AT, _UNLIKELY = 2, 0.4
 # Symptoms that are facts by themselves.
 _FACTS = ("out_of_bounds", "race")
@@ -178,11 +178,12 @@ def gathered(bench: Bench, first: Failure, alike: Sequence[Failure], *, known: b
     failures = (first, *(() if known else alike))
     several = [clues_in(failure, bench.part, bench.truth) for failure in failures]
     clues = [
-        replace(clue, weight=_UNLIKELY, confirmed=False)
+        replace(clue, weight=_UNLIKELY * clue.weight, confirmed=False)
         if clue.by_known_mistake and _would_show(bench, first, clue)
         else clue
         for clue in together(several)
     ]
+    clues += _without_launch(bench, first)
     if not known and not any(clue.confirmed for clue in clues):
         altered = altered_clues(bench, failures)
         clues += altered
@@ -195,6 +196,20 @@ def gathered(bench: Bench, first: Failure, alike: Sequence[Failure], *, known: b
                 told = replace(failure.cause, kind=kind, title=clue.title, help=clue.help)
                 return clues, replace(failure, cause=told)
     return clues, first
+
+
+def _without_launch(bench: Bench, failure: Failure) -> list[Clue]:
+    """Return the clue of a call that launched no kernel, where another call of these sizes did."""
+    seen, space = failure.seen, space_of(bench.part)
+    if seen is None or space is None or failure.cause.mismatch is None or seen.outcome.answer.launches:
+        return []
+    sizes = [name for name, domain in space.axes.items() if isinstance(domain, Size)]
+    own = [seen.recipe.case.get(name) for name in sizes]
+    launching = (one.case for one in bench.evidence if one.kernels)
+    if not bench.part.is_replayed or not any([case.get(name) for name in sizes] == own for case in launching):
+        return []
+    seen_text = "This call launched no kernel, and another call of these sizes did."
+    return [Clue("remembered_result", 0.85, seen_text, firm=True)]
 
 
 def _would_show(bench: Bench, failure: Failure, clue: Clue) -> bool:
@@ -315,7 +330,10 @@ def suspects_of(
 
 def _from_elsewhere(clue: Clue) -> Clue:
     seen = f"In another check: {clue.seen[0].lower()}{clue.seen[1:]}" if clue.seen else "Another check shows it."
-    return Clue(clue.kind, _ELSEWHERE * min(clue.weight, 1.0), seen)
+    # What values or a probe have proved there holds whatever the cases have in common.
+    # Who computes is a rule of its own, and rarely the reason for wrong values.
+    weight = _RULED if clue.kind == "work_outside_kernels" else _ELSEWHERE
+    return Clue(clue.kind, weight * min(clue.weight, 1.0), seen, firm=True)
 
 
 def _weighed(clues: Sequence[Clue], factors: Mapping[str, float]) -> Iterator[tuple[float, list[Clue]]]:
