@@ -132,9 +132,9 @@ def _readings(found: GuardFinding) -> Iterator[_AccessReading]:
         (("offset_overflow", 0.7), ("wrong_address", 0.4)),
     )
     yield _AccessReading(
-        flat and found.elements < programs and found.element == found.program[0],
-        f"Program p accesses element p, and there are {programs} programs for a tensor of {found.elements} elements: "
-        "which place may each program use?",
+        len(found.grid) == 1 and found.elements < found.grid[0] and found.element == found.program[0],
+        f"Program p accesses element p, and there are {prod(found.grid)} programs for a tensor of {found.elements} "
+        f"{'element' if found.elements == 1 else 'elements'}: which place may each program use?",
         (("wrong_address", 0.8), ("grid_too_large", 0.4)),
     )
     yield _AccessReading(

@@ -384,6 +384,11 @@ def test_a_finding_says_line_kernel_program_argument_index_shape_and_lanes() -> 
         ({"program": (3,), "shape": (25, 40), "index": (25, 0)}, "needs a mask that covers the tail"),
         ({"lanes": 128}, "does the grid start more programs than there are blocks?"),
         ({"lanes": 128, "element": 4000}, "Is an offset multiplied twice"),
+        ({"element": 7, "elements": 1, "shape": (), "index": (), "lanes": 1}, "there are 8 programs for a tensor of 1"),
+        (
+            {"lanes": 128, "shape": (5, 5, 40), "index": (5, 0, 0), "program": (3,)},
+            "which batch, head or tile does this program take",
+        ),
         ({"element": -1, "index": (-1,)}, "can an offset, or an index from a table, be negative"),
         ({"element": -(2**31) + 5}, "wrap around in 32 bits"),
         ({"element": 2**31 + 5}, "wrap around in 32 bits"),
