@@ -19,6 +19,7 @@ from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.compare import compare
 from grader.judge.failures import Failure, WrongCall
+from grader.judge.truth import Expected
 from grader.protocol.messages import Recipe
 
 # Block sizes that a loop may have, besides those of the launch.
@@ -103,16 +104,17 @@ def altered_clues(bench: Bench, failures: Sequence[Failure]) -> list[Clue]:
     calls = sorted((one for one in calls if one.recipe.part == part.name and _tells(one)), key=_size)
     names = [name if name not in part.mutates else "" for name in part.arguments]
     for seen in calls[:_LOOKED_AT]:
-        inputs = bench.truth.inputs(seen.recipe)
+        inputs, answers = bench.truth.inputs(seen.recipe), list(seen.answers())
         found = []
         for one in alterations(names, inputs, _blocks(seen)):
             if time.monotonic() > until:
-                return []
-            if _gives(one, bench, seen, inputs):
+                break
+            if _gives(one, bench, answers, inputs):
                 found.append(one)
+        others = [each for each in calls[: _LOOKED_AT + 1] if each is not seen]
         for one in found:
-            others = [each for each in calls[: _LOOKED_AT + 1] if each is not seen]
-            if all(_gives(one, bench, each) for each in others) and not _fails_passing(one, bench, seen):
+            shows = all(_gives(one, bench, list(each.answers()), bench.truth.inputs(each.recipe)) for each in others)
+            if shows and not _fails_passing(one, bench, seen):
                 told = replace(one, kind="wrong_address") if _by_program(one, seen, inputs) else one
                 return [sure(told.kind, "The values are those of this mistake.", told.title, told.help)]
     return []
@@ -134,10 +136,12 @@ def _blocks(seen: WrongCall) -> list[int]:
     return sorted({size for one in launched for size in one.constants.values() if 1 < size <= _LARGEST_BLOCK})
 
 
-def _gives(one: Alteration, bench: Bench, seen: WrongCall, inputs: Sequence[object] = ()) -> bool:
-    """Return whether the alteration gives the values of a call."""
-    outputs = _outputs(one, bench, inputs or bench.truth.inputs(seen.recipe))
-    return outputs is not None and explains_all(outputs, seen)
+def _gives(
+    one: Alteration, bench: Bench, answers: Sequence[tuple[Tensor, Tensor, Expected]], inputs: Sequence[object]
+) -> bool:
+    """Return whether the alteration of a call's inputs gives its answers."""
+    outputs = _outputs(one, bench, inputs)
+    return outputs is not None and explains_all(outputs, answers)
 
 
 def _outputs(one: Alteration, bench: Bench, inputs: Sequence[object]) -> tuple[Tensor, ...] | None:

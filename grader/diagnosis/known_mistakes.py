@@ -46,9 +46,13 @@ def mistakes_in(truth: Truth, part: Part, seen: WrongCall) -> list[KnownMistake]
     return []
 
 
-def explains_all(outputs: Sequence[torch.Tensor], seen: WrongCall) -> bool:
-    """Return whether every wrong output of a call is that of a mistake with these outputs, except for rounding."""
-    answers = list(seen.answers())
+def explains_all(
+    outputs: Sequence[torch.Tensor], answers: Sequence[tuple[torch.Tensor, torch.Tensor, Expected]]
+) -> bool:
+    """Return whether every wrong output of a call is that of a mistake with these outputs, except for rounding.
+
+    answers: those of WrongCall.answers.
+    """
     same = len(answers) == len(outputs)
     return same and all(
         _explains(outputs[i], got, wrong, output) for i, (got, wrong, output) in enumerate(answers) if bool(wrong.any())
