@@ -73,6 +73,11 @@ def clues_of(findings: Sequence[GuardFinding]) -> list[Clue]:
     if cause is None:
         return []
     found = findings[0]
+    if _is_one_further(findings):
+        seen = (
+            f"Of all accesses under masks, only those to {clean(found.argument, 80)} go beyond the end, by one element."
+        )
+        return [Clue("position_shifted", 0.75, seen, help=cause.help), Clue("missing_mask", 0.5)]
     kinds = _race_kinds(found) if found.kind == "race" else _reading(found).kinds
     if len(found.shape) < _STRIDED:
         # Vectors have no strides to ignore.
@@ -92,6 +97,17 @@ def clues_of(findings: Sequence[GuardFinding]) -> list[Clue]:
         )
         for i, (kind, weight) in enumerate(kinds)
     ]
+
+
+def _is_one_further(findings: Sequence[GuardFinding]) -> bool:
+    """Return whether one tensor alone is accessed one element beyond its end: a mask that is too wide spares none."""
+    first = findings[0]
+    if first.kind == "race" or not first.masked or first.clipped or len(first.shape) != 1:
+        return False
+    return all(
+        one.argument == first.argument and one.lanes == 1 and one.element == one.elements and one.active_lanes > 1
+        for one in findings
+    )
 
 
 class _AccessReading(NamedTuple):
