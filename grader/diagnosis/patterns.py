@@ -383,7 +383,8 @@ def _by_value(answer: Answer, inputs: Sequence[tuple[str, object]], *, multiplie
         fresh = bits is not None and bool((bits[0] == bits[1]).all())
         if fresh and answer.before is None:
             # Something was added to it, or computed from it.
-            yield Clue("not_cleared", 0.45, f"Every element of {name} is NaN, as fresh memory is.")
+            seen = f"Every element of {name} is NaN, as fresh memory is."
+            yield Clue("not_cleared", 0.45, seen, firm=True)
         words = "infinite" if bool(bad[not_finite].isinf().all()) else "NaN"
         weight = (0.5 if computed else 0.3) * (1.0 if share >= _MOST else 0.7)
         if bool(bad[not_finite].isnan().all()) and _largest(inputs) <= _ORDINARY:
