@@ -19,6 +19,8 @@ _BLOCKS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 RAGGED_KINDS = ("missing_mask", "remainder_skipped", "padding_counted")
 # The likelier ones come first.
 _RAGGED = (0.5, 0.45, 0.45)
+# The kind that layouts point to.
+LAYOUT_KIND = "strides_ignored"
 # Kinds that spare no case.
 EVERYWHERE_KINDS = ("zeros", "copies_input", "last_left_out", "not_cleared")
 # This many passing cases are not chance.
@@ -89,6 +91,20 @@ def contrasts(tried: Sequence[TriedCase], declared: Sequence[Contrast], space: S
     return [*found, *_ragged(tried, space)]
 
 
+def only_size(tried: Sequence[TriedCase], space: Space) -> list[Clue]:
+    """Return the clue of a size that all passing cases have, and no failing one."""
+    for name in space.axes:
+        passing = {one.case[name] for one in tried if not one.failed and name in one.case}
+        failing = {one.case[name] for one in tried if one.failed and name in one.case}
+        sizes = all(type(value) is int for value in passing | failing)
+        right = sum(not one.failed for one in tried)
+        if sizes and len(passing) == 1 and failing and not passing & failing and right >= _SOME:
+            (size,) = passing
+            seen = f"All {right} cases that pass have {name}={size}, and no failing one has."
+            return [Clue("size_assumed", 1.0, seen, confirmed=True)]
+    return []
+
+
 def _readings(
     tried: Sequence[TriedCase], several: Sequence[Contrast], space: Space
 ) -> Iterator[tuple[Split, str, float]]:
@@ -127,12 +143,24 @@ def refuted(tried: Sequence[TriedCase], declared: Sequence[Contrast], space: Spa
         strict = [_having(one, space) for one in several if one.only]
         if len(strict) == len(several) and any(not any(has(case) for has in strict) for case in failing):
             factors[kind] = _REFUTED
+    if by_layout_alone(tried, declared, space):
+        factors.update(dict.fromkeys(RAGGED_KINDS, _REFUTED))
     sizes = _sizes(space)
     if sizes and any(all(int(case.get(axis, 0)) % _FULL == 0 for axis in sizes) for case in failing):
         factors.update(dict.fromkeys(RAGGED_KINDS, _REFUTED))
     if sum(not one.failed for one in tried) >= _SOME:
         factors.update(dict.fromkeys(EVERYWHERE_KINDS, _REFUTED))
     return factors
+
+
+def by_layout_alone(tried: Sequence[TriedCase], declared: Sequence[Contrast], space: Space) -> bool:
+    """Return whether the layout alone parts the failing cases from the passing ones: no mask depends on that."""
+    for one in declared:
+        if one.kind == LAYOUT_KIND and one.axis in space.axes:
+            parted = split(tried, _having(one, space))
+            if parted.holds and not parted.passing_with and min(parted.failing_with, parted.passing_without) >= _SOME:
+                return True
+    return False
 
 
 def _having(one: Contrast, space: Space) -> Callable[[Case], bool]:
@@ -161,7 +189,8 @@ def _ragged(tried: Sequence[TriedCase], space: Space) -> Iterator[Clue]:
         for block in _BLOCKS:
             parted = split(tried, _no_multiple(axes, block))
             # Of several blocks that split the cases, the largest is likely the one in the code.
-            if parted.holds and parted.passing_without >= 1 and (best is None or parted.strength >= best[0]):
+            tells = parted.holds and parted.passing_with <= parted.failing_with
+            if tells and (best is None or parted.strength >= best[0]):
                 best = parted.strength, block, " or ".join(axes) if len(axes) <= 3 else "some size", parted
     if best is None or best[0] <= _WEAK:
         return

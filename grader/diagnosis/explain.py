@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from grader.diagnosis.interpreted import EXPLAINED, right_in_interpreter, with_access
-from grader.diagnosis.kinds import known_kinds
+from grader.diagnosis.kinds import OF_REDUCTIONS, known_kinds
 from grader.diagnosis.padding import KIND as PADDING
 from grader.diagnosis.padding import masks_lanes, padding_clues, padding_elsewhere
 from grader.diagnosis.ranking import again, clues_in, explained, gathered, space_of, suspects_of
@@ -91,16 +91,16 @@ class Diagnosis:
         self._interpreted[part] = self._interpreted.get(part, 0) + 1
         try:
             ruling = decide(bench, replace(planned, cases=(one,)))
-            again = ruling.failure
-            if ruling.unfit or ruling.undecided or (again is not None and again.status not in EXPLAINED):
+            repeated = ruling.failure
+            if ruling.unfit or ruling.undecided or (repeated is not None and repeated.status not in EXPLAINED):
                 return failure
-            if again is None:
+            if repeated is None:
                 self._clues[planned.id] = [right_in_interpreter()]
                 return failure
-            clues, _ = gathered(bench, again, (), known=False)
+            clues, _ = gathered(bench, repeated, (), known=False)
             if not any(clue.confirmed for clue in clues):
-                clues += self._padding_clues(bench, again)
-            shown = with_access(failure, again)
+                clues += self._padding_clues(bench, repeated)
+            shown = with_access(failure, repeated)
         except Exception:
             return failure
         self._clues[planned.id] = clues
@@ -123,6 +123,9 @@ class Diagnosis:
         own = self._clues.get(result.id)
         if own is None:
             own = clues_in(Failure(result.status, result.cause), planned.part, self._truth)
+        kinds = known_kinds(self._exercise.kinds)
+        if not planned.part.reduces:
+            kinds = {name: kind for name, kind in kinds.items() if name not in OF_REDUCTIONS}
         try:
             suspects = suspects_of(
                 own,
@@ -130,7 +133,7 @@ class Diagnosis:
                 self._tried.get(planned.part.name, []),
                 space_of(planned.part),
                 self._exercise.contrasts,
-                known_kinds(self._exercise.kinds),
+                kinds,
                 planned.part.name,
             )
         except Exception:

@@ -89,6 +89,11 @@ _KINDS = (
         "an index that points outside the tensor",
         "Where does the index come from? Do you load it only for lanes that have one?",
     ),
+    Kind(
+        "not_advanced",
+        "a pointer that does not move on: every step of a loop reads the same block",
+        "Which block of each tensor does the second step of the loop read? Move every pointer on, or compute it anew.",
+    ),
     Kind("wrong_address", "a wrong address", "Compute the offset of one wrong element by hand."),
     # -- what is computed
     Kind(
@@ -195,6 +200,11 @@ _KINDS = (
         "reused_output",
         "memory that is returned twice",
         "The caller may still hold the result of the call before: allocate the output in every call.",
+    ),
+    Kind(
+        "copy_changed",
+        "a copy that is changed in place of the tensor itself",
+        "Whose memory do the stores go to? The caller keeps the tensor that it gave you, and never sees a copy.",
     ),
     Kind("input_changed", "a store to an input", "The call must leave its inputs as they are: which store goes there?"),
     # -- who does the work, and how much of it
@@ -304,6 +314,12 @@ _KINDS = (
     ),
     Kind("scale_missing", "a scale that is missing, or applied twice", "Which products does the scale multiply?"),
     Kind(
+        "scale_inverted",
+        "a scale that is inverted",
+        "Does the default scale grow or shrink with D? Its exponent has a sign.",
+    ),
+    Kind("logarithm_base", "a power or a logarithm to another base", "exp2 and log2 use base 2, exp and log base e."),
+    Kind(
         "scale_ignored",
         "a scale that is ignored",
         "When does the code take the default? It must use every given number as it is, 0 too.",
@@ -313,6 +329,14 @@ _KINDS = (
         "query heads that read the wrong kv head",
         "Neighbouring query heads share a kv head: write down the kv head of each, for 4 query heads and 2 kv heads.",
     ),
+)
+
+# Mistakes in a sum, a maximum or a softmax: a part that reduces nothing cannot have them.
+OF_REDUCTIONS = frozenset(
+    {
+        *("padding_counted", "wrong_axis", "sum_restarted", "low_precision_sum", "block_left_out"),
+        *("no_maximum", "no_rescale", "scale_missing", "scale_inverted", "scale_ignored", "heads_mapping"),
+    }
 )
 
 GENERAL: Mapping[str, Kind] = {kind.name: kind for kind in _KINDS}

@@ -16,6 +16,8 @@ from grader.judge.truth import Expected, KnownMistake, Truth
 
 # Share of the elements that the mistake must give; the others may be wrong for another reason.
 _SHARE = 0.95
+# About so many wrong elements are looked at first; the share of them that the mistake must give.
+_FEW, _FEW_SHARE = 64, 0.5
 # A wrong element's distance to the mistake's value, over that to the true value, must be at most this.
 _NEARER = 0.25
 # Rounding allowed around the mistake's exact values, in eps of the dtype and of the row's largest value.
@@ -44,12 +46,27 @@ def mistakes_in(truth: Truth, part: Part, seen: WrongCall) -> list[KnownMistake]
     return []
 
 
+def explains_all(
+    outputs: Sequence[torch.Tensor], answers: Sequence[tuple[torch.Tensor, torch.Tensor, Expected]]
+) -> bool:
+    """Return whether every wrong output of a call is that of a mistake with these outputs, except for rounding.
+
+    answers: those of WrongCall.answers.
+    """
+    same = len(answers) == len(outputs)
+    return same and all(
+        _explains(outputs[i], got, wrong, output) for i, (got, wrong, output) in enumerate(answers) if bool(wrong.any())
+    )
+
+
 def _explains(value: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, output: Expected) -> bool:
     """Return whether the answer is that of the mistake, except for rounding.
 
     It must agree where the answer is wrong, and nearly everywhere else. A wrong element must also lie nearer to the
     mistake than to the truth: small errors are near to both.
     """
+    if not _may_explain(value, got, wrong, output):
+        return False
     wide, truth = got.double(), output.value
     size = value.nan_to_num(0.0, 0.0, 0.0).abs()
     size = size.amax(-1, keepdim=True) if size.dim() else size
@@ -62,6 +79,18 @@ def _explains(value: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, outpu
     near |= (wide == value.to(output.dtype).double()) | (wide.isnan() & value.isnan())
     nearer = near & ~(off > _NEARER * (wide - truth).abs())
     return bool(nearer[wrong].double().mean() >= _SHARE) and bool(near.double().mean() >= _SHARE)
+
+
+def _may_explain(value: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, output: Expected) -> bool:
+    """Return whether the mistake gives half of a few wrong elements, or nearly: most mistakes give none."""
+    marked = wrong.reshape(-1).nonzero()[:, 0]
+    few = marked[:: max(1, len(marked) // _FEW)]
+    wide, mistaken = got.reshape(-1)[few].double(), value.reshape(-1)[few]
+    allowed = output.allowed.reshape(-1)[few].nan_to_num(torch.inf)
+    largest = value.nan_to_num(0.0, 0.0, 0.0).abs().amax() if value.numel() else 0.0
+    near = (wide - mistaken).abs() <= allowed + _ROUNDINGS * torch.finfo(output.dtype).eps * largest
+    near |= (wide == mistaken.to(output.dtype).double()) | (wide.isnan() & mistaken.isnan())
+    return bool(near.double().mean() >= _FEW_SHARE)
 
 
 def rounding_clues(truth: Truth, part: Part, seen: WrongCall) -> list[Clue]:

@@ -11,6 +11,8 @@ from torch import Tensor
 from grader.judge.clue import Clue, sure
 from grader.judge.truth import Expected
 
+# A value that is taken for another one is nearer to that by this factor.
+_NEARER = 4
 # Share of the wrong elements that must look alike.
 _MOST = 0.95
 # The same where chance makes none.
@@ -21,6 +23,8 @@ _FEW = 8
 _COARSE = 2.0**-6
 # Usual limits of clamped values.
 _LIMITS = (65504.0, 448.0, 240.0, 3.4028234663852886e38, 3.3895313892515355e38)
+# Normal numbers are no larger than this.
+_ORDINARY = 16.0
 # Weight of rounding where the errors have a place.
 _PLACED = 0.2
 _COARSER = (torch.float16, torch.bfloat16)
@@ -44,7 +48,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Reach:
-    """The elements that the programs of a launch cover if each takes one block. name: of the block size."""
+    """The elements that programs cover if each takes one block. name: of the block size.
+
+    programs: of the whole grid, or along one of its axes.
+    """
 
     name: str
     programs: int
@@ -92,7 +99,7 @@ def clues_of(
 
 def _other_values(answer: Answer, answers: Sequence[Answer], inputs: Sequence[tuple[str, object]]) -> Iterator[Clue]:
     """Yield clues where the answer is a known value: zeros, an input, another output, or itself moved."""
-    got, wrong, name = answer.got, answer.wrong, answer.expected.name
+    got, name = answer.got, answer.expected.name
     many = got.numel() >= _FEW
     if answer.before is None and not bool(got.any()):
         yield Clue(
@@ -115,7 +122,7 @@ def _other_values(answer: Answer, answers: Sequence[Answer], inputs: Sequence[tu
             )
             return
     for other in answers:
-        if other is not answer and other.got.shape == got.shape and _same(got[wrong], other.expected.value[wrong]):
+        if other is not answer and other.got.shape == got.shape and _is_of_other(answer, other.expected):
             yield sure("operand_mixed_up", f"The wrong values of {name} are those of {other.expected.name}.")
             return
     if got.dim() >= 2 and got.shape[-1] == got.shape[-2] > 1 and _agrees(got, answer.expected, turned=True):
@@ -138,6 +145,15 @@ def _same(left: Tensor, right: Tensor) -> bool:
     """Return whether two tensors are equal and not empty; NaN equals NaN."""
     wide, other = left.double(), right.to(left.dtype).double()
     return left.numel() > 0 and bool(((wide == other) | (wide.isnan() & other.isnan())).all())
+
+
+def _is_of_other(answer: Answer, other: Expected) -> bool:
+    """Return whether the wrong values are another output's, and too far from their own to be both."""
+    got, wrong = answer.got[answer.wrong].double(), answer.wrong
+    value, own = other.value[wrong], answer.expected.value[wrong]
+    near = (got - value).abs() <= torch.minimum(other.allowed[wrong], (got - own).abs() / _NEARER)
+    alike = near | (got == value.to(answer.got.dtype)) | (got.isnan() & value.isnan())
+    return got.numel() > 0 and bool(alike.all())
 
 
 def _agrees(got: Tensor, expected: Expected, *, turned: bool) -> bool:
@@ -285,11 +301,7 @@ def _never_written(answer: Answer, unwritten: Tensor, reaches: Sequence[Reach]) 
         left = size - first
         seen = f"The last {left} of {size}" if left > 1 else "The last"
         seen = f"{seen} along axis {axis} of {name} {'were' if left > 1 else 'was'} never stored to."
-        for one in reaches:
-            if one.elements == first and left < one.block:
-                covered = f"{one.programs:,} programs × {one.block:,} elements ({one.name}) cover {first:,}"
-                advice = f"Round the number of programs up: triton.cdiv(n, {one.name})."
-                yield Clue("remainder_skipped", 0.9, f"{covered} of {size:,}.", help=advice, firm=True)
+        yield from _by_reach(first, size, reaches)
         yield from _end_unwritten(first, left, seen)
         yield Clue("not_all_covered", 0.35, seen)
         return
@@ -297,6 +309,31 @@ def _never_written(answer: Answer, unwritten: Tensor, reaches: Sequence[Reach]) 
     if ragged:
         yield Clue("remainder_skipped", 0.5, f"{ragged} of {name} were never stored to.")
     yield Clue("not_all_covered", 0.55, f"{int(unwritten.sum())} of {total} elements of {name} were never stored to.")
+
+
+def _by_reach(first: int, size: int, reaches: Sequence[Reach]) -> Iterator[Clue]:
+    """Yield what the grid of the launch says about an end that is missing, from index `first` on."""
+    left = size - first
+    for one in reaches:
+        if one.elements == first and left < one.block:
+            advice = f"Round the number of programs up: triton.cdiv(n, {one.name})."
+            yield Clue("remainder_skipped", 0.9, f"{_covered(one)} of {size:,}.", help=advice, firm=True)
+            return
+        if one.elements == first:
+            advice = f"How many programs do {size:,} elements need? triton.cdiv(n, {one.name}), with the right n."
+            weight = 0.75 if one.programs > 1 else 0.55
+            yield Clue("not_all_covered", weight, f"{_covered(one)} of {size:,}.", help=advice, firm=True)
+            return
+    for one in reaches:
+        if one.programs > 1 and first % one.elements == 0 and left < one.elements < first:
+            rounds = f"{_covered(one)} in a step of a loop, and {first // one.elements} whole steps were stored"
+            advice = "The last step of the loop may have work for some programs only: round the steps up, and mask."
+            yield Clue("remainder_skipped", 0.85, f"{rounds}.", help=advice, firm=True)
+            return
+
+
+def _covered(one: Reach) -> str:
+    return f"{one.programs:,} programs × {one.block:,} elements ({one.name}) cover {one.elements:,}"
 
 
 def _end_unwritten(first: int, left: int, seen: str) -> Iterator[Clue]:
@@ -343,8 +380,16 @@ def _by_value(answer: Answer, inputs: Sequence[tuple[str, object]], *, multiplie
         computed = bool(bad[not_finite].isinf().any()) or (
             bits is not None and bool((bits[0][wrong][not_finite] == bits[2]).any())
         )
+        fresh = bits is not None and bool((bits[0] == bits[1]).all())
+        if fresh and answer.before is None:
+            # Something was added to it, or computed from it.
+            seen = f"Every element of {name} is NaN, as fresh memory is."
+            yield Clue("not_cleared", 0.45, seen, firm=True)
         words = "infinite" if bool(bad[not_finite].isinf().all()) else "NaN"
         weight = (0.5 if computed else 0.3) * (1.0 if share >= _MOST else 0.7)
+        if bool(bad[not_finite].isnan().all()) and _largest(inputs) <= _ORDINARY:
+            # Numbers of this size overflow nowhere: 0 / 0 or inf - inf is likelier.
+            weight /= 2
         yield Clue("overflow", weight, f"{name} is {words} where it should be finite.")
     if bool(true.isnan().any() | true.isinf().any()) and bool(got[value.isfinite()].isfinite().all()):
         only = ~true.isfinite()
@@ -352,6 +397,12 @@ def _by_value(answer: Answer, inputs: Sequence[tuple[str, object]], *, multiplie
             yield Clue("value_shortcut", 0.4, f"{name} is wrong only where infinities or NaN go in.")
     yield from _ratio(answer)
     yield from _rounding(answer, exact=exact)
+
+
+def _largest(inputs: Sequence[tuple[str, object]]) -> float:
+    """Return the largest magnitude among the inputs' finite numbers."""
+    values = [one.double() for _, one in inputs if isinstance(one, Tensor) and one.is_floating_point() and one.numel()]
+    return max((float(one.where(one.isfinite(), 0.0).abs().max()) for one in values), default=0.0)
 
 
 def _ratio(answer: Answer) -> Iterator[Clue]:

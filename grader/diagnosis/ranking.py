@@ -12,7 +12,8 @@ from math import prod
 import torch
 from torch import Tensor
 
-from grader.diagnosis.case_contrast import contrasts, refuted
+from grader.diagnosis.altered import altered_clues
+from grader.diagnosis.case_contrast import RAGGED_KINDS, by_layout_alone, contrasts, only_size, refuted
 from grader.diagnosis.known_mistakes import mistake_clues, mistakes_in, rounding_clues
 from grader.diagnosis.patterns import Answer, Reach, clues_of
 from grader.exercise.cases import Domain, Size, Space
@@ -21,25 +22,31 @@ from grader.exercise.model import Part
 from grader.judge.bench import Bench, TriedCase
 from grader.judge.clue import Clue, sure
 from grader.judge.compare import compare
-from grader.judge.failures import Failure
+from grader.judge.failures import Failure, WrongCall
 from grader.judge.truth import Truth
 from grader.protocol.messages import LaunchInfo, Recipe, Traffic
-from grader.record import Cause, Suspect
+from grader.record import Cause, Suspect, clean
 
+# Names of arguments are cut at this many letters.
+_LONGEST = 200
 # Nobody reads more suspects.
 _MOST = 4
 # Suspects below this likelihood, or this share of the first one's, are left out.
 _LEAST, _LEAST_OF_FIRST = 0.3, 0.4
 # Weight of a cause that another check of the part has confirmed.
-_ELSEWHERE = 0.6
+_ELSEWHERE, _RULED = 0.6, 0.4
 # A kind that explains a smaller share of the failing cases is not confirmed; no guess is likelier than the second.
 _MOSTLY, _UNSURE = 0.6, 0.97
 # Weight of counted padding where every access was seen, and none was outside.
 _WATCHED = 0.12
-# Number of passing cases in which a known mistake must show, and its weight if it does not.
+# Number of passing cases in which a known mistake must show, and the factor of its weight if it does not.
 _LOOKED_AT, _UNLIKELY = 2, 0.4
 # Symptoms that are facts by themselves.
 _FACTS = ("out_of_bounds", "race")
+# Kinds that say how a call ended, and not why.
+_ENDS = ("exception", "compile_error")
+# Kinds in which two programs access one element.
+_MEETINGS = ("stores_collide", "lost_update", "race")
 # Symptoms that keep their name whatever mistake leads to them.
 _PLAIN = ("zeros", "copy_of_input")
 # Two sums of the same numbers differ by rounding only.
@@ -76,6 +83,9 @@ _BY_SYMPTOM = {
 def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
     """Return the clues of one failure by itself: from the rule, the symptom and the values."""
     found = list(failure.clues)
+    if not part.reduces:
+        # There is nothing to join: programs that meet compute one address twice.
+        found = [replace(clue, kind="wrong_address") if clue.kind == "stores_collide" else clue for clue in found]
     if any(clue.confirmed for clue in found):
         return found
     cause = failure.cause
@@ -83,6 +93,10 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
         return [sure(kind, "", cause.title, cause.help)]
     if cause.mismatch is not None and failure.seen is not None and failure.seen.recipe.part == part.name:
         seen = failure.seen
+        if changed := [name for name in seen.outcome.answer.changed if name not in part.mutates]:
+            names = clean(" and ".join(changed[:_MOST]), _LONGEST)
+            return [*found, sure("input_changed", f"After the call, {names} holds other values than before.")]
+        found += _to_a_copy(seen, part, truth)
         before = truth.inputs(seen.recipe)
         named = list(zip(part.arguments, before, strict=True))
         olds = {name: value for name, value in named if name in part.mutates and isinstance(value, Tensor)}
@@ -107,15 +121,35 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
         if not any(clue.confirmed for clue in looks):
             looks += rounding_clues(truth, part, seen)
         found += looks
+        if len(traffic) == 1 and watched and all(one is not None and one.complete for one in traffic):
+            # Two programs that meet in an element would have been seen.
+            found = [clue for clue in found if clue.kind not in _MEETINGS]
     return found
 
 
+def _to_a_copy(seen: WrongCall, part: Part, truth: Truth) -> list[Clue]:
+    """Return the clue of a call that stores much, and leaves all tensors as they are that it must change."""
+    traffic = [launch.traffic for launch in seen.outcome.answer.launches]
+    stored = sum(one.stored_bytes for one in traffic if one is not None)
+    if part.outputs or not part.mutates or not stored:
+        return []
+    before = dict(zip(part.arguments, truth.inputs(seen.recipe), strict=True))
+    for got, _, expected in seen.answers():
+        old = before[expected.name]
+        if not isinstance(old, Tensor) or not torch.equal(got.nan_to_num(0.0), old.to(got.dtype).nan_to_num(0.0)):
+            return []
+    names = " and ".join(part.mutates)
+    seen_text = f"Kernels stored {stored:,} bytes, and {names} hold what they held before the call."
+    return [Clue("copy_changed", 0.85, seen_text, firm=True)]
+
+
 def _reaches(launched: Sequence[LaunchInfo]) -> tuple[Reach, ...]:
-    """Return the reach of a single launch by each of its block sizes."""
+    """Return the reach of a single launch by each of its block sizes: of the whole grid, then along each axis."""
     if len(launched) != 1:
         return ()
     (one,) = launched
-    return tuple(Reach(name, prod(one.grid), size) for name, size in one.constants.items() if size > 1)
+    counts = dict.fromkeys([prod(one.grid), *one.grid])
+    return tuple(Reach(name, count, size) for count in counts for name, size in one.constants.items() if size > 1)
 
 
 def _is_filled(answers: Sequence[Answer], traffic: Sequence[Traffic | None], part: Part) -> bool:
@@ -144,11 +178,16 @@ def gathered(bench: Bench, first: Failure, alike: Sequence[Failure], *, known: b
     failures = (first, *(() if known else alike))
     several = [clues_in(failure, bench.part, bench.truth) for failure in failures]
     clues = [
-        replace(clue, weight=_UNLIKELY, confirmed=False)
+        replace(clue, weight=_UNLIKELY * clue.weight, confirmed=False)
         if clue.by_known_mistake and _would_show(bench, first, clue)
         else clue
         for clue in together(several)
     ]
+    clues += _without_launch(bench, first)
+    if not known and not any(clue.confirmed for clue in clues):
+        altered = altered_clues(bench, failures)
+        clues += altered
+        several[0] = [*several[0], *altered]
     sure_of = {clue.kind for clue in clues if clue.confirmed}
     for failure, found in zip(failures, several, strict=True):
         for clue in found:
@@ -157,6 +196,20 @@ def gathered(bench: Bench, first: Failure, alike: Sequence[Failure], *, known: b
                 told = replace(failure.cause, kind=kind, title=clue.title, help=clue.help)
                 return clues, replace(failure, cause=told)
     return clues, first
+
+
+def _without_launch(bench: Bench, failure: Failure) -> list[Clue]:
+    """Return the clue of a call that launched no kernel, where another call of these sizes did."""
+    seen, space = failure.seen, space_of(bench.part)
+    if seen is None or space is None or failure.cause.mismatch is None or seen.outcome.answer.launches:
+        return []
+    sizes = [name for name, domain in space.axes.items() if isinstance(domain, Size)]
+    own = [seen.recipe.case.get(name) for name in sizes]
+    launching = (one.case for one in bench.evidence if one.kernels)
+    if not bench.part.is_replayed or not any([case.get(name) for name in sizes] == own for case in launching):
+        return []
+    seen_text = "This call launched no kernel, and another call of these sizes did."
+    return [Clue("remembered_result", 0.85, seen_text, firm=True)]
 
 
 def _would_show(bench: Bench, failure: Failure, clue: Clue) -> bool:
@@ -253,6 +306,9 @@ def suspects_of(
     elsewhere: clues of the part's other failed checks.
     """
     own = list(clues)
+    if space is not None and any(clue.confirmed and clue.kind in _ENDS for clue in own):
+        assumed = only_size(tried, space)
+        own = [replace(clue, confirmed=False, weight=_ELSEWHERE) for clue in own] + assumed if assumed else own
     if not any(clue.confirmed for clue in own):
         own += [_from_elsewhere(clue) for clue in elsewhere if clue.confirmed]
     factors: Mapping[str, float] = {}
@@ -260,17 +316,24 @@ def suspects_of(
     if space is not None:
         own += contrasts(tried, declared, space)
         factors = refuted(tried, declared, space)
+        if by_layout_alone(tried, declared, space):
+            own = [replace(clue, firm=False) if clue.kind in RAGGED_KINDS else clue for clue in own]
+    # The part cannot have a kind that is not among them.
+    own = [clue for clue in own if clue.kind in kinds]
     ranked = sorted(_weighed(own, factors), key=lambda one: -one[0])
     if not ranked:
         return ()
     least = max(_LEAST, _LEAST_OF_FIRST * ranked[0][0])
     few = [one for weight, one in ranked if weight >= least or one[0].confirmed][:_MOST]
-    return tuple(_suspect(kinds[same[0].kind], same) for same in few if same[0].kind in kinds)
+    return tuple(_suspect(kinds[same[0].kind], same) for same in few)
 
 
 def _from_elsewhere(clue: Clue) -> Clue:
     seen = f"In another check: {clue.seen[0].lower()}{clue.seen[1:]}" if clue.seen else "Another check shows it."
-    return Clue(clue.kind, _ELSEWHERE * min(clue.weight, 1.0), seen)
+    # What values or a probe have proved there holds whatever the cases have in common.
+    # Who computes is a rule of its own, and rarely the reason for wrong values.
+    weight = _RULED if clue.kind == "work_outside_kernels" else _ELSEWHERE
+    return Clue(clue.kind, weight * min(clue.weight, 1.0), seen, firm=True)
 
 
 def _weighed(clues: Sequence[Clue], factors: Mapping[str, float]) -> Iterator[tuple[float, list[Clue]]]:

@@ -433,7 +433,8 @@ class Part:
     that it gets, torch's or CuTe's (cutlass.cute.runtime.from_dlpack). `chooses` names the argument that holds the
     things, one of them the result. `needs` are packages that an installation may lack. `defaults` are the values of the
     last arguments that a caller may leave out, by name; some cases do. `bounds` gives, by name and in words of shapes,
-    limits on the values of arguments: launch code may use them in place of the values.
+    limits on the values of arguments: launch code may use them in place of the values. `reduces`: a result comes from
+    several elements of an input; without that, no card names a mistake in a sum or a maximum.
     """
 
     name: str
@@ -451,6 +452,7 @@ class Part:
     needs: tuple[Package, ...] = ()
     defaults: Mapping[str, Value | None] = field(default_factory=dict)
     bounds: Mapping[str, str] = field(default_factory=dict)
+    reduces: bool = True
 
     def __post_init__(self) -> None:
         require(self.name.isidentifier(), "Part.name", "be the name of the stub's function", self.name)

@@ -17,6 +17,8 @@ _VERBS = {"load": "loads", "store": "stores to", "atomic": "updates"}
 _NOUNS = {"load": "A load", "store": "A store", "atomic": "An atomic"}
 _MOST_AXES = 8
 _STRIDED = 2
+# A tensor of so many axes has a batch or a head for an index of a program.
+_BATCHED = 3
 # At this many times the length, a wrong stride is likelier than a missing mask.
 _FAR = 2
 # Offsets of this size come from a product that overflowed 32 bits.
@@ -71,6 +73,11 @@ def clues_of(findings: Sequence[GuardFinding]) -> list[Clue]:
     if cause is None:
         return []
     found = findings[0]
+    if _is_one_further(findings):
+        seen = (
+            f"Of all accesses under masks, only those to {clean(found.argument, 80)} go beyond the end, by one element."
+        )
+        return [Clue("position_shifted", 0.75, seen, help=cause.help), Clue("missing_mask", 0.5)]
     kinds = _race_kinds(found) if found.kind == "race" else _reading(found).kinds
     if len(found.shape) < _STRIDED:
         # Vectors have no strides to ignore.
@@ -90,6 +97,17 @@ def clues_of(findings: Sequence[GuardFinding]) -> list[Clue]:
         )
         for i, (kind, weight) in enumerate(kinds)
     ]
+
+
+def _is_one_further(findings: Sequence[GuardFinding]) -> bool:
+    """Return whether one tensor alone is accessed one element beyond its end: a mask that is too wide spares none."""
+    first = findings[0]
+    if first.kind == "race" or not first.masked or first.clipped or len(first.shape) != 1:
+        return False
+    return all(
+        one.argument == first.argument and one.lanes == 1 and one.element == one.elements and one.active_lanes > 1
+        for one in findings
+    )
 
 
 class _AccessReading(NamedTuple):
@@ -130,6 +148,12 @@ def _readings(found: GuardFinding) -> Iterator[_AccessReading]:
         (("offset_overflow", 0.7), ("wrong_address", 0.4)),
     )
     yield _AccessReading(
+        len(found.grid) == 1 and found.elements < found.grid[0] and found.element == found.program[0],
+        f"Program p accesses element p, and there are {prod(found.grid)} programs for a tensor of {found.elements} "
+        f"{'element' if found.elements == 1 else 'elements'}: which place may each program use?",
+        (("wrong_address", 0.8), ("grid_too_large", 0.4)),
+    )
+    yield _AccessReading(
         found.element < 0,
         "That is before the tensor's first element: can an offset, or an index from a table, be negative here?",
         (("bad_index", 0.55), ("start_ignored", 0.5), ("wrong_address", 0.3)),
@@ -166,6 +190,12 @@ def _readings(found: GuardFinding) -> Iterator[_AccessReading]:
         all_outside and found.element >= _FAR * found.elements,
         "That is far away. Is an offset multiplied twice, or counted in bytes? Is a stride that of another tensor?",
         (("strides_ignored", 0.5), ("wrong_address", 0.5), ("missing_mask", 0.4)),
+    )
+    yield _AccessReading(
+        all_outside and len(found.shape) >= _BATCHED,
+        "The whole block lies beyond the end: which batch, head or tile does this program take, and which of them does "
+        "the tensor have?",
+        (("wrong_address", 0.45), ("missing_mask", 0.35), ("strides_ignored", 0.35), ("grid_too_large", 0.35)),
     )
     yield _AccessReading(
         all_outside,

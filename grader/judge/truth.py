@@ -175,6 +175,10 @@ class Truth:
         found = self._compute_with(part, fresh)
         return tuple(Portion(expected, start) for expected, start in zip(found, starts, strict=True))
 
+    def answer(self, part: Part, inputs: Sequence[object]) -> tuple[Tensor, ...]:
+        """Return the oracle's outputs for other inputs than a case's, in float64."""
+        return tuple(_as_list(_function_of(self._oracle, part.name)(*map(_to_double, inputs))))
+
     def known_mistakes(self, part: Part, recipe: Recipe) -> Iterator[KnownMistake]:
         """Yield the known mistakes with their outputs for this case; none where the oracle knows none."""
         mistakes = getattr(self._oracle, f"{part.name}_mistakes", None)

@@ -15,6 +15,10 @@ from torch import Tensor
 Mistake = tuple[str, str, str, Tensor]
 # Widths that a block may have.
 BLOCKS = tuple(2**i for i in range(5, 14))
+# Elements that all programs together take in one step of a loop.
+WAVES = tuple(2**i for i in range(14, 20))
+# Rows that a program may hold at a time.
+ROWS_TOGETHER = (2, 4, 8, 16, 32, 64, 128)
 
 ELEMENTS_OF_A_PORTION = 1 << 20
 # The CPU adds up this many elements one after another in a few milliseconds.
@@ -133,6 +137,7 @@ def vector_add_mistakes(x: Tensor, y: Tensor) -> Iterator[Mistake]:
     yield "operand_mixed_up", "Looks as if x is added to itself", help_text, x + x
     yield "operand_mixed_up", "Looks as if y is added to itself", help_text, y + y
     yield "operand_mixed_up", "Looks as if y is subtracted", "z = x + y, with both signs as they are.", x - y
+    yield "operand_mixed_up", "Looks as if x and y are multiplied", "z = x + y.", x * y
 
 
 def fused_multiply_add_mistakes(x: Tensor, y: Tensor, z: Tensor) -> Iterator[Mistake]:
@@ -142,6 +147,8 @@ def fused_multiply_add_mistakes(x: Tensor, y: Tensor, z: Tensor) -> Iterator[Mis
     for title, wrong in (("x * z + y", x * z + y), ("x + y * z", x + y * z), ("(x + y) * z", (x + y) * z)):
         yield "operand_mixed_up", f"Looks as if {title} is computed", help_text, wrong
     yield "operand_mixed_up", "Looks as if z is subtracted", help_text, x * y - z
+    yield "operand_mixed_up", "Looks as if all three are added", help_text, x + y + z
+    yield "operand_mixed_up", "Looks as if all three are multiplied", help_text, x * y * z
 
 
 def fused_multiply_add_roundings(x: Tensor, y: Tensor, z: Tensor) -> Iterator[tuple[str, Tensor]]:
@@ -163,11 +170,24 @@ def row_softmax_mistakes(x: Tensor) -> Iterator[Mistake]:
         (plain / plain.sum(dim=1, keepdim=True)).double(),
     )
     yield "term_missing", "Looks as if the exponentials are not divided by their sum", "Rows must sum to 1.", powers
+    in_base_2 = torch.exp2(x - top)
+    yield (
+        "logarithm_base",
+        "Looks as if powers of 2 are taken instead of powers of e",
+        "exp(x) = 2**(x · log2 e): multiply the scores by log2 e before tl.exp2.",
+        in_base_2 / in_base_2.sum(dim=1, keepdim=True),
+    )
+    yield (
+        "term_missing",
+        "Looks as if the logarithm of the softmax is returned",
+        "Which step makes a probability of a logarithm?",
+        x - top - total.log(),
+    )
     yield "wrong_axis", "Looks as if columns are normalised instead of rows", *_columns(x)
     help_text = "A block of rows is reduced along one axis only: one sum for every row."
     yield "wrong_axis", "Looks as if the sum goes over columns", help_text, powers / powers.sum(dim=0, keepdim=True)
-    for rows in (2, 4, 8, 16):
-        if x.shape[0] > 1:
+    for rows in ROWS_TOGETHER:
+        if x.shape[0] > 1 and rows < 2 * x.shape[0]:
             starts = range(0, x.shape[0], rows)
             mixed = [powers[first : first + rows] / total[first : first + rows].sum() for first in starts]
             help_text = "A block of rows is reduced along one axis only: one sum for every row."
@@ -175,6 +195,11 @@ def row_softmax_mistakes(x: Tensor) -> Iterator[Mistake]:
             whole = [torch.softmax(x[first : first + rows].flatten(), 0).view(-1, x.shape[1]) for first in starts]
             title = f"Looks as if maximum and sum go over {rows} rows at a time"
             yield "wrong_axis", title, help_text, torch.cat(whole)
+            # In float32, where rows far below the tile's maximum become 0 / 0.
+            low = [torch.exp((part - part.amax()).float()) for part in (x[first : first + rows] for first in starts)]
+            title = f"Looks as if the maximum goes over {rows} rows at a time"
+            told = "Each row needs its own maximum: without it, all exponentials of a row of small scores are 0."
+            yield "wrong_axis", title, told, torch.cat([one / one.sum(dim=1, keepdim=True) for one in low]).double()
     for block in BLOCKS:
         if beyond := -x.shape[1] % block:
             # 0 is one of the scores.
@@ -203,6 +228,15 @@ def _in_blocks(x: Tensor, block: int) -> Iterator[Mistake]:
     help_text = "The sum so far is relative to the old maximum: which factor makes it relative to the new one?"
     title = "Looks as if the running sum is not rescaled when the maximum grows"
     yield "no_rescale", title, help_text, torch.exp(x - top) / total
+    # Each lane of a block has a maximum and a sum of its own; only the last step joins them.
+    lanes = torch.nn.functional.pad(x, (0, -x.shape[1] % block), value=-torch.inf).view(x.shape[0], -1, block)
+    tops = lanes.cummax(dim=1).values
+    sums = torch.exp(lanes - tops.nan_to_num(neginf=0.0)).sum(dim=1)
+    joined = (sums * torch.exp(tops[:, -1] - top)).sum(dim=1, keepdim=True)
+    yield "no_rescale", title, help_text, torch.exp(x - top) / joined
+    own = [torch.softmax(x[:, start : start + block], dim=1) for start in range(0, x.shape[1], block)]
+    title = f"Looks as if every {block} columns are a row of their own"
+    yield "wrong_axis", title, "All blocks of a row share one maximum and one sum.", torch.cat(own, dim=1)
     left_out = x.shape[1] % block
     if left_out:
         counted = row_softmax(x[:, :-left_out])
@@ -243,8 +277,22 @@ def global_sum_mistakes(x: Tensor) -> Iterator[Mistake]:
                 "Join the blocks' sums; overwrite none.",
             )
             yield "stores_collide", title, help_text, x[-(left or block) :].sum()
+            told = "After the last step of the loop, does the accumulator still hold the first one?"
+            yield "sum_restarted", "Looks as if only the last step's block counts", told, x[-(left or block) :].sum()
             yield "block_left_out", "Looks as if the first block alone is added", help_text, x[:block].sum()
     yield "wrong_factor", "Looks as if the mean is returned", "The sum is asked for.", x.mean()
+    for factor in (2.0, -1.0, 0.5):
+        title = f"Looks like {factor:g} times the sum"
+        yield "wrong_factor", title, "How often does each element enter the sum?", factor * x.sum()
+    told = "What does the first step of the reduction do with an element: add it, or square it?"
+    yield "term_missing", "Looks like a sum of other values: absolute ones", told, x.abs().sum()
+    yield "term_missing", "Looks like a sum of other values: squares", told, x.square().sum()
+    yield "operand_mixed_up", "Looks as if the maximum is returned", "The sum is asked for.", x.amax()
+    for wave in WAVES:
+        if wave < x.numel():
+            title = f"Looks as if only the last step of a loop counts, {wave} elements at a time"
+            told = "After the last step of the loop, does the accumulator still hold the first one?"
+            yield "sum_restarted", title, told, x[(x.numel() - 1) // wave * wave :].sum()
 
 
 def global_sum_roundings(x: Tensor) -> Iterator[tuple[str, Tensor]]:

@@ -192,6 +192,7 @@ VECTOR_ADD = Part(
     title="Vector addition",
     arguments=("x", "y"),
     outputs=("z",),
+    reduces=False,
     tolerance=Tolerance(factor=1.0, result_ulps=0.5, group=32),
     checks=(
         *elementwise(ADDABLE, (2, 3, 2, 1, 1, 1, 2)),
@@ -225,6 +226,7 @@ FUSED_MULTIPLY_ADD = Part(
     title="A fused chain: x·y + z",
     arguments=("x", "y", "z"),
     outputs=("out",),
+    reduces=False,
     tolerance=Tolerance(factor=1.0, result_ulps=0.5, accumulation_ulps=1.0, group=32),
     checks=(
         *elementwise(
@@ -565,6 +567,7 @@ CONTRASTS = (
     Contrast("M", "wrong_axis", "with several rows", weight=0.6),
     Contrast("stride", "strides_ignored", "whose rows lie apart"),
     Contrast("values", "value_shortcut", "with unusual values", weight=0.5, only=False),
+    Contrast("values", "value_shortcut", "of a single one among zeros", ("one_hot",), only=False, part="global_sum"),
     Contrast("values", "overflow", "with large values", ("large", "negative", "masked_negative", "lowest"), only=False),
     Contrast("values", "rounded_intermediate", "in which z cancels the product", ("cancelling",), only=False),
 )

@@ -7,6 +7,7 @@ Everything runs where its inputs lie; the matrices of a timed product stay on th
 
 import math
 from collections.abc import Iterator
+from itertools import product
 
 import torch
 from torch import Tensor
@@ -122,29 +123,35 @@ def _some_rows(chance: float, a: Tensor) -> slice:
 Mistake = tuple[str, str, str, Tensor]
 # Depths of blocks of K that kernels walk in.
 USUAL_DEPTHS = (16, 32, 64, 128, 256)
+# Products up to so many multiply-adds are also added up as bad splits of K would do it.
+FEW_PRODUCTS = 1 << 23
+# Programs that may share the K of a tile.
+USUAL_SPLITS = (2, 3, 4, 8)
 
 
 def matmul_mistakes(a: Tensor, b: Tensor) -> Iterator[Mistake]:
     """In float64: what usual mistakes return."""
     yield from _wrong_products(a, b)
+    if a.shape[0] * b.numel() <= FEW_PRODUCTS:
+        yield from _wrong_splits(a, b)
 
 
 def matmul_bias_silu_mistakes(a: Tensor, b: Tensor, bias: Tensor) -> Iterator[Mistake]:
     """Yield the epilogue's mistakes, then those of the product."""
-    product = a @ b
-    z = product + bias
+    plain = a @ b
+    z = plain + bias
     help_text = "z = a @ b + bias, and every column has one bias."
-    yield "bias_missing", "Looks as if the bias is not added", help_text, _silu(product)
+    yield "bias_missing", "Looks as if the bias is not added", help_text, _silu(plain)
     if a.shape[0] == b.shape[1]:
-        yield "bias_axis", "Looks as if the bias is added per row", help_text, _silu(product + bias[:, None])
+        yield "bias_axis", "Looks as if the bias is added per row", help_text, _silu(plain + bias[:, None])
     else:
         rows = bias[torch.arange(a.shape[0]) % len(bias)]
-        yield "bias_axis", "Looks as if the bias is added per row", help_text, _silu(product + rows[:, None])
+        yield "bias_axis", "Looks as if the bias is added per row", help_text, _silu(plain + rows[:, None])
     for depth in (*USUAL_DEPTHS, 1):
         times = -(-a.shape[1] // depth)
         if times > 1:
             title = f"Looks as if the bias is added {times} times"
-            yield "bias_repeated", title, "How often does the line that adds it run?", _silu(product + times * bias)
+            yield "bias_repeated", title, "How often does the line that adds it run?", _silu(plain + times * bias)
     help_text = "silu(z) = z · sigmoid(z) = z / (1 + exp(-z))."
     sigmoid = torch.sigmoid(z)
     for title, wrong in (
@@ -153,10 +160,22 @@ def matmul_bias_silu_mistakes(a: Tensor, b: Tensor, bias: Tensor) -> Iterator[Mi
         ("Looks like relu instead of silu", z.clamp(min=0.0)),
         ("Looks as if the sigmoid has the wrong sign", z * torch.sigmoid(-z)),
         ("Looks as if the sigmoid is made of powers of 2 instead of e", z * torch.sigmoid(z * LN_2)),
-        ("Looks as if the sigmoid of the product is taken before the bias is added", z * torch.sigmoid(product)),
-        ("Looks as if the bias is added after the activation", _silu(product) + bias),
+        ("Looks as if the sigmoid of the product is taken before the bias is added", z * torch.sigmoid(plain)),
+        ("Looks like gelu instead of silu", torch.nn.functional.gelu(z)),
+        ("Looks like gelu instead of silu", torch.nn.functional.gelu(z, approximate="tanh")),
+        ("Looks like gelu instead of silu", z * torch.sigmoid(1.702 * z)),
+        ("Looks like tanh instead of silu", torch.tanh(z)),
+        ("Looks as if silu is applied twice", _silu(_silu(z))),
+        ("Looks as if z is multiplied once too often", z * _silu(z)),
     ):
         yield "activation_wrong", title, help_text, wrong
+    title = "Looks as if the bias is added after the activation"
+    yield "epilogue_order", title, "silu is applied to z = a @ b + bias.", _silu(plain) + bias
+    title = "Looks as if only the sigmoid has the bias"
+    yield "bias_missing", title, "silu(z) = z · sigmoid(z): z is the same in both places.", plain * torch.sigmoid(z)
+    help_text = "z = a @ b + bias."
+    yield "wrong_factor", "Looks as if the bias is subtracted", help_text, _silu(plain - bias)
+    yield "operand_mixed_up", "Looks as if the bias is multiplied", help_text, _silu(plain * bias)
     # In float32, where exp of a large z is inf.
     powers = z.exp().float().double()
     help_text = "In float32 exp(89) is inf: which form of the sigmoid has no such exp for large z?"
@@ -194,6 +213,29 @@ def _wrong_products(a: Tensor, b: Tensor) -> Iterator[Mistake]:
             yield "sum_restarted", title, help_text, a[:, last:] @ b[last:]
 
 
+def _wrong_splits(a: Tensor, b: Tensor) -> Iterator[Mistake]:
+    """Yield what several programs for one tile add up, each for a share of the blocks of K, if they share them badly.
+
+    All that differs is the number of times that each element of K counts.
+    """
+    for block, splits in product(USUAL_DEPTHS[:4], USUAL_SPLITS):
+        blocks = torch.arange(a.shape[1]) // block
+        if splits > int(blocks[-1]) + 1:
+            continue
+        share = (int(blocks[-1]) + splits) // splits
+        help_text = "Which blocks of K does split 0 take, and which split 1? Each must belong to exactly one."
+        for kind, title, counts in (
+            ("done_again", "every split walks on to the end of K", (blocks + 1).clamp(max=splits)),
+            ("done_again", "every split walks on to the end of K", (blocks // share + 1).clamp(max=splits)),
+            ("done_again", "every split adds up all of K", torch.full_like(blocks, splits)),
+            ("wrong_address", f"the part of split 0 is added {splits} times", splits * (blocks % splits == 0)),
+            ("wrong_address", f"the part of split 0 is added {splits} times", splits * (blocks < share)),
+            ("stores_collide", "only one split's part counts", (blocks % splits == splits - 1) * 1),
+            ("stores_collide", "only one split's part counts", (blocks >= share * (splits - 1)) * 1),
+        ):
+            yield kind, f"Looks as if {title}", help_text, (a * counts) @ b
+
+
 def _exchanged(b: Tensor) -> Tensor:
     """b where element (k, n) is looked for at k + n · N instead of k · N + n; what lies beyond is unknown."""
     rows, columns = b.shape
@@ -211,9 +253,9 @@ def matmul_roundings(a: Tensor, b: Tensor) -> Iterator[tuple[str, Tensor]]:
 def matmul_bias_silu_roundings(a: Tensor, b: Tensor, bias: Tensor) -> Iterator[tuple[str, Tensor]]:
     """Yield the same, and the product rounded before the epilogue."""
     if a.dtype != torch.float32:
-        product = (a.float() @ b.float()).to(a.dtype).float()
-        yield "rounded_intermediate", _silu(product + bias.float()).to(a.dtype)
-        yield "rounded_intermediate", _silu((product + bias.float()).to(a.dtype).float()).to(a.dtype)
+        rounded = (a.float() @ b.float()).to(a.dtype).float()
+        yield "rounded_intermediate", _silu(rounded + bias.float()).to(a.dtype)
+        yield "rounded_intermediate", _silu((rounded + bias.float()).to(a.dtype).float()).to(a.dtype)
     for kind, c in _rounded_products(a, b):
         yield kind, _silu(c.float() + bias.float()).to(a.dtype)
 

@@ -411,6 +411,7 @@ KINDS = (
     Kind("bias_missing", "a bias that is not added", "Where does the kernel load the bias, and where does it use it?"),
     Kind("bias_repeated", "a bias that is added more than once", "How often does the line that adds the bias run?"),
     Kind("bias_axis", "a bias along the wrong axis", "Each column has one bias: along which axis do you broadcast it?"),
+    Kind("epilogue_order", "steps of the epilogue in another order", "out = silu(a·b + bias): which step comes first?"),
     Kind("activation_wrong", "an activation other than silu", "silu(z) = z · sigmoid(z): which part is missing?"),
 )
 CONTRASTS = (

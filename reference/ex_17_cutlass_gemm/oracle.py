@@ -82,6 +82,18 @@ def blocked_gemm_mistakes(
     yield "sum_restarted", "Looks as if only the last tile of K counts", help_text, mA[:, last:] @ mB[:, last:].T
     help_text = "Write down the first and the last tile that the loop visits, for a K of two tiles."
     yield "block_left_out", "Looks as if the last tile of K is left out", help_text, mA[:, :last] @ mB[:, :last].T
+    inner = torch.arange(depth) % step
+    title = "Looks as if the last k of every tile is left out"
+    help_text = "How many k does a tile have, and which of them does the loop over a tile visit?"
+    yield "block_left_out", title, help_text, mA[:, inner < step - 1] @ mB[:, inner < step - 1].T
+    yield (
+        "block_left_out",
+        "Looks as if only the first k of every tile counts",
+        help_text,
+        mA[:, ::step] @ mB[:, ::step].T,
+    )
+    title = "Looks as if only the first tile of K counts"
+    yield "block_left_out", title, "Which tiles does the loop over K visit?", mA[:, :step] @ mB[:, :step].T
     whole = depth - depth % step
     help_text = "How many tiles does K need if it is no multiple of the tile?"
     title = "Looks as if the last, partly filled tile of K is left out"

@@ -311,6 +311,8 @@ USUAL_TILES = (16, 32, 64, 128, 256)
 SCALE_MISSING = "Looks as if the logits are not multiplied by the scale"
 SCALE_HELP = "s = scale · q · kᵀ; without a given scale it is D**-0.5."
 SCALE_IGNORED = "Looks as if the given scale is ignored"
+SCALE_INVERTED = "Looks as if the logits are divided by the scale"
+SCALE_SIGN = "Looks as if the scale has the wrong sign"
 NOT_CAUSAL = "Looks as if the causal mask is missing"
 TOP_LEFT = "Looks as if the causal mask is aligned with the first key instead of the last"
 CAUSAL_HELP = "Query i sees keys j <= i + Skv - Sq: the last query sees all of them."
@@ -337,6 +339,8 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
         SCALE_HELP,
         _softmax(q, k, v, given * given, seen, heads),
     )
+    yield "scale_inverted", SCALE_INVERTED, SCALE_HELP, _softmax(q, k, v, _inverse(given), seen, heads)
+    yield "scale_ignored", SCALE_SIGN, SCALE_HELP, _softmax(q, k, v, -given, seen, heads)
     yield "last_left_out", LAST_KEY, LAST_KEY_HELP, _softmax(q, k, v, given, _but_the_last(seen), heads)
     for kind, title, wrongly_seen in _wrongly_seen(q, k, causal):
         yield kind, title, CAUSAL_HELP, _softmax(q, k, v, given, wrongly_seen, heads)
@@ -354,6 +358,10 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
             HEADS_HELP,
             _softmax(q, k, v, given, seen, first),
         )
+        for wrong in (torch.arange(q.shape[1]) % k.shape[1], first):
+            title = "Looks as if {} reads the wrong kv head"
+            yield "heads_mapping", title.format("k"), HEADS_HELP, _softmax(q, k, v, given, seen, wrong, heads)
+            yield "heads_mapping", title.format("v"), HEADS_HELP, _softmax(q, k, v, given, seen, heads, wrong)
     logits = (given * q @ k[:, heads].mT).masked_fill(~seen, -math.inf)
     top = logits.amax(-1)
     base_2 = "Looks as if lse is a logarithm to base 2"
@@ -363,6 +371,10 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
         "lse is the natural logarithm, m + log(l): multiply a logarithm to base 2 by ln 2.",
         (o, lse / LN_2),
     )
+    mixed = "Looks as if lse adds a natural logarithm and one to base 2"
+    help_text = "lse = m + log(l): with m and l in base 2, multiply both by ln 2."
+    yield "logarithm_base", mixed, help_text, (o, top + (lse - top) / LN_2)
+    yield "logarithm_base", mixed, help_text, (o, top / LN_2 + lse - top)
     yield (
         "logarithm_base",
         "Looks as if the weights are powers of 2 instead of e",
@@ -371,7 +383,8 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
     )
     yield "lse_incomplete", "Looks as if lse lacks the row's maximum", "lse = m + log(l).", (o, lse - top)
     yield "lse_incomplete", "Looks as if lse lacks the logarithm of the row's sum", "lse = m + log(l).", (o, top)
-    not_divided = o * (lse - top).exp()[..., None]
+    row_sum = (lse - top).exp()[..., None]
+    not_divided = o * row_sum
     # In float32, where exp of a large logit is inf.
     plain = logits.exp().float().double()
     yield (
@@ -401,6 +414,8 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
         "After the last tile, o = acc / l.",
         (not_divided, lse),
     )
+    twice = "Looks as if o is divided by the row's sum twice"
+    yield "not_normalised", twice, "After the last tile, o = acc / l, once.", (o / row_sum, lse)
     for tile in USUAL_TILES:
         if tile < k.shape[2]:
             yield from _without_rescale(logits, v[:, heads], tile)
@@ -524,17 +539,24 @@ def attention_backward_mistakes(
         seen: Tensor = seen,
         heads: Tensor = heads,
         counted: slice = slice(None),
+        base: float = 1.0,
+        other: str = "",
     ) -> tuple[Tensor, Tensor, Tensor]:
         logits = (scale * q @ k[:, heads].mT).masked_fill(~seen, -math.inf)
-        p = (logits - lse[..., None]).exp().masked_fill(lse[..., None] == -math.inf, 0.0)
+        p = (base * (logits - lse[..., None])).exp().masked_fill(lse[..., None] == -math.inf, 0.0)
         ds = p * (do @ v[:, heads].mT - delta)
+        for_dq = outer * (p if other == "dq" else ds)
+        for_dk = outer * (p if other == "dk" else ds)
+        for_dv = ds if other == "dv" else p
         dk, dv = torch.zeros_like(k), torch.zeros_like(v)
         own = torch.arange(q.shape[1])[counted]
-        dk.index_add_(1, heads[own], (outer * ds.mT @ q)[:, own])
-        dv.index_add_(1, heads[own], (p.mT @ do)[:, own])
-        return outer * ds @ k[:, heads], dk, dv
+        dk.index_add_(1, heads[own], (for_dk.mT @ q)[:, own])
+        dv.index_add_(1, heads[own], (for_dv.mT @ do)[:, own])
+        return for_dq @ k[:, heads], dk, dv
 
     group = q.shape[1] // k.shape[1]
+    inverse = _inverse(given)
+    yield "scale_inverted", SCALE_INVERTED, SCALE_HELP, gradients(scale=inverse, outer=inverse)
     yield "scale_missing", SCALE_MISSING, SCALE_HELP, gradients(scale=1.0)
     yield "scale_missing", SCALE_MISSING, SCALE_HELP, gradients(scale=1.0, outer=1.0)
     yield (
@@ -559,6 +581,22 @@ def attention_backward_mistakes(
         gradients(outer=given * given),
     )
     yield "last_left_out", LAST_KEY, LAST_KEY_HELP, gradients(seen=_but_the_last(seen))
+    help_text = "dv comes from p, dq and dk from ds = p ∘ (do · vᵀ - delta)."
+    for name, used, due in (("dv", "ds", "p"), ("dk", "p", "ds"), ("dq", "p", "ds")):
+        title = f"Looks as if {name} is made of {used} instead of {due}"
+        yield "operand_mixed_up", title, help_text, gradients(other=name)
+    help_text = "delta = sum over d of o ∘ do, one number per query."
+    for name, one in (("o", o), ("do", do)):
+        title = f"Looks as if delta is the sum of the squares of {name}"
+        yield "delta_missing", title, help_text, gradients(delta=one.square().sum(-1, keepdim=True))
+    yield "delta_missing", "Looks as if delta is scaled", help_text, gradients(delta=given * delta)
+    yield "delta_missing", "Looks as if delta is scaled", help_text, gradients(delta=delta / given if given else delta)
+    yield (
+        "logarithm_base",
+        "Looks as if the weights are powers of 2 instead of e",
+        "exp(x) = 2**(x · log2 e): multiply s - lse by log2 e before tl.exp2.",
+        gradients(base=LN_2),
+    )
     yield "delta_missing", "Looks as if delta is added", "ds = p ∘ (do · vᵀ - delta).", gradients(delta=-delta)
     for kind, title, wrongly_seen in _wrongly_seen(q, k, causal):
         yield kind, title, CAUSAL_HELP, gradients(seen=wrongly_seen)
@@ -607,6 +645,11 @@ def _seen(q: Tensor, k: Tensor, causal: bool, offset: int | None = None) -> Tens
     return torch.ones(queries, keys, dtype=torch.bool).tril(shift) if causal else torch.ones(queries, keys).bool()
 
 
+def _inverse(scale: float) -> float:
+    """1 / scale; 0 has none."""
+    return 1 / scale if scale else 0.0
+
+
 def _but_the_last(seen: Tensor) -> Tensor:
     """Without the last key."""
     return seen & (torch.arange(seen.shape[1]) < seen.shape[1] - 1)
@@ -617,16 +660,25 @@ def _wrongly_seen(q: Tensor, k: Tensor, causal: bool) -> Iterator[tuple[str, str
     if causal:
         offset = k.shape[2] - q.shape[2]
         yield "causal_alignment", TOP_LEFT, _seen(q, k, causal, 0)
+        yield "causal_alignment", "Looks as if Sq - Skv is added instead of Skv - Sq", _seen(q, k, causal, -offset)
+        for tile in USUAL_TILES:
+            ends = (torch.arange(q.shape[2]) // tile + 1)[:, None] * tile
+            title = "Looks as if a tile of queries walks only to the keys of its own numbers"
+            yield "causal_alignment", title, _seen(q, k, causal) & (torch.arange(k.shape[2]) < ends)
+        yield "causal_missing", "Looks as if the causal mask hides the past", ~_seen(q, k, causal, offset - 1)
         yield "causal_missing", NOT_CAUSAL, _seen(q, k, causal=False)
         yield "causal_off_by_one", OFF_BY_ONE, _seen(q, k, causal, offset - 1)
         yield "causal_off_by_one", OFF_BY_ONE, _seen(q, k, causal, offset + 1)
 
 
-def _softmax(q: Tensor, k: Tensor, v: Tensor, scale: float, seen: Tensor, heads: Tensor) -> tuple[Tensor, Tensor]:
-    """o and lse, all at once; heads[h] is the kv head that query head h reads."""
+def _softmax(
+    q: Tensor, k: Tensor, v: Tensor, scale: float, seen: Tensor, heads: Tensor, v_heads: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """o and lse, all at once; heads[h] is the kv head that query head h reads, v_heads[h] that of v, if another."""
     logits = (scale * q @ k[:, heads].mT).masked_fill(~seen, -math.inf)
     lse = logits.logsumexp(-1)
-    return _weights(logits, lse, seen & (lse > -math.inf)[..., None]) @ v[:, heads], lse
+    values = v[:, heads if v_heads is None else v_heads]
+    return _weights(logits, lse, seen & (lse > -math.inf)[..., None]) @ values, lse
 
 
 def _without_rescale(logits: Tensor, v: Tensor, tile: int) -> Iterator[Mistake]:

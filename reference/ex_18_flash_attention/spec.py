@@ -541,7 +541,6 @@ KINDS = (
         "If a row sees no key, its maximum stays -inf: which of your formulas then gives inf - inf, or 0 / 0?",
     ),
     Kind("not_normalised", "rows that are not divided by their sum", "Which step after the last tile divides o?"),
-    Kind("logarithm_base", "a logarithm to another base", "exp2 and log2 use base 2; lse is a natural logarithm."),
     Kind("lse_incomplete", "a log-sum-exp that lacks one of its terms", "lse = m + log(l)."),
     Kind(
         "heads_not_summed",

@@ -6,6 +6,7 @@ they have, neighbours of the same length together; everything runs where its inp
 stay on the GPU.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import product
@@ -245,6 +246,14 @@ USUAL_TILES = (16, 32, 64, 128)
 USUAL_SPLITS = (2, 4, 8, 16)
 # Slots of a split, where that is what is fixed.
 USUAL_CHUNKS = (32, 64, 128, 256, 512)
+LN_2 = math.log(2.0)
+# Ways to join splits badly: a kind, what it looks like, and the name of the way.
+SPLIT_MISTAKES = (
+    ("logarithm_base", "Looks as if the weights of splits are powers of 2 of a natural logarithm", "base 2"),
+    ("splits_not_weighted", "Looks as if the sums of splits are added without their weights", "total"),
+    ("splits_not_weighted", "Looks as if the results of splits are added without their weights", "acc"),
+    ("splits_not_weighted", "Looks as if splits are weighed by their sums, without their maxima", "sums"),
+)
 
 SCALE_HELP = "s = scale · q · kᵀ; D**-0.5 is the scale only if none is given."
 HEADS_HELP = "Neighbouring query heads share a kv head: query head h reads kv head h // (Hq // Hkv)."
@@ -396,6 +405,14 @@ def _decode_mistakes(
             SCALE_HELP,
             attended(partial(_attention, scale=None)),
         )
+    title = "Looks as if the logits are divided by the scale"
+    inverse = 1 / given if given else 0.0
+    yield "scale_inverted", title, SCALE_HELP, attended(partial(_attention, scale=inverse))
+    title = "Looks as if the weights are powers of 2 instead of e"
+    help_text = "exp(x) = 2**(x · log2 e): multiply the logits by log2 e before tl.exp2."
+    yield "logarithm_base", title, help_text, attended(partial(_attention, scale=given * LN_2))
+    title = "Looks as if the scale has the wrong sign"
+    yield "scale_ignored", title, SCALE_HELP, attended(partial(_attention, scale=-given))
     title = "Looks as if the scale is applied twice"
     yield "scale_missing", title, SCALE_HELP, attended(partial(_attention, scale=given * given))
     yield "heads_mapping", "Looks as if query head h reads kv head h % Hkv", HEADS_HELP, attended(_modulo(right))
@@ -441,6 +458,11 @@ def _decode_mistakes(
             told = "A split with large logits weighs more: its log-sum-exp gives its weight."
             title = "Looks as if splits are joined without their weights"
             yield "splits_not_weighted", title, told, attended(joined)
+    slots_in_all, longest = slots(0, 1 << 40)[0].shape[2], int(lengths.max())
+    for size in sorted({*(-(-slots_in_all // splits) for splits in USUAL_SPLITS), *USUAL_CHUNKS}):
+        for kind, title, how in SPLIT_MISTAKES if size < longest else ():
+            joined = partial(_badly_joined, scale=given, size=size, how=how)
+            yield kind, title, "o = sum(w · o_s) / sum(w) with w = exp(lse_s - m).", attended(joined)
     for splits in USUAL_SPLITS:
         title, help_text = "Looks like 0 / 0 in splits that have no slot", "What does a split past the length store?"
         for name, counted in (("cache", None), ("length", lengths)):
@@ -454,6 +476,10 @@ def _decode_mistakes(
         whole = lengths - lengths % splits
         title = f"Looks as if slots that do not divide by {splits} splits are left out"
         yield "remainder_skipped", title, "How many slots does the last split have?", attended(right, whole)
+        reached = slots_in_all // splits * splits
+        title = f"Looks as if the last slots of the cache, which {splits} splits do not divide, are left out"
+        told = "Round the size of a split up: the last one may be shorter."
+        yield "remainder_skipped", title, told, attended(right, lengths.clamp(max=reached))
 
 
 def _empty_splits(lengths: Tensor, splits: int, of: int | Tensor) -> Tensor:
@@ -523,6 +549,26 @@ def _unweighted(q: Tensor, k: Tensor, v: Tensor, scale: float | None, splits: in
     if not found:
         return torch.zeros_like(q)
     return sum(found) / (len(found) if average else 1)
+
+
+def _badly_joined(q: Tensor, k: Tensor, v: Tensor, scale: float, size: int, how: str) -> Tensor:
+    """Join splits of so many slots in one of the ways of SPLIT_MISTAKES."""
+    if k.shape[2] == 0:
+        return torch.zeros_like(q)
+    parts = _logits(q, k, scale).split(size, dim=-1)
+    values = v.split(size, dim=2)
+    top = torch.stack([part.amax(-1, keepdim=True) for part in parts])
+    totals = torch.stack([(part - one).exp().sum(-1, keepdim=True) for part, one in zip(parts, top, strict=True)])
+    accs = torch.stack([(part - one).exp() @ two for part, one, two in zip(parts, top, values, strict=True)])
+    weights = (top - top.amax(0)).exp()
+    if how == "base 2":
+        lse = top + totals.log()
+        shares = torch.exp2(lse - lse.amax(0))
+        return (shares * accs / totals).sum(0).div(shares.sum(0)).reshape(q.shape)
+    if how == "sums":
+        return (accs.sum(0) / totals.sum(0)).reshape(q.shape)
+    acc = accs.sum(0) if how == "acc" else (weights * accs).sum(0)
+    return (acc / (totals.sum(0) if how == "total" else (weights * totals).sum(0))).reshape(q.shape)
 
 
 def decode_attention_roundings(

@@ -184,6 +184,7 @@ APPEND_KV = Part(
     outputs=(),
     mutates=("k_cache", "v_cache"),
     # A copy rounds nothing.
+    reduces=False,
     tolerance=Tolerance(factor=0.0, result_ulps=0.5),
     checks=(
         Check(
@@ -842,7 +843,7 @@ CONTRASTS = (
     Contrast("page", "size_assumed", "with pages of 64 slots", (64,), only=False),
     Contrast("page", "size_assumed", "with pages of 16 slots", (16,), only=False),
     Contrast("table", "table_ignored", "whose pages do not lie in order"),
-    Contrast("B", "table_of_first", "with several sequences"),
+    Contrast("B", "table_of_first", "with several sequences", part="paged_decode_attention"),
     Contrast("lengths", "length_of_first", "whose sequences have different lengths"),
     Contrast("unused", "past_length", "with slots past the length", only=False),
     Contrast("lengths", "past_length", "whose sequences have different lengths", only=False),

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from grader.diagnosis.case_contrast import EVERYWHERE_KINDS, RAGGED_KINDS, contrasts, refuted, split
+from grader.diagnosis.case_contrast import (
+    EVERYWHERE_KINDS,
+    RAGGED_KINDS,
+    by_layout_alone,
+    contrasts,
+    only_size,
+    refuted,
+    split,
+)
 from grader.exercise.cases import Case, Choice, Size, Space
 from grader.exercise.causes import Contrast
 from grader.judge.bench import TriedCase
@@ -98,3 +106,26 @@ def test_a_split_needs_passing_cases_on_the_other_side() -> None:
     assert split(tried("-----xx-", *CASES), causal).holds
     assert not split(tried("xxxxxxxx", *CASES), causal).holds
     assert split(tried("xxxxxxxx", *CASES), causal).strength == 0
+
+
+def test_what_more_passing_cases_have_than_failing_ones_is_no_evidence_for_a_mask() -> None:
+    # Of the five lengths that 128 does not divide, one fails.
+    one_of_five = contrasts(tried(".......x", *CASES), (), SPACE)
+    assert [clue.kind for clue in one_of_five if clue.kind in RAGGED_KINDS and "others" not in clue.seen] == []
+    assert not any("128" in clue.seen for clue in one_of_five)
+
+
+def test_a_layout_that_parts_failing_and_passing_cases_speaks_against_a_mask() -> None:
+    cases = [(100, layout, 0) for layout in ("rows", "rows", "rows", "columns", "columns", "sliced")]
+    apart = tried("...xxx", *cases)
+    assert by_layout_alone(apart, (LAYOUT,), SPACE)
+    assert all(refuted(apart, (LAYOUT,), SPACE)[kind] < 1 for kind in RAGGED_KINDS)
+    assert not by_layout_alone(tried("..xxxx", *cases), (LAYOUT,), SPACE)
+
+
+def test_a_size_that_all_passing_cases_have_and_no_failing_one_is_assumed() -> None:
+    cases = [(n, "rows", 0) for n in (64, 64, 64, 32, 128)]
+    (clue,) = only_size(tried("...xx", *cases), SPACE)
+    assert (clue.kind, clue.confirmed) == ("size_assumed", True)
+    assert clue.seen == "All 3 cases that pass have N=64, and no failing one has."
+    assert only_size(tried("..xxx", *cases), SPACE) == []

@@ -103,6 +103,32 @@ def test_programs_that_end_before_the_end_are_told_in_numbers(programs: int, blo
     assert (first.help == "Round the number of programs up: triton.cdiv(n, BLOCK).") == (block == 6)
 
 
+def test_whole_blocks_that_no_program_takes_are_work_that_is_not_shared_out() -> None:
+    found = clues_of([answer(never_stored(slice(12, None)), expected())], [("x", X)], reaches=[Reach("BLOCK", 3, 4)])
+    assert likeliest(found) == "not_all_covered"
+    assert found[0].seen == "3 programs × 4 elements (BLOCK) cover 12 of 16."
+
+
+def test_a_last_round_of_all_programs_that_is_missing_is_a_remainder() -> None:
+    found = clues_of([answer(never_stored(slice(12, None)), expected())], [("x", X)], reaches=[Reach("BLOCK", 3, 2)])
+    assert likeliest(found) == "remainder_skipped"
+    assert found[0].seen.endswith("cover 6 in a step of a loop, and 2 whole steps were stored.")
+
+
+def test_nothing_but_the_nan_of_fresh_memory_after_many_stores_was_not_cleared() -> None:
+    found = clues_of([answer(never_stored(slice(None)), expected())], [("x", X)], filled=True)
+    assert likeliest(found) == "not_cleared"
+
+
+def test_nan_from_ordinary_numbers_is_hardly_an_overflow() -> None:
+    got = right()
+    got[:, :4] = -math.nan
+    small, large = (
+        next(one.weight for one in clues(got, x=x) if one.kind == "overflow") for x in (X.clamp(-4, 4), 1e4 * X)
+    )
+    assert small == large / 2
+
+
 def test_holes_belong_to_nobody() -> None:
     assert likeliest(clues(never_stored(slice(None, None, 2), slice(4, 8)))) == "not_all_covered"
 

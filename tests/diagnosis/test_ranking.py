@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from grader.author import claim_of, label_fault
-from grader.diagnosis.kinds import GENERAL, known_kinds
+from grader.diagnosis.kinds import GENERAL, OF_REDUCTIONS, known_kinds
 from grader.diagnosis.ranking import explained, suspects_of, together
 from grader.exercise.cases import Choice, Size, Space
 from grader.exercise.catalogue import Entry, discover, resolve
@@ -91,6 +91,25 @@ def test_contrast_joins_what_values_say_and_refutes_it() -> None:
     assert kinds(everywhere) == []
     firm = Clue("missing_mask", 0.5, firm=True)
     assert kinds(ranked(firm, tried=cases(True, True, True, True, True))) == ["missing_mask"]
+
+
+def test_an_exception_for_all_sizes_but_one_is_a_size_that_is_assumed() -> None:
+    tried = tuple(TriedCase(SPACE.case(N=n, layout="rows"), n != 64) for n in (64, 64, 64, 32, 128))
+    raised = sure("exception", "ValueError")
+    assert kinds(ranked(raised, tried=tried))[0] == "size_assumed"
+    assert kinds(ranked(raised, tried=tried[2:])) == ["exception"]
+
+
+def test_a_kind_that_the_part_cannot_have_is_not_offered() -> None:
+    own = {name: kind for name, kind in GENERAL.items() if name not in OF_REDUCTIONS}
+    clues = Clue("padding_counted", 0.8), Clue("missing_mask", 0.3)
+    assert [one.kind for one in suspects_of(clues, (), (), SPACE, (), own)] == ["missing_mask"]
+    assert set(GENERAL) >= OF_REDUCTIONS
+
+
+def test_who_computes_explains_wrong_values_less_than_the_values_themselves() -> None:
+    suspects = ranked(Clue("zeros", 0.5), elsewhere=(sure("work_outside_kernels"),))
+    assert kinds(suspects) == ["zeros", "work_outside_kernels"]
 
 
 def test_a_contrast_of_another_part_is_not_asked() -> None:

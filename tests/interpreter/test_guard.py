@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.interpreter.guard import Guard, extent_of
 from grader.interpreter.races import Access
-from grader.judge.access_findings import cause_of
+from grader.judge.access_findings import cause_of, clues_of
 from grader.judge.bench import Trial
 from grader.protocol.messages import GuardFinding, Raised
 from grader.record import Cause
@@ -384,6 +385,11 @@ def test_a_finding_says_line_kernel_program_argument_index_shape_and_lanes() -> 
         ({"program": (3,), "shape": (25, 40), "index": (25, 0)}, "needs a mask that covers the tail"),
         ({"lanes": 128}, "does the grid start more programs than there are blocks?"),
         ({"lanes": 128, "element": 4000}, "Is an offset multiplied twice"),
+        ({"element": 7, "elements": 1, "shape": (), "index": (), "lanes": 1}, "there are 8 programs for a tensor of 1"),
+        (
+            {"lanes": 128, "shape": (5, 5, 40), "index": (5, 0, 0), "program": (3,)},
+            "which batch, head or tile does this program take",
+        ),
         ({"element": -1, "index": (-1,)}, "can an offset, or an index from a table, be negative"),
         ({"element": -(2**31) + 5}, "wrap around in 32 bits"),
         ({"element": 2**31 + 5}, "wrap around in 32 bits"),
@@ -411,6 +417,13 @@ def test_gaps_lone_accesses_and_nameless_tensors_read_well() -> None:
     assert "program 7 loads an address outside all tensors" in nameless.rationale
     assert told(kind="atomic").title == "An atomic outside x_ptr"
     assert told(shape=(0, 7), elements=0).expected == "no element"
+
+
+def test_one_tensor_alone_that_is_accessed_one_element_too_far_is_shifted() -> None:
+    beyond = replace(TAIL, grid=(8,), masked=True, lanes=1)
+    assert clues_of([beyond])[0].kind == "position_shifted"
+    assert clues_of([beyond, replace(beyond, line=17, argument="y_ptr")])[0].kind == "missing_mask"
+    assert clues_of([replace(beyond, lanes=3)])[0].kind == "missing_mask"
 
 
 RACE = {"kind": "race", "access": "load", "other_access": "store", "other_program": (2,), "other_line": 17, "lanes": 3}

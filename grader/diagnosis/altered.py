@@ -1,0 +1,332 @@
+"""Recognise values of altered inputs: what the oracle gives where a kernel reads one tensor in a wrong way.
+
+A kernel that reads x for y, the first block in every step, or a tensor by the strides of another one computes the
+right formula on other numbers. So every exercise's oracle knows these mistakes, without a line of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import torch
+from torch import Tensor
+
+from grader.diagnosis.known_mistakes import explains_all
+from grader.judge.bench import Bench
+from grader.judge.clue import Clue, sure
+from grader.judge.compare import compare
+from grader.judge.failures import Failure, WrongCall
+from grader.judge.truth import Expected
+from grader.protocol.messages import Recipe
+
+# Block sizes that a loop may have, besides those of the launch.
+_USUAL_BLOCKS = (16, 32, 64, 128)
+# More axes than this have too many pairs.
+_MOST_AXES = 4
+
+# Number of calls, failing and passing, in which a mistake must show, or must not.
+_LOOKED_AT = 2
+# Larger constants are lengths.
+_LARGEST_BLOCK = 1 << 14
+# The search for one check takes at most this long.
+_MOST_S = 3.0
+
+# The value of one argument, altered; None where the alteration does not fit to it.
+_Alter = Callable[[Tensor], Tensor | None]
+
+
+@dataclass(frozen=True)
+class Alteration:
+    """One wrong way to read an argument, or several of one shape.
+
+    arguments: their positions. alter: gives what is read in place of one of them, by all inputs and its position.
+    """
+
+    kind: str
+    title: str
+    help: str
+    arguments: tuple[int, ...]
+    alter: Callable[[Sequence[object], int], Tensor | None]
+
+    def applied(self, inputs: Sequence[object]) -> list[object] | None:
+        """Return the inputs as the mistake reads them; None where it changes nothing."""
+        altered = list(inputs)
+        for place in self.arguments:
+            before, instead = inputs[place], self.alter(inputs, place)
+            if instead is None or not isinstance(before, Tensor) or torch.equal(instead, before):
+                return None
+            altered[place] = instead
+        return altered
+
+
+def alterations(names: Sequence[str], inputs: Sequence[object], blocks: Sequence[int]) -> Iterator[Alteration]:
+    """Yield the wrong ways to read each tensor among the inputs, the plainest first.
+
+    names: of the arguments; '' for one that must not be altered. blocks: sizes in the launch.
+    """
+    tensors = [(i, value) for i, value in enumerate(inputs) if isinstance(value, Tensor) and names[i] and value.dim()]
+    for i, value in tensors:
+        yield from _others(i, value, tensors, names)
+    several: list[tuple[int, ...]] = [(i,) for i, _ in tensors]
+    # Operands of one shape are often read in the same wrong way.
+    alike = {
+        (value.shape, value.dtype): tuple(i for i, one in tensors if one.shape == value.shape) for _, value in tensors
+    }
+    several += [places for places in alike.values() if len(places) > 1]
+    for places in several:
+        name, value = " and ".join(names[i] for i in places), dict(tensors)[places[0]]
+        yield from _first_only(places, value, name, blocks)
+        yield from _shifted(places, value, name)
+        if value.is_floating_point():
+            yield from _placed(places, value, name)
+            yield Alteration(
+                "wrong_factor",
+                f"Looks as if {name} has the wrong sign",
+                f"Follow the sign of {name} from the load to the result.",
+                places,
+                _each(lambda one: -one),
+            )
+    for i, value in tensors:
+        if value.is_floating_point():
+            yield from _by_others(i, value, tensors, names)
+
+
+def altered_clues(bench: Bench, failures: Sequence[Failure]) -> list[Clue]:
+    """Return the clue of an alteration that gives the values of the failing calls of a check, and no passing case.
+
+    Only small calls are looked at: the oracle computes each of them some hundred times.
+    """
+    part, until = bench.part, time.monotonic() + _MOST_S
+    calls = [one.seen for one in failures if one.seen is not None and one.cause.mismatch is not None]
+    calls = sorted((one for one in calls if one.recipe.part == part.name and _tells(one)), key=_size)
+    names = [name if name not in part.mutates else "" for name in part.arguments]
+    for seen in calls[:_LOOKED_AT]:
+        inputs, answers = bench.truth.inputs(seen.recipe), list(seen.answers())
+        found = []
+        for one in alterations(names, inputs, _blocks(seen)):
+            if time.monotonic() > until:
+                break
+            if _gives(one, bench, answers, inputs):
+                found.append(one)
+        others = [each for each in calls[: _LOOKED_AT + 1] if each is not seen]
+        for one in found:
+            shows = all(_gives(one, bench, list(each.answers()), bench.truth.inputs(each.recipe)) for each in others)
+            if shows and not _fails_passing(one, bench, seen):
+                told = replace(one, kind="wrong_address") if _by_program(one, seen, inputs) else one
+                return [sure(told.kind, "The values are those of this mistake.", told.title, told.help)]
+    return []
+
+
+def _tells(seen: WrongCall) -> bool:
+    """Return whether the wrong values are numbers."""
+    wrong = [got[marks] for got, marks, _ in seen.answers() if bool(marks.any())]
+    return any(bool(values.isfinite().any()) and bool(values.any()) for values in wrong)
+
+
+def _size(seen: WrongCall) -> int:
+    return sum(output.value.numel() for output in seen.expected)
+
+
+def _blocks(seen: WrongCall) -> list[int]:
+    """Return the sizes that the launches were specialised on."""
+    launched = seen.outcome.answer.launches
+    return sorted({size for one in launched for size in one.constants.values() if 1 < size <= _LARGEST_BLOCK})
+
+
+def _gives(
+    one: Alteration, bench: Bench, answers: Sequence[tuple[Tensor, Tensor, Expected]], inputs: Sequence[object]
+) -> bool:
+    """Return whether the alteration of a call's inputs gives its answers."""
+    outputs = _outputs(one, bench, inputs)
+    return outputs is not None and explains_all(outputs, answers)
+
+
+def _outputs(one: Alteration, bench: Bench, inputs: Sequence[object]) -> tuple[Tensor, ...] | None:
+    altered = one.applied(inputs)
+    if altered is None:
+        return None
+    try:
+        return bench.truth.answer(bench.part, altered)
+    except (RuntimeError, IndexError, ValueError):
+        # The oracle needs not stand inputs that no case has.
+        return None
+
+
+def _fails_passing(one: Alteration, bench: Bench, seen: WrongCall) -> bool:
+    """Return whether the alteration would fail a case that passes; looks at those most like the failing one."""
+    failing = seen.recipe.case
+    passing = [each for each in bench.tried if not each.failed]
+    passing.sort(key=lambda each: sum(failing.get(name) != value for name, value in each.case.items()))
+    for each in passing[:_LOOKED_AT]:
+        recipe = Recipe(bench.part.name, dict(each.case), each.seed)
+        outputs = _outputs(one, bench, bench.truth.inputs(recipe))
+        if outputs is not None and not all(
+            compare(value.to(right.dtype), right).agrees
+            for value, right in zip(outputs, bench.truth.expect(bench.part, recipe), strict=True)
+        ):
+            return True
+    return False
+
+
+def _by_program(one: Alteration, seen: WrongCall, inputs: Sequence[object]) -> bool:
+    """Return whether a block is read again by other programs, not by steps of a loop: where it belongs, all is right.
+
+    The axis is then one of the output as well.
+    """
+    value = inputs[one.arguments[0]]
+    if one.kind != "not_advanced" or not isinstance(value, Tensor):
+        return False
+    for got, wrong, _ in seen.answers():
+        for axis, size in enumerate(got.shape):
+            lines = wrong.movedim(axis, 0).reshape(size, -1).any(1) if size in value.shape else None
+            if lines is not None and not bool(lines[0]) and bool(lines.any()):
+                return True
+    return False
+
+
+def _each(alter: _Alter) -> Callable[[Sequence[object], int], Tensor | None]:
+    def altered(inputs: Sequence[object], place: int) -> Tensor | None:
+        value = inputs[place]
+        return alter(value) if isinstance(value, Tensor) else None
+
+    return altered
+
+
+def _others(
+    place: int, value: Tensor, tensors: Sequence[tuple[int, Tensor]], names: Sequence[str]
+) -> Iterator[Alteration]:
+    """Yield the tensors of the same form, in place of this one."""
+    for other, instead in tensors:
+        if other == place or instead.shape != value.shape or instead.dtype != value.dtype:
+            continue
+
+        def read(inputs: Sequence[object], place: int, other: int = other) -> Tensor | None:
+            found, own = inputs[other], inputs[place]
+            if not isinstance(found, Tensor) or not isinstance(own, Tensor):
+                return None
+            return found if found.shape == own.shape else None
+
+        yield Alteration(
+            "operand_mixed_up",
+            f"Looks as if {names[other]} is read in place of {names[place]}",
+            f"Which pointer does the load of {names[place]} use, and which tensor does the launch pass there?",
+            (place,),
+            read,
+        )
+
+
+def _first_only(places: tuple[int, ...], value: Tensor, name: str, blocks: Sequence[int]) -> Iterator[Alteration]:
+    """Yield the first block of an axis, read in every step along it."""
+    sizes = sorted({*blocks, *_USUAL_BLOCKS} if value.is_floating_point() else {1})
+    for axis in range(value.dim() - 1, -1, -1):
+        for block in (*sizes, 1) if 1 not in sizes else sizes:
+            if block >= value.shape[axis]:
+                continue
+
+            def repeated(one: Tensor, axis: int = axis, block: int = block) -> Tensor | None:
+                if axis >= one.dim() or block >= one.shape[axis]:
+                    return None
+                return one.index_select(axis, torch.arange(one.shape[axis]) % block)
+
+            what = f"the first {block} along axis {axis} of {name} are" if block > 1 else f"index 0 of axis {axis} is"
+            of = "" if block > 1 else f" for all of {name}"
+            yield Alteration(
+                "not_advanced",
+                f"Looks as if {what} read again and again{of}",
+                f"Which part of {name} does the next step of the loop read, and which part the next program? Move the "
+                "pointer on, or compute the offset anew.",
+                places,
+                _each(repeated),
+            )
+
+
+def _shifted(places: tuple[int, ...], value: Tensor, name: str) -> Iterator[Alteration]:
+    """Yield the neighbours along an axis."""
+    for axis, by in ((axis, by) for axis in range(value.dim()) for by in (-1, 1)):
+        if value.shape[axis] < 2:
+            continue
+
+        def rolled(one: Tensor, axis: int = axis, by: int = by) -> Tensor | None:
+            return torch.roll(one, by, axis) if axis < one.dim() else None
+
+        where = "one further on" if by < 0 else "one before"
+        yield Alteration(
+            "position_shifted",
+            f"Looks as if {name} is read {where} along axis {axis}",
+            f"From which index of {name} do you compute element 0?",
+            places,
+            _each(rolled),
+        )
+
+
+def _placed(places: tuple[int, ...], value: Tensor, name: str) -> Iterator[Alteration]:
+    """Yield the same memory, read by other strides that stay inside the tensor."""
+    if not 2 <= value.dim() <= _MOST_AXES:
+        return
+    for first, second in combinations(range(value.dim()), 2):
+
+        def exchanged(one: Tensor, first: int = first, second: int = second) -> Tensor | None:
+            return _by_strides(one, _swapped(one.stride(), first, second)) if one.dim() > second else None
+
+        def laid_out(one: Tensor, first: int = first, second: int = second) -> Tensor | None:
+            if one.dim() <= second:
+                return None
+            sides = torch.empty(_swapped(one.shape, first, second), device="meta").stride()
+            return _by_strides(one, _swapped(sides, first, second))
+
+        for alter in (exchanged, laid_out):
+            yield Alteration(
+                "axes_exchanged",
+                f"Looks as if axes {first} and {second} of {name} are exchanged",
+                f"Which stride of {name} belongs to which index? Compute the addresses of two neighbours by hand.",
+                places,
+                _each(alter),
+            )
+    yield Alteration(
+        "strides_ignored",
+        f"Looks as if {name} is read as if it were contiguous",
+        f"How far apart do neighbours in {name} lie? Use its own strides.",
+        places,
+        _each(lambda one: _by_strides(one, torch.empty(one.shape, device="meta").stride())),
+    )
+
+
+def _by_others(
+    place: int, value: Tensor, tensors: Sequence[tuple[int, Tensor]], names: Sequence[str]
+) -> Iterator[Alteration]:
+    """Yield the same memory, read by the strides of another tensor."""
+    name = names[place]
+    for other, instead in tensors:
+        if other != place and instead.dim() == value.dim():
+
+            def by_others(inputs: Sequence[object], place: int, other: int = other) -> Tensor | None:
+                one, found = inputs[place], inputs[other]
+                if not isinstance(one, Tensor) or not isinstance(found, Tensor) or found.dim() != one.dim():
+                    return None
+                return _by_strides(one, found.stride())
+
+            yield Alteration(
+                "strides_ignored",
+                f"Looks as if {name} is read by the strides of {names[other]}",
+                f"Pass {name}'s own strides, and multiply its indices by them.",
+                (place,),
+                by_others,
+            )
+
+
+def _swapped(values: Sequence[int], first: int, second: int) -> tuple[int, ...]:
+    swapped = list(values)
+    swapped[first], swapped[second] = swapped[second], swapped[first]
+    return tuple(swapped)
+
+
+def _by_strides(one: Tensor, strides: Sequence[int]) -> Tensor | None:
+    """Return a tensor as other strides read its memory; None where they lead out of it."""
+    last = sum((size - 1) * stride for size, stride in zip(one.shape, strides, strict=True))
+    own = sum((size - 1) * stride for size, stride in zip(one.shape, one.stride(), strict=True))
+    if not one.numel() or last > own or tuple(strides) == one.stride():
+        return None
+    return one.as_strided(one.shape, strides)

@@ -1,0 +1,112 @@
+"""Values of altered inputs are recognised: another tensor, the first block again, a neighbour, other strides."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from grader.diagnosis.altered import Alteration, alterations, altered_clues
+from grader.exercise.cases import Case
+from grader.exercise.catalogue import Entry
+from grader.judge.clue import Clue
+from grader.sandbox.server import ForkServer
+from tests.benches import bench_of
+
+A = torch.arange(12.0).reshape(3, 4)
+B = 100 + torch.arange(12.0).reshape(4, 3).T.contiguous().T
+KERNEL = """import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def add(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(z_ptr + offsets, x + y, mask=mask)
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    add[(triton.cdiv(x.numel(), 64),)](x, y, z, x.numel(), BLOCK=64)
+    return z
+"""
+VECTORS = Case({"N": 300, "dtype": "float32", "values": "normal", "offset": 0})
+
+
+def found(*inputs: Tensor, names: tuple[str, ...] = ("a", "b"), blocks: tuple[int, ...] = ()) -> list[Alteration]:
+    return list(alterations(names, inputs, blocks))
+
+
+def read_as(kind: str, *inputs: Tensor, blocks: tuple[int, ...] = ()) -> list[Tensor]:
+    """What is read in place of the first input, for one kind of mistake."""
+    ways = [one for one in found(*inputs, blocks=blocks) if one.kind == kind and one.arguments == (0,)]
+    values = [one.applied(inputs) for one in ways]
+    return [each[0] for each in values if each is not None and isinstance(each[0], Tensor)]
+
+
+def holds(several: list[Tensor], one: Tensor) -> bool:
+    return any(torch.equal(each, one) for each in several)
+
+
+def test_another_tensor_of_the_same_form_may_be_read_in_its_place() -> None:
+    assert holds(read_as("operand_mixed_up", A, A + 1), A + 1)
+    assert read_as("operand_mixed_up", A, B) == []
+
+
+def test_the_first_block_may_be_read_in_every_step() -> None:
+    assert holds(read_as("not_advanced", A, A, blocks=(2,)), A[:, [0, 1, 0, 1]])
+    assert holds(read_as("not_advanced", A, A, blocks=(2,)), A[[0, 0, 0]])
+
+
+def test_a_neighbour_may_be_read() -> None:
+    assert holds(read_as("position_shifted", A, A), A.roll(-1, 1))
+
+
+def test_strides_may_be_exchanged_or_those_of_another_tensor_as_long_as_they_stay_inside() -> None:
+    square = torch.arange(9.0).reshape(3, 3)
+    assert holds(read_as("axes_exchanged", square, A), square.T)
+    assert holds(read_as("strides_ignored", square.T, torch.empty(3, 3)), square)
+    # Three rows four elements apart do not fit into nine.
+    assert not holds(read_as("strides_ignored", square, A), square)
+
+
+def test_operands_of_one_shape_may_be_read_alike() -> None:
+    both = [one for one in found(A, A + 1) if one.arguments == (0, 1) and one.kind == "wrong_factor"]
+    altered = both[0].applied((A, A + 1))
+    assert altered is not None
+    assert [torch.equal(one, want) for one, want in zip(altered, (-A, -A - 1), strict=True)] == [True, True]
+
+
+def test_an_argument_without_a_name_is_left_alone() -> None:
+    assert all(0 not in one.arguments for one in found(A, A, names=("", "b")))
+
+
+def clues(server: ForkServer, entry: Entry, source: str) -> list[Clue]:
+    with bench_of(server, entry, source) as bench:
+        failure = bench.try_case(VECTORS, 5).failure
+        assert failure is not None
+        return altered_clues(bench, [failure])
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("before", "after", "kind", "title"),
+    [
+        ("y_ptr + offsets", "y_ptr + tl.arange(0, BLOCK)", "wrong_address", "Looks as if the first 64 along axis 0"),
+        ("y_ptr + offsets", "x_ptr + offsets", "operand_mixed_up", "Looks as if x is read in place of y"),
+        ("x + y,", "x - y,", "wrong_factor", "Looks as if y has the wrong sign"),
+    ],
+)
+def test_a_wrong_read_is_told_by_the_values_that_it_gives(
+    server: ForkServer, ex_15: Entry, before: str, after: str, kind: str, title: str
+) -> None:
+    (clue,) = clues(server, ex_15, KERNEL.replace(before, after))
+    assert (clue.kind, clue.confirmed) == (kind, True)
+    assert clue.title.startswith(title)
+
+
+@pytest.mark.process
+def test_values_that_no_wrong_read_gives_are_not_told(server: ForkServer, ex_15: Entry) -> None:
+    assert clues(server, ex_15, KERNEL.replace("x + y,", "x + 2.5 * y,")) == []
