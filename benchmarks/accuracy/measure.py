@@ -19,7 +19,7 @@ import torch
 
 from benchmarks.accuracy.mutate import Mutant, mutants, reached_from, sample, trapped
 from benchmarks.accuracy.results import Journal, Kind, Result, key_of
-from grader.author import claim_of, parts_in
+from grader.author import claim_of
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part, check_id
@@ -90,7 +90,7 @@ def measured(entry: Entry, server: ForkServer, wanted: Wanted, journal: Journal)
     truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured, keep=_KNOWN_CASES)
     run = _Run(entry, server, wanted, journal, truth)
     yield from _of_mutants(run)
-    honest = {path: parts_in(path, entry) for path in (entry.solution, *entry.honest)}
+    honest = {path: entry.parts_in(path) for path in (entry.solution, *entry.honest)}
     yield from _of_files("honest", honest, wanted.seeds, run)
     yield from _of_files("planted", _planted(entry, gpu=run.gpu), wanted.planted, run)
 
