@@ -16,26 +16,26 @@ before it. While p v runs on the tensor cores, the other units compute this tile
     consumer 1           q·k2 | p1·v1 ─────|   q·k3 | p2·v2 ─────|
                               softmax 2 ───|        softmax 3 ───|
 
-Reasons, in the order of what they gave:
+Reasons, with what each gave on an H100:
 
 - Overlap inside a consumer. p goes into the second product from registers, and q kᵀ of the next tile is issued before
-  p v of this one. `warpgroup_mma_wait(1)` waits for the older of the two only.
-- Causal tiles come in pairs, the longest with the shortest, so each program has the same work. In plain order, some
-  multiprocessors would take long tiles only: 14 % at S = 16,384.
+  p v of this one. `warpgroup_mma_wait(1)` waits for the older of the two only. All else builds on it.
 - Programs stay, one for each multiprocessor, and walk over tiles of queries. The next tile's q, k and v are under way
   during the last products of this one, and o leaves by TMA in the background.
-- With two consumers, q is in registers: its slot is free at once, and products read less shared memory. 5 % with the
-  causal mask, where tiles are short.
-- Consumers take turns to issue their products (`turns`), so one has the tensor cores while another has the softmax.
+- D = 64 has half of the products for the same number of exponentials. Three consumers instead of two keep the tensor
+  cores busier, if there are enough queries: 15 % at S = 16,384, but a loss at S = 1024.
+- Causal tiles come in pairs, the longest with the shortest, so each program has the same work: 12 % at S = 16,384. In
+  plain order, some multiprocessors would take long tiles only.
+- With two consumers, q is in registers. Its slot is free at once, and products read less shared memory: 4 % with the
+  causal mask, 1 % without.
+- Consumers take turns to issue their products (`turns`): one has the tensor cores while another has the softmax. 1 %.
 - Registers move from the producer (24) to the consumers (240, or 160 with three). A program is launched with the mean.
-- D = 64 has half of the products for the same number of exponentials: three consumers instead of two keep the tensor
-  cores busier, if there are enough queries.
 - Keys are visited from the last to the first. Tiles that need the causal mask or the end of the keys come first, and
   the rest has no mask.
 
-Tried, and of no use: the next tile's first q kᵀ beside the last p v of this one (it delays o, and the other consumer
-fills the gap anyway), one flat loop over all steps (p moves between registers), tiles of 64 keys (15 % slower), and a
-second buffer for q (1 % slower than registers).
+Tried, and left out: the next tile's first q kᵀ beside the last p v of this one (3 % slower with the causal mask); one
+flat loop over the steps of all tiles (10 % slower, as the compiler copies p in every step); tiles of 64 keys (15 %
+slower); two slots for q instead of registers (up to 2 % slower).
 
 Barriers (`full`, `empty`) are counters in shared memory. A copy counts its bytes on `full`; whoever read a slot last
 counts on `empty`. Each is used once for each round through a ring of slots, and its phase, 0 or 1, tells the rounds
@@ -49,7 +49,7 @@ whose addresses or strides TMA does not take.
 
 On an H100 with Triton 3.6.0, it has 1.06 times the speed of cuDNN's attention, in the geometric mean over D = 64 and
 128, with and without the causal mask, and S = 1024, 4096 and 16384. The smallest ratio is 0.98 (D = 64, causal,
-S = 1024), the largest 1.15; at D = 128 it reaches 690 TFLOP/s, where the GPU limits its own power.
+S = 1024), the largest 1.15; at D = 128 it reaches 690 TFLOP/s.
 """
 
 import math
@@ -228,8 +228,8 @@ def consume(
         q = q_smem.index(ME).reshape([64, D])
         mbarrier.wait(q_full.index(ME), turn & 1)
         if CONSUMERS == 2:
-            # There are registers for q: its slot is free for the next tile at once. The fence makes the reads of these
-            # threads come before the write of the copy engine.
+            # There are registers for q: its slot is free for the next tile at once. The fence makes these reads come
+            # before the write of the copy engine. Without it, a few rows were wrong now and then.
             q = q.load(Q_LAYOUT)
             fence_async_shared()
             mbarrier.arrive(q_empty.index(ME))
