@@ -319,6 +319,8 @@ def _by_reach(first: int, size: int, reaches: Sequence[Reach]) -> Iterator[Clue]
             advice = f"Round the number of programs up: triton.cdiv(n, {one.name})."
             yield Clue("remainder_skipped", 0.9, f"{_covered(one)} of {size:,}.", help=advice, firm=True)
             return
+    for one in reaches:
+        # Another block size may give the same number by chance; a remainder is the likelier reason.
         if one.elements == first:
             advice = f"How many programs do {size:,} elements need? triton.cdiv(n, {one.name}), with the right n."
             weight = 0.75 if one.programs > 1 else 0.55

@@ -107,6 +107,9 @@ def test_whole_blocks_that_no_program_takes_are_work_that_is_not_shared_out() ->
     found = clues_of([answer(never_stored(slice(12, None)), expected())], [("x", X)], reaches=[Reach("BLOCK", 3, 4)])
     assert likeliest(found) == "not_all_covered"
     assert found[0].seen == "3 programs × 4 elements (BLOCK) cover 12 of 16."
+    several = [Reach("BLOCK_K", 6, 2), Reach("BLOCK_M", 2, 6)]
+    found = clues_of([answer(never_stored(slice(12, None)), expected())], [("x", X)], reaches=several)
+    assert likeliest(found) == "remainder_skipped"
 
 
 def test_a_last_round_of_all_programs_that_is_missing_is_a_remainder() -> None:
