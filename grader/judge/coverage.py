@@ -44,8 +44,11 @@ def more_telling(*several: Coverage | None) -> Coverage | None:
     return max((one for one in several if one is not None), key=_rank, default=None)
 
 
-def _rank(one: Coverage) -> tuple[int, bool, bool, bool, int]:
-    """Return a key: idle programs, a whole picture, few programs, a remainder; then many full programs, small tiles."""
+def _rank(one: Coverage) -> tuple[int, bool, bool, bool, int, int, str]:
+    """Return a key: idle programs, a whole picture, few programs, a remainder; then many full programs, small tiles.
+
+    Equal ones differ in their words, so that the order of calls does not matter.
+    """
     main = max(one.launches, key=lambda launch: sum(tensor.written for tensor in launch.footprint.tensors)).footprint
     most = max((tensor.most for tensor in main.tensors), default=0)
     coarse = max((prod(tensor.tile).bit_length() for tensor in main.tensors), default=0)
@@ -55,6 +58,8 @@ def _rank(one: Coverage) -> tuple[int, bool, bool, bool, int]:
         1 < main.programs <= MOST_ROWS,
         any(tensor.fewer for tensor in main.tensors),
         _WORTH * (min(main.programs, _TELLING) + most.bit_length()) - coarse,
+        -sum(tensor.elements for tensor in main.tensors),
+        one.words,
     )
 
 
