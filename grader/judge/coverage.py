@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
+from grader.exercise.cases import Case
+from grader.judge.failures import WrongCall
 from grader.protocol.footprint import MOST_ROWS, MOST_TILES, Footprint, TensorFootprint
 from grader.protocol.messages import LaunchInfo
 from grader.record import Coverage, CoveringLaunch, clean
@@ -23,11 +25,8 @@ _MOST_AXES, _MOST_RUNS = 8, 4
 _TELLING, _WORTH = 8, 2
 
 
-def coverage_of(words: str, launches: Sequence[LaunchInfo], check: str = "") -> Coverage | None:
-    """Return what the programs of a call touch, None where that was not counted.
-
-    words: the case. check: the check that failed there.
-    """
+def coverage_of(words: str, launches: Sequence[LaunchInfo]) -> Coverage | None:
+    """Return what the programs of a call touch, None where that was not counted. words: the case."""
     counted = [one for one in launches if one.footprint is not None]
     kept: list[CoveringLaunch] = []
     room = _MOST_CELLS
@@ -36,7 +35,21 @@ def coverage_of(words: str, launches: Sequence[LaunchInfo], check: str = "") -> 
         footprint = _cleaned(one.footprint, room)
         room -= sum(map(_cells, footprint.tensors))
         kept.append(CoveringLaunch(clean(one.kernel, 80), _limited(one.grid[:3]), footprint))
-    return Coverage(words, tuple(kept), check, len(launches) - len(kept)) if kept else None
+    return Coverage(words, tuple(kept), more=len(launches) - len(kept)) if kept else None
+
+
+def coverage_of_wrong(seen: WrongCall, check: str, wrong: int, *, in_place: bool) -> Coverage | None:
+    """Return what the programs of a wrong call touch, None where that was not counted.
+
+    check: the one that failed. wrong: the number of wrong elements. in_place: the call changes memory of its caller, of
+    which it need not write all.
+    """
+    found = coverage_of(Case(seen.recipe.case).words(), seen.outcome.answer.launches)
+    if found is None:
+        return None
+    written = [one for launch in found.launches for one in launch.footprint.tensors if one.written]
+    lacking = not in_place and any(0 < one.elements - one.written <= wrong for one in written)
+    return replace(found, check=check, lacking=lacking)
 
 
 def more_telling(*several: Coverage | None) -> Coverage | None:
