@@ -524,12 +524,14 @@ class CoveringLaunch:
 class Coverage:
     """The elements that the programs of one small call touch, launch by launch.
 
-    words: the case. check: the check that failed there, "" for a right call. more: launches that are left out.
+    words: the case. check: the check that failed there, "" for a right call. lacking: elements that no program writes
+    are among the wrong ones. more: launches that are left out.
     """
 
     words: str
     launches: tuple[CoveringLaunch, ...]
     check: str = ""
+    lacking: bool = False
     more: int = 0
 
 

@@ -13,7 +13,6 @@ from dataclasses import replace
 from time import monotonic
 
 from grader.diagnosis.explain import Diagnosis
-from grader.exercise.cases import Case
 from grader.exercise.model import Part, check_id
 from grader.exercise.plan import PlannedCheck
 from grader.grading.compilation import Compilation
@@ -22,7 +21,7 @@ from grader.grading.job import Job
 from grader.grading.results import grader_failed, result_of, unjudged
 from grader.grading.shrinking import Shrinking
 from grader.judge.bench import Bench
-from grader.judge.coverage import coverage_of
+from grader.judge.coverage import coverage_of_wrong
 from grader.judge.failures import Failure, missing_function, why_not_loaded
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.rules import decide
@@ -192,11 +191,12 @@ class Answers:
 
     def _note_wrong_call(self, planned: PlannedCheck, failure: Failure | None) -> None:
         """Keep what the programs of a wrong call touch, of the part's first one."""
-        wrong = failure.seen if failure else None
-        if wrong is not None and wrong.recipe.part == planned.part.name:
-            words = Case(wrong.recipe.case).words()
-            if covering := coverage_of(words, wrong.outcome.answer.launches, planned.id):
-                self._coverage.setdefault(planned.part.name, covering)
+        part = planned.part
+        if failure is None or failure.seen is None or failure.seen.recipe.part != part.name:
+            return
+        wrong = failure.cause.mismatch.count if failure.cause.mismatch else 0
+        if covering := coverage_of_wrong(failure.seen, planned.id, wrong, in_place=bool(part.mutates)):
+            self._coverage.setdefault(part.name, covering)
 
     def _judge_counted(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
         """Judge a check that counts bytes, in a grading on a GPU.

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
+from grader.exercise.cases import Case
+from grader.judge.failures import WrongCall
 from grader.protocol.footprint import MOST_ROWS, MOST_TILES, Footprint, TensorFootprint
 from grader.protocol.messages import LaunchInfo
 from grader.record import Coverage, CoveringLaunch, clean
@@ -23,11 +25,8 @@ _MOST_AXES, _MOST_RUNS = 8, 4
 _TELLING, _WORTH = 8, 2
 
 
-def coverage_of(words: str, launches: Sequence[LaunchInfo], check: str = "") -> Coverage | None:
-    """Return what the programs of a call touch, None where that was not counted.
-
-    words: the case. check: the check that failed there.
-    """
+def coverage_of(words: str, launches: Sequence[LaunchInfo]) -> Coverage | None:
+    """Return what the programs of a call touch, None where that was not counted. words: the case."""
     counted = [one for one in launches if one.footprint is not None]
     kept: list[CoveringLaunch] = []
     room = _MOST_CELLS
@@ -36,7 +35,21 @@ def coverage_of(words: str, launches: Sequence[LaunchInfo], check: str = "") -> 
         footprint = _cleaned(one.footprint, room)
         room -= sum(map(_cells, footprint.tensors))
         kept.append(CoveringLaunch(clean(one.kernel, 80), _limited(one.grid[:3]), footprint))
-    return Coverage(words, tuple(kept), check, len(launches) - len(kept)) if kept else None
+    return Coverage(words, tuple(kept), more=len(launches) - len(kept)) if kept else None
+
+
+def coverage_of_wrong(seen: WrongCall, check: str, wrong: int, *, in_place: bool) -> Coverage | None:
+    """Return what the programs of a wrong call touch, None where that was not counted.
+
+    check: the one that failed. wrong: the number of wrong elements. in_place: the call changes memory of its caller, of
+    which it need not write all.
+    """
+    found = coverage_of(Case(seen.recipe.case).words(), seen.outcome.answer.launches)
+    if found is None:
+        return None
+    written = [one for launch in found.launches for one in launch.footprint.tensors if one.written]
+    lacking = not in_place and any(0 < one.elements - one.written <= wrong for one in written)
+    return replace(found, check=check, lacking=lacking)
 
 
 def more_telling(*several: Coverage | None) -> Coverage | None:
@@ -44,8 +57,11 @@ def more_telling(*several: Coverage | None) -> Coverage | None:
     return max((one for one in several if one is not None), key=_rank, default=None)
 
 
-def _rank(one: Coverage) -> tuple[int, bool, bool, bool, int]:
-    """Return a key: idle programs, a whole picture, few programs, a remainder; then many full programs, small tiles."""
+def _rank(one: Coverage) -> tuple[int, bool, bool, bool, int, int, str]:
+    """Return a key: idle programs, a whole picture, few programs, a remainder; then many full programs, small tiles.
+
+    Equal ones differ in their words, so that the order of calls does not matter.
+    """
     main = max(one.launches, key=lambda launch: sum(tensor.written for tensor in launch.footprint.tensors)).footprint
     most = max((tensor.most for tensor in main.tensors), default=0)
     coarse = max((prod(tensor.tile).bit_length() for tensor in main.tensors), default=0)
@@ -55,6 +71,8 @@ def _rank(one: Coverage) -> tuple[int, bool, bool, bool, int]:
         1 < main.programs <= MOST_ROWS,
         any(tensor.fewer for tensor in main.tensors),
         _WORTH * (min(main.programs, _TELLING) + most.bit_length()) - coarse,
+        -sum(tensor.elements for tensor in main.tensors),
+        one.words,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from grader.protocol.footprint import TensorFootprint
 from grader.record import Coverage, CoveringLaunch
 from grader.report import view
@@ -21,34 +23,61 @@ def sentences(coverage: Coverage) -> list[str]:
 def sentence(launch: CoveringLaunch) -> str:
     """Return the numbers of one launch: "add: 5 programs × up to 1,024 elements cover 4,558 of 4,558 in z_ptr"."""
     footprint = launch.footprint
-    written = sorted(written_in(launch), key=lambda one: -one.elements)
     programs = _count(footprint.programs, "program")
-    told = [_written(one) for one in written[:_MOST_NAMED]]
-    if len(written) > _MOST_NAMED:
-        told.append(f"{len(written) - _MOST_NAMED} more tensors are written")
+    written = sorted(written_in(launch), key=lambda one: -one.elements)
+    told = _written(written)
     if footprint.idle == footprint.programs:
         text = f"{programs}, and none writes anything"
     elif footprint.idle:
-        text = ": ".join([f"{programs}, {footprint.idle:,} write nothing", *(["; ".join(told)] if told else [])])
-    elif len(written) == 1 and written[0].writers == footprint.programs:
+        text = ": ".join([f"{programs}, {footprint.idle:,} write nothing", *told])
+    elif told and {one.writers for one in written} == {footprint.programs}:
         text = told[0]
     else:
-        text = ": ".join([programs, *(["; ".join(told)] if told else [])])
+        text = ": ".join([programs, *told])
     return f"{view.line(launch.kernel, 80)}: {text}"
 
 
-def faults(launch: CoveringLaunch) -> list[str]:
-    """Return sentences on elements that no program writes, elements that several write, and idle programs."""
+def _written(written: Sequence[TensorFootprint]) -> list[str]:
+    """Return, as a list of at most one text, how many elements of these tensors programs write."""
+    told: dict[str, list[str]] = {}
+    for one in written[:_MOST_NAMED]:
+        told.setdefault(_writers(one), []).append(f"{one.written:,} of {one.elements:,} in {_name(one)}")
+    texts = [f"{writers} {' and '.join(tensors)}" for writers, tensors in told.items()]
+    if len(written) > _MOST_NAMED:
+        texts.append(f"{len(written) - _MOST_NAMED} more tensors are written")
+    return ["; ".join(texts)] if texts else []
+
+
+def _writers(one: TensorFootprint) -> str:
+    """Return the programs that write to a tensor, with the verb."""
+    programs, ending = _count(one.writers, "program"), "s" if one.writers == 1 else ""
+    if one.updated == one.written:
+        return f"{programs} update{ending}"
+    return f"{programs} × {'up to ' if one.fewer else ''}{_count(one.most, 'element')} cover{ending}"
+
+
+def facts(launch: CoveringLaunch) -> list[str]:
+    """Return sentences on elements that no program writes, and on elements that several programs store."""
     found: list[str] = []
     for one in written_in(launch):
         if missing := one.elements - one.written:
             found.append(f"No program writes {_count(missing, 'element')} of {_name(one)}: {_runs(one)}.")
         if one.shared:
             found.append(f"Several programs store {_count(one.shared, 'element')} of {_name(one)}.")
-    if launch.footprint.is_wasteful:
-        working = launch.footprint.programs - launch.footprint.idle
-        found.append(f"{_count(working, 'program')} would do: divide the grid by the block, as triton.cdiv(n, BLOCK).")
     return found
+
+
+def advice(launch: CoveringLaunch) -> list[str]:
+    """Return, as a list of at most one sentence, what to do about a grid whose programs mostly write nothing."""
+    if not launch.footprint.is_wasteful:
+        return []
+    working = launch.footprint.programs - launch.footprint.idle
+    return [f"{_count(working, 'program')} would do: divide the grid by the block, as triton.cdiv(n, BLOCK)."]
+
+
+def faults(shown: Coverage, launch: CoveringLaunch) -> list[str]:
+    """Return the facts of a launch that may explain a failure, and advice."""
+    return [*(facts(launch) if is_faulty(shown) else []), *advice(launch)]
 
 
 def touched(one: TensorFootprint, *, has_loads: bool) -> str:
@@ -62,24 +91,15 @@ def touched(one: TensorFootprint, *, has_loads: bool) -> str:
     return f"{text}."
 
 
-def is_faulty(coverage: Coverage) -> bool:
-    """Return whether a check failed on this call, and a program is missing at some element or one too many."""
-    written = [one for launch in coverage.launches for one in written_in(launch)]
-    return bool(coverage.check) and any(one.written < one.elements or one.shared for one in written)
+def is_faulty(shown: Coverage) -> bool:
+    """Return whether a check failed on this call, and programs leave out wrong elements or meet at one."""
+    meet = any(one.shared for launch in shown.launches for one in written_in(launch))
+    return bool(shown.check) and (shown.lacking or meet)
 
 
 def written_in(launch: CoveringLaunch) -> list[TensorFootprint]:
     """Return the tensors that the launch writes."""
     return [one for one in launch.footprint.tensors if one.written]
-
-
-def _written(one: TensorFootprint) -> str:
-    if one.updated == one.written:
-        verb = "updates" if one.writers == 1 else "update"
-        return f"{_count(one.writers, 'program')} {verb} {one.written:,} of {one.elements:,} in {_name(one)}"
-    verb = "covers" if one.writers == 1 else "cover"
-    each = f"{'up to ' if one.fewer else ''}{_count(one.most, 'element')}"
-    return f"{_count(one.writers, 'program')} × {each} {verb} {one.written:,} of {one.elements:,} in {_name(one)}"
 
 
 def _runs(one: TensorFootprint) -> str:

@@ -45,10 +45,11 @@ def few(ink: Ink, part: PartInfo, *, faults_only: bool) -> RenderableType:
     """Return a line for each launch of the part's call; of those without faults none, if only faults are asked for."""
     if part.coverage is None:
         return Group()
+    shown = part.coverage
     lines: list[Text] = []
-    for launch, sentence in zip(part.coverage.launches, coverage.sentences(part.coverage), strict=False):
-        if launch.footprint.is_wasteful or coverage.is_faulty(part.coverage):
-            said = " ".join([f"{sentence} ({view.line(part.coverage.words, 200)}).", *coverage.faults(launch)])
+    for launch, sentence in zip(shown.launches, coverage.sentences(shown), strict=False):
+        if faults := coverage.faults(shown, launch):
+            said = " ".join([f"{sentence} ({view.line(shown.words, 200)}).", *faults])
             lines.append(ink("! grid ", "bold yellow").append_text(ink(said)))
         elif not faults_only:
             lines.append(ink(f"grid {sentence}", "dim"))
@@ -59,7 +60,7 @@ def pictured(ink: Ink, shown: Coverage) -> RenderableType:
     """Return the matrix of every launch, with its numbers."""
     blocks: list[RenderableType] = []
     for launch, sentence in zip(shown.launches, coverage.sentences(shown), strict=False):
-        blocks += [ink(sentence, "bold"), *(ink(fault) for fault in coverage.faults(launch))]
+        blocks += [ink(sentence, "bold"), *map(ink, [*coverage.facts(launch), *coverage.advice(launch)])]
         blocks += [_Matrix(ink, launch), Text()]
     if shown.more:
         blocks.append(ink(coverage.sentences(shown)[-1], "dim"))

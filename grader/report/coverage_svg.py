@@ -45,7 +45,7 @@ def drawn(shown: Coverage, anchor: str) -> tuple[DrawnLaunch, ...]:
     """Return the launches of a call. anchor: makes the ids of their drawings unique."""
     sentences = coverage.sentences(shown)
     return tuple(
-        DrawnLaunch(sentences[place], tuple(coverage.faults(launch)), _drawings(launch, f"{anchor}-{place}"))
+        DrawnLaunch(sentences[place], tuple(coverage.faults(shown, launch)), _drawings(launch, f"{anchor}-{place}"))
         for place, launch in enumerate(shown.launches)
     )
 

@@ -116,8 +116,8 @@ class PartView:
 class CoverageView:
     """What the programs of one of a part's calls touch.
 
-    summary: the line that is always shown. words: the case. more: the number of further launches, in words. open:
-    whether the page shows it unasked.
+    summary: the line that is always shown. words: the case. more: the number of further launches, in words. lacking: a
+    missing element is a fault. open: whether the page shows it unasked.
     """
 
     anchor: str
@@ -125,6 +125,7 @@ class CoverageView:
     words: str
     launches: tuple[DrawnLaunch, ...]
     more: str
+    lacking: bool
     open: bool
 
 
@@ -377,6 +378,7 @@ def _coverage(part: PartInfo, limits: _Limits) -> CoverageView | None:
         words=view.line(shown.words, 200),
         launches=launches,
         more="".join(coverage.sentences(shown)[len(launches) :]),
+        lacking=shown.lacking,
         open=coverage.is_faulty(shown) or bool(wasteful),
     )
 

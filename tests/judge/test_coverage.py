@@ -6,10 +6,12 @@ from dataclasses import replace
 
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
-from grader.judge.coverage import coverage_of, more_telling
+from grader.judge.coverage import coverage_of, coverage_of_wrong, more_telling
+from grader.judge.failures import WrongCall
 from grader.protocol.footprint import MOST_ROWS, MOST_TILES, Footprint
-from grader.protocol.messages import LaunchInfo
+from grader.protocol.messages import LaunchInfo, Recipe, Returned
 from grader.record import Coverage
+from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of
 from tests.records.samples import HOSTILE, footprint
@@ -70,6 +72,24 @@ def test_a_remainder_tells_more_than_full_blocks_and_several_programs_more_than_
 def test_a_grid_that_is_too_large_tells_most() -> None:
     wasteful = covering(footprint(10, 4, 3, idle=20))
     assert more_telling(covering(WHOLE), wasteful) is wasteful
+
+
+def wrong_call(one: Footprint) -> WrongCall:
+    answer = Returned("returned", (), (), (), tuple(launched(one)), ())
+    return WrongCall(Recipe("vector_add", {"N": 10}, 3), Finished(answer, ()), ())
+
+
+def test_missing_elements_are_lacking_where_they_may_be_the_wrong_ones() -> None:
+    short = wrong_call(footprint(10, 4, 2))
+    found = {
+        (wrong, in_place): coverage_of_wrong(short, "vector_add.tail", wrong, in_place=in_place)
+        for wrong, in_place in ((2, False), (1, False), (2, True))
+    }
+    assert {key: one and one.lacking for key, one in found.items()} == {
+        (2, False): True,
+        (1, False): False,
+        (2, True): False,
+    }
 
 
 VECTOR_ADD = """

@@ -373,10 +373,10 @@ def product_footprint() -> Footprint:
     return Footprint(5, 0, 1, (product,))
 
 
-def covering(*footprints: Footprint, kernel: str = "add_kernel", check: str = "") -> Coverage:
+def covering(*footprints: Footprint, check: str = "", lacking: bool = False) -> Coverage:
     """What the programs of a call's launches touch. check: the one that failed there."""
-    launches = tuple(CoveringLaunch(kernel, (one.programs,), one) for one in footprints)
-    return Coverage("N=10, float32", launches, check)
+    launches = tuple(CoveringLaunch("add_kernel", (one.programs,), one) for one in footprints)
+    return Coverage("N=10, float32", launches, check, lacking)
 
 
 def covered() -> Record:
@@ -385,7 +385,7 @@ def covered() -> Record:
     wasteful = footprint(10, 4, 3, idle=20)
     parts = (
         dataclasses.replace(VECTOR_ADD, coverage=covering(whole)),
-        dataclasses.replace(CHAIN, coverage=covering(short, check="fused_multiply_add.tail")),
+        dataclasses.replace(CHAIN, coverage=covering(short, check="fused_multiply_add.tail", lacking=True)),
         dataclasses.replace(PRODUCT, coverage=covering(product_footprint(), whole, check="product.tail")),
         dataclasses.replace(SUM, coverage=covering(wasteful)),
     )
@@ -805,7 +805,7 @@ def hostile_coverage(text: str) -> Coverage:
         *(dataclasses.replace(good.tensors[1], shape=(one, one), tile=(one, one), written=one) for one in odd),
     ]
     launches = [CoveringLaunch(text, (one, one), Footprint(one, one, one, tuple(tensors))) for one in odd]
-    return Coverage(text, (*launches, CoveringLaunch(text, (), Footprint(1, 0, 0, ()))), text, -1)
+    return Coverage(text, (*launches, CoveringLaunch(text, (), Footprint(1, 0, 0, ()))), text, lacking=True, more=-1)
 
 
 def hostile(text: str = HOSTILE) -> Record:

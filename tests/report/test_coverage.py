@@ -52,13 +52,19 @@ def test_a_launch_in_which_no_program_writes_says_so() -> None:
     assert said(shown) == "add_kernel: 3 programs, and none writes anything"
 
 
+def test_tensors_that_are_written_alike_share_a_sentence() -> None:
+    (_, z) = WHOLE.tensors
+    shown = samples.covering(dataclasses.replace(WHOLE, tensors=(z, dataclasses.replace(z, argument="v_ptr"))))
+    assert said(shown).endswith("3 programs × up to 4 elements cover 10 of 10 in z_ptr and 10 of 10 in v_ptr")
+
+
 def test_further_launches_are_counted() -> None:
     shown = dataclasses.replace(samples.covering(WHOLE), more=2)
     assert coverage.sentences(shown)[1:] == ["… and 2 more launches"]
 
 
 def test_elements_that_no_program_writes_are_named() -> None:
-    assert coverage.faults(launch_of(samples.covering(SHORT))) == [
+    assert coverage.facts(launch_of(samples.covering(SHORT))) == [
         "No program writes 2 elements of z_ptr: z_ptr[8] to [9]."
     ]
 
@@ -66,18 +72,18 @@ def test_elements_that_no_program_writes_are_named() -> None:
 def test_elements_of_a_matrix_are_named_by_row_and_column() -> None:
     product = dataclasses.replace(samples.product_footprint().tensors[0], written=60, shared=0, missing=((28, 31),))
     shown = samples.covering(dataclasses.replace(samples.product_footprint(), tensors=(product,)))
-    assert coverage.faults(launch_of(shown)) == ["No program writes 4 elements of c_ptr: c_ptr[3, 4] to [3, 7]."]
+    assert coverage.facts(launch_of(shown)) == ["No program writes 4 elements of c_ptr: c_ptr[3, 4] to [3, 7]."]
 
 
 def test_elements_that_several_programs_store_are_counted() -> None:
     shown = samples.covering(samples.product_footprint())
-    assert coverage.faults(launch_of(shown)) == ["Several programs store 16 elements of c_ptr."]
+    assert coverage.facts(launch_of(shown)) == ["Several programs store 16 elements of c_ptr."]
 
 
 def test_a_grid_of_idle_programs_gets_advice_and_a_few_idle_ones_do_not() -> None:
     many = launch_of(samples.covering(samples.footprint(10, 4, 3, idle=20)))
-    assert coverage.faults(many) == ["3 programs would do: divide the grid by the block, as triton.cdiv(n, BLOCK)."]
-    assert coverage.faults(launch_of(samples.covering(samples.footprint(10, 4, 3, idle=5)))) == []
+    assert coverage.advice(many) == ["3 programs would do: divide the grid by the block, as triton.cdiv(n, BLOCK)."]
+    assert coverage.advice(launch_of(samples.covering(samples.footprint(10, 4, 3, idle=5)))) == []
 
 
 # -- on the card -----------------------------------------------------------------------------------------------------
@@ -96,15 +102,18 @@ def test_a_part_that_passed_has_one_line_without_the_case() -> None:
 
 
 def test_a_part_that_failed_by_coverage_says_what_is_missing_and_in_which_case() -> None:
-    part = dataclasses.replace(samples.VECTOR_ADD, coverage=samples.covering(SHORT, check="vector_add.tail"))
+    part = dataclasses.replace(
+        samples.VECTOR_ADD, coverage=samples.covering(SHORT, check="vector_add.tail", lacking=True)
+    )
     text = card(part, "fail")
     assert "! grid add_kernel: 2 programs × 4 elements cover 8 of 10 in z_ptr (N=10, float32)." in text
     assert "No program writes 2 elements of z_ptr: z_ptr[8] to [9]." in text
 
 
-def test_elements_that_a_right_call_does_not_write_are_no_fault() -> None:
-    part = dataclasses.replace(samples.VECTOR_ADD, coverage=samples.covering(SHORT))
-    assert "No program writes" not in card(part)
+@pytest.mark.parametrize("check", ["", "vector_add.tail"])
+def test_elements_that_no_program_need_write_are_no_fault(check: str) -> None:
+    part = dataclasses.replace(samples.VECTOR_ADD, coverage=samples.covering(SHORT, check=check))
+    assert "No program writes" not in card(part, "fail" if check else "pass")
 
 
 def test_a_grid_that_is_too_large_is_told_on_a_part_that_passed() -> None:
@@ -178,7 +187,9 @@ def test_hostile_matrices_are_not_drawn_and_hurt_nobody() -> None:
 
 
 def section(page: str, part: str) -> str:
-    found = re.search(rf'<details class="compiled covered" id="reach-{part}".*?</details>', page, re.DOTALL)
+    found = re.search(
+        rf'<details class="compiled covered(?: lacking)?" id="reach-{part}".*?</details>', page, re.DOTALL
+    )
     assert found is not None
     return found[0]
 
