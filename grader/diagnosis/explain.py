@@ -125,7 +125,9 @@ class Diagnosis:
             own = clues_in(Failure(result.status, result.cause), planned.part, self._truth)
         kinds = known_kinds(self._exercise.kinds)
         if not planned.part.reduces:
-            kinds = {name: kind for name, kind in kinds.items() if name not in OF_REDUCTIONS}
+            # What a replay proved stays: a kernel may reduce where its part does not.
+            left_out = OF_REDUCTIONS - {clue.kind for clue in own if clue.confirmed}
+            kinds = {name: kind for name, kind in kinds.items() if name not in left_out}
         try:
             suspects = suspects_of(
                 own,

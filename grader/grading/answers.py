@@ -13,6 +13,7 @@ from dataclasses import replace
 from time import monotonic
 
 from grader.diagnosis.explain import Diagnosis
+from grader.exercise.cases import Case
 from grader.exercise.model import Part, check_id
 from grader.exercise.plan import PlannedCheck
 from grader.grading.compilation import Compilation
