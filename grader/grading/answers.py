@@ -15,7 +15,7 @@ from time import monotonic
 from grader.diagnosis.explain import Diagnosis
 from grader.exercise.cases import Case
 from grader.exercise.model import Part, check_id
-from grader.exercise.plan import PlannedCheck
+from grader.exercise.plan import PlannedCase, PlannedCheck
 from grader.grading.compilation import Compilation
 from grader.grading.fitness import unfit_here
 from grader.grading.job import Job
@@ -28,7 +28,7 @@ from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.rules import decide
 from grader.judge.truth import Truth
 from grader.protocol.messages import Loaded
-from grader.record import CheckResult, Coverage, Status
+from grader.record import CheckResult, Counterexample, Coverage, Status
 from grader.sandbox.outcome import Finished
 from grader.sandbox.pair import Pair, RecordedAnswer
 from grader.speed.lock import GpuLock
@@ -176,11 +176,7 @@ class Answers:
             self._note_wrong_call(planned, failure)
             if failure and ruling.failing:
                 counterexample = self._shrinking.counterexample(bench, planned, failure, ruling.failing)
-                if bench.interpreter is not None:
-                    smallest = replace(ruling.failing, case=Case(counterexample.case)) if counterexample else None
-                    failure = self._diagnosis.look_in_interpreter(
-                        bench.interpreted(), planned, failure, smallest or ruling.failing
-                    )
+                failure = self._seen_in_interpreter(bench, planned, failure, ruling.failing, counterexample)
             status: Status = "pass"
             if ruling.undecided or ruling.unfit:
                 status = "inconclusive" if ruling.undecided else "skipped_environment"
@@ -189,6 +185,20 @@ class Answers:
             return result_of(planned, failure, counterexample, ruling, duration_s, status=status, reason=reason)
         except Exception as fault:
             return result_of(planned, self._failure_of_fault(fault), duration_s=monotonic() - started)
+
+    def _seen_in_interpreter(
+        self,
+        bench: Bench,
+        planned: PlannedCheck,
+        failure: Failure,
+        failing: PlannedCase,
+        counterexample: Counterexample | None,
+    ) -> Failure:
+        """Return the failure to show: on a GPU, with what the interpreter sees in the smallest case that fails."""
+        if bench.interpreter is None:
+            return failure
+        one = replace(failing, case=Case(counterexample.case)) if counterexample else failing
+        return self._diagnosis.look_in_interpreter(bench.interpreted(), planned, failure, one)
 
     def _note_wrong_call(self, planned: PlannedCheck, failure: Failure | None) -> None:
         """Keep what the programs of a wrong call touch, of the part's first one."""
