@@ -12,13 +12,13 @@ import pytest
 
 from grader.author import claim_of
 from grader.exercise.catalogue import resolve
-from grader.exercise.plan import default_seed, draw
+from grader.exercise.plan import default_seed
 from grader.exercise.planted import read
 from grader.grading import Job, grade
 from grader.sandbox.server import ForkServer
 from tests.canaries import Canaries
 from tests.claims import files
-from tests.conftest import ROOT
+from tests.conftest import ROOT, plan_of
 
 
 @pytest.mark.parametrize("path", files("elsewhere"), ids=lambda path: path.stem)
@@ -28,7 +28,7 @@ def test_the_check_that_is_named_notices_it(path: Path, server: ForkServer, cana
     for package in {need for part in entry.exercise.parts for need in part.needs}:
         pytest.importorskip(package.module)
     part = claim.check.partition(".")[0]
-    plan = draw(entry.exercise, default_seed(entry.id), gpu=False, parts=frozenset({part}))
+    plan = plan_of(entry, default_seed(entry.id), gpu=False, parts=frozenset({part}))
     # All of what is chosen, and a case of everything else.
     short = [one if one.part.chooses else replace(one, cases=one.cases[:1]) for one in plan.checks]
     told = "/learner/a.py", path.read_text(encoding="utf-8"), replace(plan, checks=tuple(short)), "grade", ""

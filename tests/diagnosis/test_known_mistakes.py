@@ -16,7 +16,7 @@ from grader.diagnosis.known_mistakes import _explains, mistake_clues, mistakes_i
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry, discover
 from grader.exercise.model import Agrees, Part
-from grader.exercise.plan import default_seed, draw
+from grader.exercise.plan import default_seed
 from grader.judge.clue import Clue
 from grader.judge.compare import compare
 from grader.judge.failures import WrongCall
@@ -24,6 +24,7 @@ from grader.judge.tolerance import ulp
 from grader.judge.truth import Expected, KnownMistake, Truth
 from grader.protocol.messages import Recipe, Returned
 from grader.sandbox.outcome import Finished
+from tests.conftest import plan_of
 
 pytestmark = pytest.mark.process
 
@@ -166,7 +167,7 @@ def test_every_mistake_that_an_oracle_foresees_has_a_known_kind_and_the_outputs_
     truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured)
     kinds = known_kinds(entry.exercise.kinds)
     found = 0
-    for planned in draw(entry.exercise, default_seed(entry.id), gpu=False).checks:
+    for planned in plan_of(entry, default_seed(entry.id), gpu=False).checks:
         if not isinstance(planned.check.rule, Agrees) or planned.part.on == "gpu":
             continue
         # Small ones: the known mistakes of a long row takes long.

@@ -13,12 +13,13 @@ from grader.diagnosis.ranking import explained, suspects_of, together
 from grader.exercise.cases import Choice, Size, Space
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.exercise.causes import Contrast
-from grader.exercise.plan import default_seed, draw
+from grader.exercise.plan import default_seed
 from grader.grading import Job, grade
 from grader.judge.bench import TriedCase
 from grader.judge.clue import Clue, sure
 from grader.record import Cause, CheckResult, Suspect
 from grader.sandbox.server import ForkServer
+from tests.conftest import plan_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SPACE = Space({"N": Size(1, 4096), "layout": Choice(("rows", "columns"))})
@@ -179,7 +180,7 @@ def test_a_planted_mistake_is_told_by_its_cause(exercise: str, name: str, kind: 
     mistake = entry.mistake(name)
     claim = claim_of(mistake)
     part = frozenset({claim.check.partition(".")[0]})
-    plan = draw(entry.exercise, default_seed(entry.id), gpu=False, parts=part)
+    plan = plan_of(entry, default_seed(entry.id), gpu=False, parts=part)
     job = Job(
         entry,
         str(mistake.path),

@@ -14,10 +14,11 @@ from torch import Tensor
 
 from grader.exercise.catalogue import resolve
 from grader.exercise.model import Part
-from grader.exercise.plan import default_seed, draw
+from grader.exercise.plan import default_seed
 from grader.judge.compare import compare
 from grader.judge.truth import Truth
 from grader.protocol.messages import Recipe
+from tests.conftest import plan_of
 
 pytestmark = pytest.mark.process
 
@@ -63,7 +64,7 @@ class Known:
         found = entry.exercise.part(part)
         assert found
         self.part: Part = found
-        plan = draw(entry.exercise, default_seed(entry.id), gpu=False, parts=frozenset({part}))
+        plan = plan_of(entry, default_seed(entry.id), gpu=False, parts=frozenset({part}))
         recipes = [Recipe(part, dict(one.case), one.seed) for check in plan.checks for one in check.cases]
         self.recipes = [one for one in recipes if "steps" not in one.case]
         # A case is drawn anew only once.

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from grader.exercise.catalogue import discover
-from grader.exercise.plan import default_seed, draw
+from grader.exercise.plan import default_seed
 from grader.judge.bench import left_out
 from grader.protocol.messages import Call, Recipe
+from tests.conftest import plan_of
 
 pytestmark = pytest.mark.process
 
@@ -38,7 +39,7 @@ def test_every_default_is_left_out_in_some_planned_case_and_given_in_another() -
     seen = 0
     for entry in discover(ROOT):
         for part in entry.exercise.parts:
-            planned = draw(entry.exercise, default_seed(entry.id), gpu=False, parts=frozenset({part.name})).checks
+            planned = plan_of(entry, default_seed(entry.id), gpu=False, parts=frozenset({part.name})).checks
             left = [left_out(part, Recipe(part.name, dict(one.case), 1)) for each in planned for one in each.cases]
             for name in part.defaults:
                 seen += 1

@@ -8,11 +8,12 @@ import pytest
 
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Limits
-from grader.exercise.plan import default_seed, draw
+from grader.exercise.plan import default_seed
 from grader.interpreter.patience import MANY, Patience, TooSlow
 from grader.judge.rules import decide
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of
+from tests.conftest import plan_of
 
 # One element for each program: 70,000 of them at the far end of a star.
 ONE_BY_ONE = """
@@ -108,7 +109,7 @@ def test_an_earlier_launch_of_the_call_does_not_shorten_the_time_for_idle_progra
 
 
 def test_cases_with_too_many_programs_are_left_out_and_the_others_judged(server: ForkServer, ex_15: Entry) -> None:
-    plan = draw(ex_15.exercise, default_seed(ex_15.id), gpu=False, parts=frozenset({"vector_add"}))
+    plan = plan_of(ex_15, default_seed(ex_15.id), gpu=False, parts=frozenset({"vector_add"}))
     whole = next(one for one in plan.checks if one.id == "vector_add.combinations")
     *_, longest = by_length = sorted(whole.cases, key=lambda one: int(one.case["N"]))
     planned = replace(whole, cases=(longest, *by_length[:2]))
@@ -120,7 +121,7 @@ def test_cases_with_too_many_programs_are_left_out_and_the_others_judged(server:
 
 
 def test_a_check_whose_every_case_has_too_many_programs_is_not_judged(server: ForkServer, ex_15: Entry) -> None:
-    plan = draw(ex_15.exercise, default_seed(ex_15.id), gpu=False, parts=frozenset({"vector_add"}))
+    plan = plan_of(ex_15, default_seed(ex_15.id), gpu=False, parts=frozenset({"vector_add"}))
     whole = next(one for one in plan.checks if one.id == "vector_add.combinations")
     longest = max(whole.cases, key=lambda one: int(one.case["N"]))
     with bench_of(server, ex_15, ONE_BY_ONE, limits=Limits(call_s=2.0)) as bench:
@@ -141,7 +142,7 @@ def vector_add(x, y):
 
 @pytest.mark.parametrize("name", ["TooSlow", "NeedsGpu"])
 def test_an_exception_of_a_submission_s_own_needs_no_gpu(server: ForkServer, ex_15: Entry, name: str) -> None:
-    plan = draw(ex_15.exercise, default_seed(ex_15.id), gpu=False, parts=frozenset({"vector_add"}))
+    plan = plan_of(ex_15, default_seed(ex_15.id), gpu=False, parts=frozenset({"vector_add"}))
     with bench_of(server, ex_15, OWN_EXCEPTION.replace("TooSlow", name)) as bench:
         ruling = decide(bench, plan.checks[0])
     assert ruling.failure is not None

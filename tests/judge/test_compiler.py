@@ -17,7 +17,7 @@ from grader.exercise.cases import Value
 from grader.exercise.catalogue import Entry
 from grader.exercise.gpus import why_unknown
 from grader.exercise.model import Agrees, Compiles, Limits, Part, SpeedBand
-from grader.exercise.plan import default_seed, draw
+from grader.exercise.plan import default_seed
 from grader.grading import Job, grade
 from grader.judge import compiler as runner
 from grader.judge.compiler import GRADER_FAILED, LATE, NO_KERNEL, Compiling, case_for
@@ -27,6 +27,7 @@ from grader.protocol.messages import Start
 from grader.record import PartInfo, Record
 from grader.sandbox.server import ForkServer
 from tests.compiled_kernels import COPY, HEAD, INPUTS
+from tests.conftest import plan_of
 from tests.racing import band_of
 
 ALL = {"sm_80", "sm_90", "sm_100"}
@@ -258,7 +259,7 @@ def recorded(server: ForkServer, ex_15: Entry) -> Graded:
     """The record of a text's grading, with kernels: recorded(text, "vector_add", …)."""
 
     def run(text: str, *parts: str, compiled: bool = True) -> Record:
-        plan = draw(ex_15.exercise, default_seed(ex_15.id), gpu=False, parts=frozenset(parts))
+        plan = plan_of(ex_15, default_seed(ex_15.id), gpu=False, parts=frozenset(parts))
         path, command = "/learner/ex_15.py", "grade ex_15"
         job = Job(ex_15, path, text, plan, command, "", False, timed=False, compiled=compiled, patience_s=30.0)
         return grade(job, server)

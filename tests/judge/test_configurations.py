@@ -13,7 +13,7 @@ import pytest
 from grader.exercise.cases import Case, Cases, Choice, Size, Space
 from grader.exercise.catalogue import Entry, resolve
 from grader.exercise.model import Agrees, Limits, WorkModel
-from grader.exercise.plan import PlannedCase, default_seed, draw
+from grader.exercise.plan import PlannedCase, default_seed
 from grader.judge.bench import Bench, CallRequest
 from grader.judge.configurations import ConfigurationRuns, every_configuration
 from grader.judge.rules import decide
@@ -24,6 +24,7 @@ from grader.sandbox.refusing import refusals
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of
 from tests.claims import ROOT, SUBMISSIONS
+from tests.conftest import plan_of
 
 FOLDER = SUBMISSIONS / "tuning"
 # No block size divides it.
@@ -56,7 +57,7 @@ def test_a_wrong_configuration_is_found_and_named(server: ForkServer, ex_15: Ent
 
 
 def test_the_ragged_check_of_a_part_fails_with_it(server: ForkServer, ex_15: Entry) -> None:
-    plan = draw(ex_15.exercise, default_seed(ex_15.id), gpu=False)
+    plan = plan_of(ex_15, default_seed(ex_15.id), gpu=False)
     planned = next(one for one in plan.checks if one.id == "vector_add.tail")
     with bench_of(server, ex_15, FOLDER / "wrong_seventh.py") as bench:
         ruling = decide(bench, planned)
@@ -241,7 +242,7 @@ def vector_add(x, y):
 def test_a_configuration_that_is_wrong_for_one_dtype_alone_is_found(
     server: ForkServer, ex_15: Entry, dtype: str
 ) -> None:
-    plan = draw(ex_15.exercise, default_seed(ex_15.id), gpu=False)
+    plan = plan_of(ex_15, default_seed(ex_15.id), gpu=False)
     planned = next(one for one in plan.checks if one.id == "vector_add.tail")
     with bench_of(server, ex_15, CUT_IN_ONE_CONFIGURATION.replace("DTYPE", dtype)) as bench:
         ruling = decide(bench, planned)

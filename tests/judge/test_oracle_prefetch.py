@@ -9,10 +9,11 @@ import pytest
 from grader.errors import GradeError
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
-from grader.exercise.plan import PlannedCase, draw
+from grader.exercise.plan import PlannedCase
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.truth import Expected, Truth
 from grader.protocol.messages import Recipe
+from tests.conftest import plan_of
 
 pytestmark = pytest.mark.process
 
@@ -50,7 +51,7 @@ def part(ex_15: Entry) -> Part:
 
 @pytest.fixture
 def one(ex_15: Entry) -> PlannedCase:
-    return draw(ex_15.exercise, 7, gpu=False).checks[0].cases[0]
+    return plan_of(ex_15, 7, gpu=False).checks[0].cases[0]
 
 
 def begun(prefetch: OraclePrefetch, truth: Watched, cases: list[tuple[Part, Recipe]]) -> None:

@@ -15,7 +15,7 @@ import pytest
 from grader.exercise.cases import Case, Cases, Size, Space
 from grader.exercise.catalogue import Entry, resolve
 from grader.exercise.model import Allowance, WorkModel
-from grader.exercise.plan import PlannedCase, default_seed, draw
+from grader.exercise.plan import PlannedCase, default_seed
 from grader.judge.bench import Trial
 from grader.judge.failures import Failure
 from grader.judge.rules.work_model import decide as works
@@ -25,7 +25,7 @@ from grader.record import Cause, Work
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of
-from tests.conftest import ROOT, Grade
+from tests.conftest import ROOT, Grade, plan_of
 
 
 def cdiv(a: int, b: int) -> int:
@@ -108,7 +108,7 @@ def test_the_model_solution_moves_what_the_formula_says_to_the_byte(
     server: ForkServer, exercise: str, part: str
 ) -> None:
     entry, _ = resolve(ROOT, exercise)
-    plan = draw(entry.exercise, default_seed(entry.id), gpu=False, parts=frozenset({part}))
+    plan = plan_of(entry, default_seed(entry.id), gpu=False, parts=frozenset({part}))
     planned = next(check for check in plan.checks if isinstance(check.check.rule, WorkModel))
     assert isinstance(planned.check.rule, WorkModel)
     # The planned sizes, and those of several tiles in every direction, some of them in part.

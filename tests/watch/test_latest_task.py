@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from grader.exercise.catalogue import Entry
-from grader.exercise.plan import default_seed, draw
+from grader.exercise.plan import default_seed
 from grader.grading import Job, grade
 from grader.record import CheckResult
 from grader.sandbox.cancellation import CancellableServer, Cancelled, CancelToken
 from grader.sandbox.server import ForkServer, Spawned
 from grader.watch.latest_task import LatestTask
+from tests.conftest import plan_of
 
 PATIENCE_S = 30
 
@@ -88,7 +89,7 @@ def test_a_cancelled_grading_ends_at_once_and_leaves_nothing(
     server: ForkServer, ex_15: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    plan = draw(ex_15.exercise, default_seed(ex_15.id), gpu=False, parts=frozenset({"vector_add"}))
+    plan = plan_of(ex_15, default_seed(ex_15.id), gpu=False, parts=frozenset({"vector_add"}))
     job = Job(ex_15, "/learner/ex_15.py", ENDLESS, plan, "grade ex_15", "", shrink=False)
     token = CancelToken()
     cancellable = CancellableServer(server, token)
@@ -158,7 +159,7 @@ def test_the_server_serves_the_next_grading_as_if_nothing_had_been(server: ForkS
     token = CancelToken()
     cancellable = CancellableServer(server, token)
     token.withdraw()
-    plan = draw(ex_15.exercise, default_seed(ex_15.id), gpu=False, parts=frozenset({"vector_add"}))
+    plan = plan_of(ex_15, default_seed(ex_15.id), gpu=False, parts=frozenset({"vector_add"}))
     job = Job(ex_15, "/learner/ex_15.py", "def vector_add(x, y): ...\n", plan, "grade ex_15", "", compiled=False)
     with pytest.raises(Cancelled):
         grade(job, cancellable)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from grader.exercise.catalogue import Entry
-from grader.exercise.plan import default_seed, draw
+from grader.exercise.plan import default_seed
 from grader.watch.order import first, in_order
+from tests.conftest import plan_of
 from tests.records import samples
 
 
 def test_the_part_and_the_checks_that_failed_come_first_and_nothing_is_lost(ex_15: Entry) -> None:
-    plan = draw(ex_15.exercise, default_seed(ex_15.id), gpu=False)
+    plan = plan_of(ex_15, default_seed(ex_15.id), gpu=False)
     ordered = first(plan, {"row_softmax.values", "row_softmax.fresh", "global_sum.tail"})
     names = [check.id for check in ordered.checks]
     assert names[:2] == ["row_softmax.values", "row_softmax.fresh"]
@@ -24,12 +25,12 @@ def test_the_part_and_the_checks_that_failed_come_first_and_nothing_is_lost(ex_1
 
 
 def test_without_failures_the_plan_stays_as_it_is(ex_15: Entry) -> None:
-    plan = draw(ex_15.exercise, default_seed(ex_15.id), gpu=False)
+    plan = plan_of(ex_15, default_seed(ex_15.id), gpu=False)
     assert first(plan, ()) == plan
 
 
 def test_the_record_is_in_the_exercise_s_order_again(ex_15: Entry) -> None:
-    plan = draw(ex_15.exercise, default_seed(ex_15.id), gpu=False)
+    plan = plan_of(ex_15, default_seed(ex_15.id), gpu=False)
     ordered = first(plan, {"global_sum.tail"})
     parts = tuple(dict.fromkeys(check.part.name for check in ordered.checks))
     whole = samples.record(tuple(samples.check(check.id, check.id) for check in ordered.checks), ())
