@@ -120,8 +120,8 @@ class Guard:
     extents: dict[int, Extent] = field(default_factory=dict)
     findings: list[GuardFinding] = field(default_factory=list)
     strayed: bool = False
-    # The programs that stored or updated something so far.
-    writers: set[int] = field(default_factory=set)
+    # The programs that stored or updated something so far, in the order in which they first did.
+    writers: dict[int, None] = field(default_factory=dict)
     _operations: list[Operation] = field(default_factory=list)
     _lanes: int = 0
     _loaded: int = 0
@@ -160,7 +160,7 @@ class Guard:
         if not lanes.size:
             return pointers & _ADDRESS, None
         if access.kind != "load":
-            self.writers.add(access.program)
+            self.writers[access.program] = None
         stored = None if values is None else values.reshape(-1) if whole else values.reshape(-1)[lit]
         extent = self.extents.get(int(lanes[0]) >> _TAG_SHIFT)
         if extent is not None:
@@ -209,7 +209,7 @@ class Guard:
             stored = None if stored is None else np.tile(stored, len(programs))
         if access.kind != "load":
             write = active.reshape(rows, -1).any(axis=1)
-            self.writers.update(programs[write].tolist() if rows == len(programs) else programs.tolist())
+            self.writers |= dict.fromkeys((programs[write] if rows == len(programs) else programs).tolist())
         self._keep(access, extent, offsets, stored, owners.astype(np.int32))
         return pointers & _ADDRESS
 
@@ -218,14 +218,17 @@ class Guard:
         """Return the most lanes that one access of one program had so far."""
         return self._widest
 
-    def mark(self) -> tuple[int, int, int, int, int]:
+    def mark(self) -> tuple[int, int, int, int, int, int]:
         """Return the present state, for `go_back`."""
-        return len(self._operations), self._lanes, self._loaded, self._stored, self._dot_flops
+        counts = self._lanes, self._loaded, self._stored, self._dot_flops
+        return len(self._operations), len(self.writers), *counts
 
-    def go_back(self, mark: tuple[int, int, int, int, int]) -> None:
+    def go_back(self, mark: tuple[int, int, int, int, int, int]) -> None:
         """Forget every access after a mark."""
-        operations, self._lanes, self._loaded, self._stored, self._dot_flops = mark
+        operations, writers, self._lanes, self._loaded, self._stored, self._dot_flops = mark
         del self._operations[operations:]
+        for program in [*self.writers][writers:]:
+            del self.writers[program]
 
     def _one_by_one(self, access: Access, lanes: Addresses, values: npt.NDArray[np.generic] | None) -> Lanes:
         """Return a mask of the lanes that lie inside the tensor of their pointer; lanes may have different tensors.

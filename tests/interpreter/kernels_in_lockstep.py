@@ -1,7 +1,7 @@
 """Kernels whose programs run in lockstep and one after another; run as a script, it tells where the two differ.
 
 Prints one line for each kernel, as JSON: its name, the number of times that its Python ran in lockstep and one after
-another, and the things that differ: outputs, traffic, findings, errors.
+another, and the things that differ: outputs, traffic, footprints, findings, errors.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ KERNELS = [
 
 
 def outcome(kernel: Any, block: int) -> tuple[Any, ...]:
-    """Everything that a launch does: its output, traffic, findings and error."""
+    """Everything that a launch does: its output, traffic, footprint, findings and error."""
     n = PROGRAMS * block
     x = torch.randn(n, generator=torch.Generator().manual_seed(7))
     z = torch.arange(n, dtype=torch.float32)
@@ -220,7 +220,7 @@ def outcome(kernel: Any, block: int) -> tuple[Any, ...]:
         kernel[GRIDS.get(kernel.__name__, (PROGRAMS,))](x, z, n, BLOCK=block)
     except Exception as raised:
         error = repr(raised)
-    return z.numpy().tobytes(), WATCH.traffic, WATCH.take(), error
+    return z.numpy().tobytes(), WATCH.traffic, WATCH.footprint, WATCH.take(), error
 
 
 def main() -> None:
@@ -240,9 +240,9 @@ def main() -> None:
         assert not RAN
         WATCH._known = {}
         together = outcome(kernel, 32), outcome(kernel, 32)
-        names = ("output", "traffic", "findings", "error")
+        names = ("output", "traffic", "footprint", "findings", "error")
         differing = sorted({name for made in together for name, a, b in zip(names, made, alone, strict=True) if a != b})
-        print(json.dumps([kernel.__name__, RAN, differing, [one.kind for one in alone[2]], alone[3]]))
+        print(json.dumps([kernel.__name__, RAN, differing, [one.kind for one in alone[3]], alone[4]]))
 
 
 if __name__ == "__main__":
