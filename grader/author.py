@@ -210,8 +210,11 @@ def run_gate(
             else:
                 yield finding
 
+    whole = drawn[None, server.mode]
     pool = ThreadPoolExecutor(jobs)
     try:
+        # First: after the last file, it would leave all cores but one idle.
+        proved = pool.submit(_without_submission, whole, truth)
         for trial, record in zip(trials, pool.map(graded, trials), strict=True):
             for finding in judged(trial, record):
                 note(finding)
@@ -220,15 +223,22 @@ def run_gate(
                     _keep(honest, result, trial.path.name, max)
                 elif result.id == trial.claim.check and result.cause and result.cause.mismatch:
                     _keep(cheats, result, trial.path.name, min)
+        found = proved.result()
     finally:
         pool.shutdown(cancel_futures=True)
-    whole = drawn[None, server.mode]
-    for look in (trivial_answers, constant_choices, wide_oracles, repeatable_inputs, seeded_inputs):
-        for finding in look(whole, truth):
-            note(finding)
+    # Last, and alone: it computes on several threads at once.
+    for finding in (*found, *repeatable_inputs(whole, truth)):
+        note(finding)
     for part in entry.exercise.parts:
         gate.margins.append(Margin(part.name, *honest.get(part.name, (0.0, "-")), *cheats.get(part.name, (0.0, "-"))))
     return gate
+
+
+def _without_submission(plan: Plan, truth: Truth) -> list[GateLine]:
+    """Return what the plan, the inputs and the oracle show by themselves; on one core, for the others have files."""
+    torch.set_num_threads(1)
+    looks = (trivial_answers, constant_choices, wide_oracles, seeded_inputs)
+    return [finding for look in looks for finding in look(plan, truth)]
 
 
 def _findings(trial: _Trial, record: Record, entry: Entry) -> Iterator[GateLine]:
