@@ -305,10 +305,27 @@ def _never_written(answer: Answer, unwritten: Tensor, reaches: Sequence[Reach]) 
         yield from _end_unwritten(first, left, seen)
         yield Clue("not_all_covered", 0.35, seen)
         return
+    for axis, first in _box_ends(unwritten):
+        seen = f"From index {first} on, nothing along axis {axis} of {name} was ever stored to."
+        yield from _by_reach(first, unwritten.shape[axis], reaches)
+        yield from _end_unwritten(first, unwritten.shape[axis] - first, seen)
     ragged = _last_rows(unwritten)
     if ragged:
         yield Clue("remainder_skipped", 0.5, f"{ragged} of {name} were never stored to.")
     yield Clue("not_all_covered", 0.55, f"{int(unwritten.sum())} of {total} elements of {name} were never stored to.")
+
+
+def _box_ends(unwritten: Tensor) -> list[tuple[int, int]]:
+    """Return the axes whose end is missing, and where it begins, if all that was stored is the start of every axis."""
+    written = ~unwritten
+    sides = []
+    for axis, size in enumerate(written.shape):
+        lines = written.movedim(axis, 0).reshape(size, -1).any(1)
+        sides.append(int(lines.sum()))
+    box = written[tuple(slice(0, side) for side in sides)]
+    if not box.numel() or not bool(box.all()) or int(written.sum()) != box.numel():
+        return []
+    return [(axis, side) for axis, side in enumerate(sides) if side < written.shape[axis]]
 
 
 def _by_reach(first: int, size: int, reaches: Sequence[Reach]) -> Iterator[Clue]:

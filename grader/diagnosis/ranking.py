@@ -144,12 +144,12 @@ def _to_a_copy(seen: WrongCall, part: Part, truth: Truth) -> list[Clue]:
 
 
 def _reaches(launched: Sequence[LaunchInfo]) -> tuple[Reach, ...]:
-    """Return the reach of a single launch by each of its block sizes: of the whole grid, then along each axis."""
+    """Return the reach of a single launch along each axis of its grid, by each block size, the largest first."""
     if len(launched) != 1:
         return ()
     (one,) = launched
-    counts = dict.fromkeys([prod(one.grid), *one.grid])
-    return tuple(Reach(name, count, size) for count in counts for name, size in one.constants.items() if size > 1)
+    sizes = sorted(((name, size) for name, size in one.constants.items() if size > 1), key=lambda pair: -pair[1])
+    return tuple(Reach(name, count, size) for name, size in sizes for count in dict.fromkeys(one.grid))
 
 
 def _is_filled(answers: Sequence[Answer], traffic: Sequence[Traffic | None], part: Part) -> bool:

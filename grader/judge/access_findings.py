@@ -74,9 +74,7 @@ def clues_of(findings: Sequence[GuardFinding]) -> list[Clue]:
         return []
     found = findings[0]
     if _is_one_further(findings):
-        seen = (
-            f"Of all accesses under masks, only those to {clean(found.argument, 80)} go beyond the end, by one element."
-        )
+        seen = f"Of all accesses, only those to {clean(found.argument, 80)} go beyond the end, by one element."
         return [Clue("position_shifted", 0.75, seen, help=cause.help), Clue("missing_mask", 0.5)]
     kinds = _race_kinds(found) if found.kind == "race" else _reading(found).kinds
     if len(found.shape) < _STRIDED:
@@ -100,13 +98,16 @@ def clues_of(findings: Sequence[GuardFinding]) -> list[Clue]:
 
 
 def _is_one_further(findings: Sequence[GuardFinding]) -> bool:
-    """Return whether one tensor alone is accessed one element beyond its end: a mask that is too wide spares none."""
+    """Return whether one tensor alone is accessed one element beyond its end.
+
+    A mask that is too wide spares no tensor, and a missing one does no harm where full blocks fill the tensor.
+    """
     first = findings[0]
-    if first.kind == "race" or not first.masked or first.clipped or len(first.shape) != 1:
+    if first.kind == "race" or first.clipped or len(first.shape) != 1 or not first.elements:
         return False
-    return all(
-        one.argument == first.argument and one.lanes == 1 and one.element == one.elements and one.active_lanes > 1
-        for one in findings
+    fits = first.masked or first.elements % max(1, first.active_lanes) == 0
+    return fits and all(
+        one.argument == first.argument and one.lanes == 1 and one.element == one.elements for one in findings
     )
 
 

@@ -112,6 +112,17 @@ def test_whole_blocks_that_no_program_takes_are_work_that_is_not_shared_out() ->
     assert likeliest(found) == "remainder_skipped"
 
 
+def test_ends_of_two_axes_that_are_missing_are_remainders_of_both() -> None:
+    got = never_stored(slice(12, None))
+    got[:, 24:] = FRESH
+    found = clues_of([answer(got, expected())], [("x", X)], reaches=[Reach("BLOCK_M", 2, 6), Reach("BLOCK_N", 2, 12)])
+    assert likeliest(found) == "remainder_skipped"
+    assert [one.seen for one in found if one.weight == 0.9] == [
+        "2 programs × 6 elements (BLOCK_M) cover 12 of 16.",
+        "2 programs × 12 elements (BLOCK_N) cover 24 of 32.",
+    ]
+
+
 def test_a_last_round_of_all_programs_that_is_missing_is_a_remainder() -> None:
     found = clues_of([answer(never_stored(slice(12, None)), expected())], [("x", X)], reaches=[Reach("BLOCK", 3, 2)])
     assert likeliest(found) == "remainder_skipped"
