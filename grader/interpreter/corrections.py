@@ -58,6 +58,7 @@ def apply_corrections() -> None:
     _make_blocks_of_types()
     _let_kernels_wait_for_none()
     _believe_assumptions()
+    _let_conditions_decide()
     refuse_what_needs_a_gpu()
     patience.install()
     correct_numerics()
@@ -435,3 +436,10 @@ def _believe_assumptions() -> None:
         """Do nothing: the result is judged, not the assumption."""
 
     InterpreterBuilder.create_assume = create_assume
+
+
+def _let_conditions_decide() -> None:
+    """Give `tl.condition` the truth of what it wraps: Python asks a `while` for it, and took every wrapper for true."""
+    from triton.language import core
+
+    core.condition.__bool__ = lambda wrapper: bool(wrapper.condition)

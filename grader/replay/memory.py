@@ -35,13 +35,15 @@ class Computed(Exception):
 class _Place:
     """One storage: its bytes, and the longer buffer that they lie in (empty: none), for which shape.
 
-    whole: it holds whole numbers that no kernel made and that were never another type's.
+    whole: it holds whole numbers that no kernel made and that were never another type's. before: its bytes when a
+    kernel got it that must leave it as it is; None where no kernel did.
     """
 
     content: Tensor
     buffer: Tensor
     shape: tuple[int, ...]
     whole: bool
+    before: Tensor | None = None
 
 
 class Memory:
@@ -125,12 +127,27 @@ class Memory:
     def is_whole(self, window: Window) -> bool:
         """Return whether a window shows true whole numbers, and no bits of other numbers."""
         place = self._places.get(window.storage)
-        return place is not None and place.whole and is_whole(getattr(torch, window.dtype))
+        if place is None or not place.whole or not is_whole(getattr(torch, window.dtype)):
+            return False
+        # A kernel may lend bits of its own to an argument, and take them back before the call ends.
+        return place.before is None or torch.equal(place.content, place.before)
 
     def taint(self, number: int) -> None:
         """Note that a storage may hold other values than whole numbers."""
         if number in self._places:
             self._places[number].whole = False
+
+    def lend(self, number: int) -> None:
+        """Note that a kernel gets a storage that it must leave as it is."""
+        place = self._places.get(number)
+        if place is not None and place.whole and place.before is None:
+            place.before = place.content.clone()
+
+    def accept(self, number: int) -> None:
+        """Note that an operator has put whole numbers into a storage."""
+        place = self._places[number]
+        if place.before is not None:
+            place.before = place.content.clone()
 
     def tensor(self, window: Window) -> Tensor:
         """Return a window as a tensor. Raises Unreplayable for one that leaves its storage."""

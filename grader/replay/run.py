@@ -161,7 +161,9 @@ class Run:
                 result.zero_()
             if not memory.knows(window.storage):
                 memory.adopt(window.storage, result)
-            if not whole:
+            if whole:
+                memory.accept(window.storage)
+            else:
                 memory.taint(window.storage)
 
     def _run_launch(self, step: Launch) -> None:
@@ -240,9 +242,11 @@ class Run:
     def _note_launch(self, launch: messages.LaunchInfo) -> None:
         self.launched.append(launch)
         for index in self._met:
-            # It may store there; a store into an argument shows elsewhere.
+            # It may store there. An argument must stay as it is, and is compared before torch computes with it.
             storage = self._trace.windows[index].storage
-            if storage not in self._trace.arguments.values():
+            if storage in self._trace.arguments.values():
+                self._place.memory.lend(storage)
+            else:
                 self._place.memory.taint(storage)
 
     def _kernel(self, index: int) -> Any:

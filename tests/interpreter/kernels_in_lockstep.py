@@ -94,6 +94,17 @@ def while_it_is_large(x_ptr, z_ptr, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def while_a_condition_holds(x_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    left = tl.program_id(0) // 5
+    x = tl.load(x_ptr + place)
+    while tl.condition(left > 0, disable_licm=True):
+        x = x * 2
+        left -= 1
+    tl.store(z_ptr + place, x)
+
+
+@triton.jit
 def each_its_own_way(x_ptr, z_ptr, n, BLOCK: tl.constexpr):
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + place)

@@ -18,7 +18,7 @@ NEVER_ALONE = (
     *("masked", "undefined_lanes", "rows", "tiles", "narrow", "block_pointers", "descriptors", "combined"),
     *("random_numbers", "equal_stores", "two_axes"),
 )
-PARTING = ("branches", "while_it_is_large", "each_its_own_way", "persistent")
+PARTING = ("branches", "while_it_is_large", "while_a_condition_holds", "each_its_own_way", "persistent")
 ALONE = ("atomics", "printing", "the_last_one_strays", "one_of_them_fails")
 
 
