@@ -1,7 +1,9 @@
 """append_kv.one_token policy: torch computes on keys whose bits a kernel lends to lengths, and takes back in the next.
 
-Cause: work_outside_kernels. What an argument holds at the end of a call is what it held before; in between, torch
-multiplied bits of an input as if they were lengths.
+Cause: work_outside_kernels
+
+At the end of the call lengths hold what they held before. In between, torch multiplied bits of keys as if they were
+lengths.
 """
 
 import torch
