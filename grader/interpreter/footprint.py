@@ -1,4 +1,4 @@
-"""Counts the footprint of a launch from the accesses that the guard recorded. Pure: reads operations only."""
+"""Count the footprint of a launch from the accesses that the guard recorded. Pure: reads operations only."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from grader.interpreter.races import Operation
 from grader.protocol.footprint import (
     LOADED,
     MOST_ROWS,
+    MOST_RUNS,
+    MOST_TENSORS,
     MOST_TILES,
     SHARED,
     STORED,
@@ -28,8 +30,6 @@ Flags = npt.NDArray[np.bool_]
 # Larger tensors, and more lanes than this, are left out: a footprint is for small cases.
 MOST_LANES = 1 << 17
 _MOST_ELEMENTS = 1 << 22
-_MOST_TENSORS = 6
-_MOST_RUNS = 4
 
 
 class TensorLayout(Protocol):
@@ -75,7 +75,7 @@ def footprint_of(
     """
     row_programs = _power(-(-programs // MOST_ROWS))
     small = [(layout, made) for layout, made in touched if made and prod(layout.shape) <= _MOST_ELEMENTS]
-    found = [_tensor_footprint(layout, made, programs, row_programs) for layout, made in small[:_MOST_TENSORS]]
+    found = [_tensor_footprint(layout, made, programs, row_programs) for layout, made in small[:MOST_TENSORS]]
     return Footprint(programs, programs - writers, row_programs, tuple(found), has_loads)
 
 
@@ -202,7 +202,7 @@ def _tile_of(rows: int, columns: int, tile: tuple[int, int]) -> Ints:
 def _runs(marks: Flags) -> Iterator[tuple[int, int]]:
     """Yield the first and the last place of the first runs of marks."""
     edges = np.flatnonzero(np.diff(marks, prepend=False, append=False))
-    for first, end in edges.reshape(-1, 2)[:_MOST_RUNS].tolist():
+    for first, end in edges.reshape(-1, 2)[:MOST_RUNS].tolist():
         yield first, end - 1
 
 

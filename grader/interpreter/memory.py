@@ -33,7 +33,7 @@ _MOST_FRAMES = 40
 class MemoryWatch:
     """Watches the interpreter of this process. Call `install` once.
 
-    traffic, footprint, strayed: of the latest launch. Findings collect until `take`.
+    traffic, strayed: of the latest launch. Findings collect until `take`.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,11 @@ class MemoryWatch:
         self._known: dict[Any, int] | None = None
         self.strayed = False
         self.traffic: Traffic | None = None
-        self.footprint: Footprint | None = None
+        self._latest: Guard | None = None
+
+    def footprint(self) -> Footprint | None:
+        """Count the footprint of the latest launch: few launches are told with theirs."""
+        return self._latest.footprint() if self._latest else None
 
     def run_in_lockstep(self) -> None:
         """Run many programs of a launch at once. Call it after `install` and after the language is patched once."""
@@ -79,13 +83,13 @@ class MemoryWatch:
             outer, self._guard = self._guard, Guard(str(getattr(executor.fn, "__name__", "kernel"))[:80])
             guard = self._guard
             PATIENCE.begin_launch(guard.writers)
-            self.traffic, self.footprint, self.strayed = None, None, False
+            self.traffic, self._latest, self.strayed = None, None, False
             if self._known is not None:
                 executor.fn = LockstepKernel(executor.fn, self._builder, guard, self._known)
             try:
                 return launch(executor, *args, **kwargs)
             finally:
-                self.traffic, self.footprint = guard.finish(), guard.footprint()
+                self.traffic, self._latest = guard.finish(), guard
                 self._findings += guard.findings
                 self.strayed = guard.strayed
                 self._guard = outer

@@ -11,16 +11,22 @@ from math import prod
 
 from grader.exercise.cases import Case
 from grader.judge.failures import WrongCall
-from grader.protocol.footprint import MOST_ROWS, MOST_TILES, Footprint, TensorFootprint
+from grader.protocol.footprint import (
+    MOST_LAUNCHES,
+    MOST_ROWS,
+    MOST_RUNS,
+    MOST_TENSORS,
+    MOST_TILES,
+    Footprint,
+    TensorFootprint,
+)
 from grader.protocol.messages import LaunchInfo
 from grader.record import Coverage, CoveringLaunch, clean
 
-_MOST_LAUNCHES = 3
-_MOST_TENSORS = 6
 # The cells of one part in a record.
 _MOST_CELLS = 3 * MOST_ROWS * MOST_TILES
 _MOST = 1 << 53
-_MOST_AXES, _MOST_RUNS = 8, 4
+_MOST_AXES = 8
 # More programs than this tell no more. A program is worth a tile of a quarter of the elements.
 _TELLING, _WORTH = 8, 2
 
@@ -30,7 +36,7 @@ def coverage_of(words: str, launches: Sequence[LaunchInfo]) -> Coverage | None:
     counted = [one for one in launches if one.footprint is not None]
     kept: list[CoveringLaunch] = []
     room = _MOST_CELLS
-    for one in counted[:_MOST_LAUNCHES]:
+    for one in counted[:MOST_LAUNCHES]:
         assert one.footprint is not None
         footprint = _cleaned(one.footprint, room)
         room -= sum(map(_cells, footprint.tensors))
@@ -83,7 +89,7 @@ def _cells(tensor: TensorFootprint) -> int:
 def _cleaned(footprint: Footprint, room: int) -> Footprint:
     """Return a footprint within the limits of a record. room: the most cells; further matrices are left out."""
     tensors: list[TensorFootprint] = []
-    for one in footprint.tensors[:_MOST_TENSORS]:
+    for one in footprint.tensors[:MOST_TENSORS]:
         cleaned = _cleaned_tensor(one)
         if not cleaned.is_drawable or _cells(cleaned) > room:
             cleaned = replace(cleaned, cells=(), gaps="")
@@ -106,7 +112,7 @@ def _cleaned_tensor(one: TensorFootprint) -> TensorFootprint:
         most=_limit(one.most),
         fewer=_limit(one.fewer),
         shared=_limit(one.shared),
-        missing=tuple(_limited(run[:2]) for run in one.missing[:_MOST_RUNS] if len(run) > 1),
+        missing=tuple(_limited(run[:2]) for run in one.missing[:MOST_RUNS] if len(run) > 1),
         tile=_limited(one.tile[:2]),
     )
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+# The most launches of a call and tensors of a launch that are told, and the most runs of missing elements.
+MOST_LAUNCHES, MOST_TENSORS, MOST_RUNS = 3, 6, 4
 # The most rows of a matrix, and the most tiles in each.
 MOST_ROWS, MOST_TILES = 32, 64
 # The bits of a cell, one hexadecimal digit: what the programs of its row do to the elements of its tile. SHARED: they
@@ -20,7 +22,7 @@ _MANY = 16
 
 @dataclass(frozen=True)
 class TensorFootprint:
-    """What the programs of one launch do to one of its tensors.
+    """The elements of one tensor that the programs of a launch load and write.
 
     elements: those that the kernel may touch, in memory. loaded, written, updated: the different ones that programs
     load, store or update, and update by atomics. writers: programs that write to it; most: the most elements that one
@@ -72,7 +74,7 @@ class TensorFootprint:
 
 @dataclass(frozen=True)
 class Footprint:
-    """What the programs of one launch touch.
+    """The programs of one launch, and the tensors that they touch.
 
     idle: programs that write nothing. row_programs: the programs of a row of each matrix, a power of two. Programs
     count as the interpreter runs them: the last axis of the grid is the fastest. tensors: the first that are touched,

@@ -293,10 +293,12 @@ class Replayer:
         with self._announcer.during(cute_program.name[:80]):
             return self._programs.prepare(cute_program)
 
-    def counted(self, launch: messages.LaunchInfo) -> messages.LaunchInfo:
-        """Return the latest launch with its traffic and footprint, which only the interpreter counts."""
+    def counted(self, launch: messages.LaunchInfo, *, footprint: bool) -> messages.LaunchInfo:
+        """Return the latest launch with its traffic and, if asked for, its footprint: the interpreter counts them."""
         watch = self._watch
-        return dataclasses.replace(launch, traffic=watch.traffic, footprint=watch.footprint) if watch else launch
+        if watch is None:
+            return launch
+        return dataclasses.replace(launch, traffic=watch.traffic, footprint=watch.footprint() if footprint else None)
 
     def choose(self, step: Choose, run: Run) -> None:
         """Execute the first configuration that works, beginning with the one that worked last.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
@@ -14,6 +13,7 @@ from grader.calls import launches
 from grader.calls.modes import tensors_in
 from grader.calls.tuning import is_passed_over
 from grader.protocol import messages
+from grader.protocol.footprint import MOST_LAUNCHES
 from grader.protocol.operators import EMPTY, NUMBERING
 from grader.protocol.trace import (
     Choose,
@@ -38,8 +38,6 @@ from grader.replay.values import Elsewhere, RefusedFunction
 
 # The most warps in a block of threads, on every GPU.
 _MOST_WARPS = 32
-# The launches of a call that have a footprint in its answer.
-_MOST_FOOTPRINTS = 8
 
 
 class Library(Protocol):
@@ -63,8 +61,11 @@ class RunContext(Library, Protocol):
     def memory(self) -> Memory:
         """Return the storages."""
 
-    def counted(self, launch: messages.LaunchInfo) -> messages.LaunchInfo:
-        """Return the latest launch with what was counted of it, if anything is counted."""
+    def counted(self, launch: messages.LaunchInfo, *, footprint: bool) -> messages.LaunchInfo:
+        """Return the latest launch with what was counted of it, if anything is counted.
+
+        footprint: with its footprint.
+        """
 
     def choose(self, step: Choose, run: Run) -> None:
         """Execute one of the alternatives."""
@@ -190,9 +191,8 @@ class Run:
                 _ = compiled.run
         finally:
             if self._notes:
-                counted = self._place.counted(self.launched[-1])
-                is_early = len(self.launched) <= _MOST_FOOTPRINTS
-                self.launched[-1] = counted if is_early else dataclasses.replace(counted, footprint=None)
+                is_told = len(self.launched) <= MOST_LAUNCHES
+                self.launched[-1] = self._place.counted(self.launched[-1], footprint=is_told)
         self.line = 0
 
     def _run_cute(self, step: CuteCall) -> None:

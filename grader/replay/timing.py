@@ -163,7 +163,7 @@ class _TimedTrace:
         """Return the device of tensors."""
         return self.timing._device
 
-    def counted(self, launch: messages.LaunchInfo) -> messages.LaunchInfo:
+    def counted(self, launch: messages.LaunchInfo, *, footprint: bool) -> messages.LaunchInfo:  # noqa: ARG002
         """Return the launch: only the interpreter counts."""
         return launch
 
@@ -296,7 +296,7 @@ class _CompileOnlyRun:
         run.steps(self._trace.steps)
         return len(run.launched)
 
-    def counted(self, launch: messages.LaunchInfo) -> messages.LaunchInfo:
+    def counted(self, launch: messages.LaunchInfo, *, footprint: bool) -> messages.LaunchInfo:  # noqa: ARG002
         """Return the launch: nothing runs."""
         return launch
 

@@ -22,7 +22,7 @@ _BETWEEN = 2
 
 @dataclass(frozen=True)
 class _Sign:
-    """What stands for a cell."""
+    """The sign of a cell, in ASCII too, with its style and its meaning for the legend."""
 
     sign: str
     ascii: str

@@ -114,7 +114,7 @@ class PartView:
 
 @dataclass(frozen=True)
 class CoverageView:
-    """What the programs of one of a part's calls touch.
+    """The elements that the programs of one of a part's calls touch, drawn.
 
     summary: the line that is always shown. words: the case. more: the number of further launches, in words. lacking: a
     missing element is a fault. open: whether the page shows it unasked.

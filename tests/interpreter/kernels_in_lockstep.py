@@ -231,7 +231,7 @@ def outcome(kernel: Any, block: int) -> tuple[Any, ...]:
         kernel[GRIDS.get(kernel.__name__, (PROGRAMS,))](x, z, n, BLOCK=block)
     except Exception as raised:
         error = repr(raised)
-    return z.numpy().tobytes(), WATCH.traffic, WATCH.footprint, WATCH.take(), error
+    return z.numpy().tobytes(), WATCH.traffic, WATCH.footprint(), WATCH.take(), error
 
 
 def main() -> None:
