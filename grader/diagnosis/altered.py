@@ -14,20 +14,18 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-from grader.diagnosis.known_mistakes import explains_all
+from grader.diagnosis.known_mistakes import agree, explains_all, passing_like
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
-from grader.judge.compare import compare
 from grader.judge.failures import Failure, WrongCall
 from grader.judge.truth import Expected
-from grader.protocol.messages import Recipe
 
 # Block sizes that a loop may have, besides those of the launch.
 _USUAL_BLOCKS = (16, 32, 64, 128)
 # More axes than this have too many pairs.
 _MOST_AXES = 4
 
-# Number of calls, failing and passing, in which a mistake must show, or must not.
+# Number of failing calls in which a mistake must show.
 _LOOKED_AT = 2
 # Larger constants are lengths.
 _LARGEST_BLOCK = 1 << 14
@@ -157,16 +155,9 @@ def _outputs(one: Alteration, bench: Bench, inputs: Sequence[object]) -> tuple[T
 
 def _fails_passing(one: Alteration, bench: Bench, seen: WrongCall) -> bool:
     """Return whether the alteration would fail a case that passes; looks at those most like the failing one."""
-    failing = seen.recipe.case
-    passing = [each for each in bench.tried if not each.failed]
-    passing.sort(key=lambda each: sum(failing.get(name) != value for name, value in each.case.items()))
-    for each in passing[:_LOOKED_AT]:
-        recipe = Recipe(bench.part.name, dict(each.case), each.seed)
+    for recipe in passing_like(bench, seen):
         outputs = _outputs(one, bench, bench.truth.inputs(recipe))
-        if outputs is not None and not all(
-            compare(value.to(right.dtype), right).agrees
-            for value, right in zip(outputs, bench.truth.expect(bench.part, recipe), strict=True)
-        ):
+        if outputs is not None and not agree(outputs, bench.truth.expect(bench.part, recipe)):
             return True
     return False
 

@@ -10,10 +10,15 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from grader.exercise.model import Part
+from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
+from grader.judge.compare import compare
 from grader.judge.failures import WrongCall
 from grader.judge.truth import Expected, KnownMistake, Truth
+from grader.protocol.messages import Recipe
 
+# Number of passing cases in which a mistake must not show.
+_LOOKED_AT = 2
 # Share of the elements that the mistake must give; the others may be wrong for another reason.
 _SHARE = 0.95
 # About so many wrong elements are looked at first; the share of them that the mistake must give.
@@ -57,6 +62,21 @@ def explains_all(
     return same and all(
         _explains(outputs[i], got, wrong, output) for i, (got, wrong, output) in enumerate(answers) if bool(wrong.any())
     )
+
+
+def passing_like(bench: Bench, seen: WrongCall | None) -> Iterator[Recipe]:
+    """Yield a few passing calls of a part, those most like a failing one: a mistake that was made passes there too."""
+    failing = seen.recipe.case if seen is not None else {}
+    passing = [one for one in bench.tried if not one.failed]
+    passing.sort(key=lambda one: sum(failing.get(name) != value for name, value in one.case.items()))
+    for one in passing[:_LOOKED_AT]:
+        yield Recipe(bench.part.name, dict(one.case), one.seed)
+
+
+def agree(outputs: Sequence[torch.Tensor], expected: Sequence[Expected]) -> bool:
+    """Return whether a mistake's outputs, in the dtypes of a call's, are right for the call."""
+    pairs = zip(outputs, expected, strict=True)
+    return all(compare(value.to(right.dtype), right).agrees for value, right in pairs)
 
 
 def _explains(value: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, output: Expected) -> bool:

@@ -14,17 +14,16 @@ from torch import Tensor
 
 from grader.diagnosis.altered import altered_clues
 from grader.diagnosis.case_contrast import RAGGED_KINDS, by_layout_alone, contrasts, only_size, refuted
-from grader.diagnosis.known_mistakes import mistake_clues, mistakes_in, rounding_clues
+from grader.diagnosis.known_mistakes import agree, mistake_clues, mistakes_in, passing_like, rounding_clues
 from grader.diagnosis.patterns import Answer, Reach, clues_of
 from grader.exercise.cases import Domain, Size, Space
 from grader.exercise.causes import Contrast, Kind
 from grader.exercise.model import Part
 from grader.judge.bench import Bench, TriedCase
 from grader.judge.clue import Clue, sure
-from grader.judge.compare import compare
-from grader.judge.failures import Failure, WrongCall
+from grader.judge.failures import Failure
 from grader.judge.truth import Truth
-from grader.protocol.messages import LaunchInfo, Recipe, Traffic
+from grader.protocol.messages import LaunchInfo, Traffic
 from grader.record import Cause, Suspect, clean
 
 # Names of arguments are cut at this many letters.
@@ -39,8 +38,8 @@ _ELSEWHERE, _RULED = 0.6, 0.4
 _MOSTLY, _UNSURE = 0.6, 0.97
 # Weight of counted padding where every access was seen, and none was outside.
 _WATCHED = 0.12
-# Number of passing cases in which a known mistake must show, and the factor of its weight if it does not.
-_LOOKED_AT, _UNLIKELY = 2, 0.4
+# The factor of a known mistake's weight if it would fail a case that passes.
+_UNLIKELY = 0.4
 # Symptoms that are facts by themselves.
 _FACTS = ("out_of_bounds", "race")
 # Kinds that say how a call ended, and not why.
@@ -96,15 +95,15 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
         if changed := [name for name in seen.outcome.answer.changed if name not in part.mutates]:
             names = clean(" and ".join(changed[:_MOST]), _LONGEST)
             return [*found, sure("input_changed", f"After the call, {names} holds other values than before.")]
-        found += _to_a_copy(seen, part, truth)
         before = truth.inputs(seen.recipe)
         named = list(zip(part.arguments, before, strict=True))
         olds = {name: value for name, value in named if name in part.mutates and isinstance(value, Tensor)}
         answers = [Answer(got, wrong, expected, olds.get(expected.name)) for got, wrong, expected in seen.answers()]
+        traffic = [launch.traffic for launch in seen.outcome.answer.launches]
+        found += _to_a_copy(answers, traffic, part)
         found += mistake_clues(mistakes_in(truth, part, seen), seen, untouched=_is_untouched(answers))
         if any(clue.confirmed for clue in found):
             return found
-        traffic = [launch.traffic for launch in seen.outcome.answer.launches]
         multiplies = any(one is None or one.dot_flops for one in traffic)
         watched = bool(traffic) and None not in traffic
         looks = clues_of(
@@ -127,17 +126,11 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
     return found
 
 
-def _to_a_copy(seen: WrongCall, part: Part, truth: Truth) -> list[Clue]:
+def _to_a_copy(answers: Sequence[Answer], traffic: Sequence[Traffic | None], part: Part) -> list[Clue]:
     """Return the clue of a call that stores much, and leaves all tensors as they are that it must change."""
-    traffic = [launch.traffic for launch in seen.outcome.answer.launches]
     stored = sum(one.stored_bytes for one in traffic if one is not None)
-    if part.outputs or not part.mutates or not stored:
+    if part.outputs or not part.mutates or not stored or not all(map(_is_unchanged, answers)):
         return []
-    before = dict(zip(part.arguments, truth.inputs(seen.recipe), strict=True))
-    for got, _, expected in seen.answers():
-        old = before[expected.name]
-        if not isinstance(old, Tensor) or not torch.equal(got.nan_to_num(0.0), old.to(got.dtype).nan_to_num(0.0)):
-            return []
     names = " and ".join(part.mutates)
     seen_text = f"Kernels stored {stored:,} bytes, and {names} hold what they held before the call."
     return [Clue("copy_changed", 0.85, seen_text, firm=True)]
@@ -163,11 +156,16 @@ def _is_filled(answers: Sequence[Answer], traffic: Sequence[Traffic | None], par
 def _is_untouched(answers: Sequence[Answer]) -> bool:
     """Return whether the first wrong output is changed in place, and nothing in it changed."""
     first = next((one for one in answers if bool(one.wrong.any())), None)
-    if first is None or first.before is None:
+    return first is not None and _is_unchanged(first)
+
+
+def _is_unchanged(one: Answer) -> bool:
+    """Return whether an output that is changed in place holds what it held before the call."""
+    if one.before is None:
         return False
-    return torch.equal(first.got.nan_to_num(0.0), first.before.to(first.got.dtype).nan_to_num(0.0)) and torch.equal(
-        first.got.isnan(), first.before.isnan()
-    )
+    before = one.before.to(one.got.dtype)
+    same = torch.equal(one.got.nan_to_num(0.0), before.nan_to_num(0.0))
+    return same and torch.equal(one.got.isnan(), before.isnan())
 
 
 def gathered(bench: Bench, first: Failure, alike: Sequence[Failure], *, known: bool) -> tuple[list[Clue], Failure]:
@@ -217,17 +215,10 @@ def _would_show(bench: Bench, failure: Failure, clue: Clue) -> bool:
 
     Looks at the passing cases most like the failing one.
     """
-    failing = failure.seen.recipe.case if failure.seen is not None else {}
-    passing = [one for one in bench.tried if not one.failed]
-    passing.sort(key=lambda one: sum(failing.get(name) != value for name, value in one.case.items()))
-    for one in passing[:_LOOKED_AT]:
-        recipe = Recipe(bench.part.name, dict(one.case), one.seed)
+    for recipe in passing_like(bench, failure.seen):
         expected = bench.truth.expect(bench.part, recipe)
         outputs = [each.outputs for each in bench.truth.known_mistakes(bench.part, recipe) if each.title == clue.title]
-        if outputs and not any(
-            all(compare(value.to(right.dtype), right).agrees for value, right in zip(each, expected, strict=True))
-            for each in outputs
-        ):
+        if outputs and not any(agree(each, expected) for each in outputs):
             return True
     return False
 
