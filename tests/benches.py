@@ -15,6 +15,25 @@ from grader.sandbox.pair import paired
 from grader.sandbox.server import ForkServer
 from tests.racing import session_of
 
+# A correct submission for ex_15, whose last block is masked; tests put mistakes into it.
+VECTOR_ADD = """import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def add(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(z_ptr + offsets, x + y, mask=mask)
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    add[(triton.cdiv(x.numel(), 64),)](x, y, z, x.numel(), BLOCK=64)
+    return z
+"""
+
 
 @contextmanager
 def bench_of(

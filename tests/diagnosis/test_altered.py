@@ -11,27 +11,10 @@ from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.judge.clue import Clue
 from grader.sandbox.server import ForkServer
-from tests.benches import bench_of
+from tests.benches import VECTOR_ADD, bench_of
 
 A = torch.arange(12.0).reshape(3, 4)
 B = 100 + torch.arange(12.0).reshape(4, 3).T.contiguous().T
-KERNEL = """import torch
-import triton
-import triton.language as tl
-
-@triton.jit
-def add(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = offsets < n
-    x = tl.load(x_ptr + offsets, mask=mask)
-    y = tl.load(y_ptr + offsets, mask=mask)
-    tl.store(z_ptr + offsets, x + y, mask=mask)
-
-def vector_add(x, y):
-    z = torch.empty_like(x)
-    add[(triton.cdiv(x.numel(), 64),)](x, y, z, x.numel(), BLOCK=64)
-    return z
-"""
 VECTORS = Case({"N": 300, "dtype": "float32", "values": "normal", "offset": 0})
 
 
@@ -102,11 +85,11 @@ def clues(server: ForkServer, entry: Entry, source: str) -> list[Clue]:
 def test_a_wrong_read_is_told_by_the_values_that_it_gives(
     server: ForkServer, ex_15: Entry, before: str, after: str, kind: str, title: str
 ) -> None:
-    (clue,) = clues(server, ex_15, KERNEL.replace(before, after))
+    (clue,) = clues(server, ex_15, VECTOR_ADD.replace(before, after))
     assert (clue.kind, clue.confirmed) == (kind, True)
     assert clue.title.startswith(title)
 
 
 @pytest.mark.process
 def test_values_that_no_wrong_read_gives_are_not_told(server: ForkServer, ex_15: Entry) -> None:
-    assert clues(server, ex_15, KERNEL.replace("x + y,", "x + 2.5 * y,")) == []
+    assert clues(server, ex_15, VECTOR_ADD.replace("x + y,", "x + 2.5 * y,")) == []

@@ -16,11 +16,11 @@ from grader.grading.results import result_of
 from grader.judge.rules import decide
 from grader.record import Cause, CheckResult
 from grader.sandbox.server import ForkServer
-from tests.benches import bench_of
+from tests.benches import VECTOR_ADD, bench_of
 from tests.conftest import plan_with
-from tests.diagnosis.test_padding import KERNEL, VECTORS
+from tests.diagnosis.test_padding import VECTORS
 
-WRONG = KERNEL.replace("x + y,", "x * x + 3 * y * y,")
+WRONG = VECTOR_ADD.replace("x + y,", "x * x + 3 * y * y,")
 
 
 def shown(server: ForkServer, entry: Entry, on_gpu: str, interpreted: str) -> CheckResult:
@@ -43,7 +43,7 @@ def cause_of(result: CheckResult) -> Cause:
 
 
 def test_a_case_that_is_right_in_the_interpreter_is_told_as_one(server: ForkServer, ex_15: Entry) -> None:
-    result = shown(server, ex_15, WRONG, KERNEL)
+    result = shown(server, ex_15, WRONG, VECTOR_ADD)
     assert result.status == "fail"
     assert cause_of(result).title == "A kernel that is right in the interpreter and wrong on the GPU"
     assert "tl.debug_barrier()" in cause_of(result).help
@@ -51,7 +51,7 @@ def test_a_case_that_is_right_in_the_interpreter_is_told_as_one(server: ForkServ
 
 
 def test_an_access_that_the_interpreter_sees_explains_wrong_values(server: ForkServer, ex_15: Entry) -> None:
-    unmasked = KERNEL.replace("tl.store(z_ptr + offsets, x + y, mask=mask)", "tl.store(z_ptr + offsets, x + y)")
+    unmasked = VECTOR_ADD.replace("tl.store(z_ptr + offsets, x + y, mask=mask)", "tl.store(z_ptr + offsets, x + y)")
     result = shown(server, ex_15, WRONG, unmasked)
     assert (result.status, cause_of(result).kind) == ("fail", "out_of_bounds")
     assert "A store outside z_ptr" in cause_of(result).title
@@ -59,7 +59,7 @@ def test_an_access_that_the_interpreter_sees_explains_wrong_values(server: ForkS
 
 
 def test_masked_lanes_that_reach_the_result_are_found_in_the_interpreter(server: ForkServer, ex_15: Entry) -> None:
-    summed = KERNEL.replace("x + y,", "x + y + 0 * tl.sum(x, axis=0),")
+    summed = VECTOR_ADD.replace("x + y,", "x + y + 0 * tl.sum(x, axis=0),")
     result = shown(server, ex_15, WRONG, summed)
     assert cause_of(result).suspects[0].kind == "padding_counted"
     assert cause_of(result).help.endswith("Write `other=0` in the load at line 9.")

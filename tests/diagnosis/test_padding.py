@@ -10,26 +10,9 @@ from grader.exercise.catalogue import Entry
 from grader.judge.bench import CallRequest
 from grader.judge.clue import Clue
 from grader.sandbox.server import ForkServer
-from tests.benches import bench_of
+from tests.benches import VECTOR_ADD, bench_of
 from tests.conftest import answered, plan_with
 
-KERNEL = """import torch
-import triton
-import triton.language as tl
-
-@triton.jit
-def add(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = offsets < n
-    x = tl.load(x_ptr + offsets, mask=mask)
-    y = tl.load(y_ptr + offsets, mask=mask)
-    tl.store(z_ptr + offsets, x + y, mask=mask)
-
-def vector_add(x, y):
-    z = torch.empty_like(x)
-    add[(triton.cdiv(x.numel(), 64),)](x, y, z, x.numel(), BLOCK=64)
-    return z
-"""
 SOFTMAX = """import torch
 import triton
 import triton.language as tl
@@ -63,7 +46,7 @@ def clues(server: ForkServer, entry: Entry, source: str, part: str = "vector_add
 def test_of_two_loads_the_one_whose_undefined_lanes_are_summed_is_named(
     server: ForkServer, ex_15: Entry, load: str, line: int
 ) -> None:
-    (clue,) = clues(server, ex_15, KERNEL.replace("x + y,", f"x + y + 0 * tl.sum({load}, axis=0),"))
+    (clue,) = clues(server, ex_15, VECTOR_ADD.replace("x + y,", f"x + y + 0 * tl.sum({load}, axis=0),"))
     assert (clue.kind, clue.confirmed) == ("padding_counted", True)
     assert clue.seen == f"With 0 in the lanes that the mask leaves out in the load at line {line}, the answer is right."
     assert clue.help.endswith(f"Write `other=0` in the load at line {line}.")
@@ -76,17 +59,17 @@ def test_a_maximum_asks_for_the_smallest_number(server: ForkServer, ex_15: Entry
 
 
 def test_a_mask_that_leaves_out_an_element_is_asked_about_and_not_condemned(server: ForkServer, ex_15: Entry) -> None:
-    (clue,) = clues(server, ex_15, KERNEL.replace("mask=mask)", "mask=offsets < n - 1)", 1))
+    (clue,) = clues(server, ex_15, VECTOR_ADD.replace("mask=mask)", "mask=offsets < n - 1)", 1))
     assert (clue.kind, clue.confirmed) == ("padding_counted", False)
     assert "in the load at line 9 reach every wrong element" in clue.seen
 
 
 def test_undefined_lanes_that_are_not_stored_are_not_told(server: ForkServer, ex_15: Entry) -> None:
-    assert clues(server, ex_15, KERNEL.replace("x + y,", "x - y,")) == []
+    assert clues(server, ex_15, VECTOR_ADD.replace("x + y,", "x - y,")) == []
 
 
 def test_a_load_with_an_other_that_changes_nothing_is_not_told(server: ForkServer, ex_15: Entry) -> None:
-    assert clues(server, ex_15, KERNEL.replace("mask=mask)", "mask=offsets < n - 1, other=0.0)", 1)) == []
+    assert clues(server, ex_15, VECTOR_ADD.replace("mask=mask)", "mask=offsets < n - 1, other=0.0)", 1)) == []
 
 
 @pytest.mark.parametrize(
@@ -101,7 +84,7 @@ def test_an_other_that_counts_is_told_with_one_that_does_not(
 ) -> None:
     right = "    x0 = tl.where(mask, x, 0.0)\n    x1 = tl.where(mask, x, -100.0)\n"
     store = f"    more = {sums}\n    tl.store(z_ptr + offsets, x + y + more, mask=mask)\n"
-    source = KERNEL.replace("    tl.store(z_ptr + offsets, x + y, mask=mask)\n", f"{right}{store}")
+    source = VECTOR_ADD.replace("    tl.store(z_ptr + offsets, x + y, mask=mask)\n", f"{right}{store}")
     (clue,) = clues(server, ex_15, source)
     assert (clue.kind, clue.confirmed) == ("padding_counted", True)
     assert clue.help.endswith(f"Write `other={code}` in the load at line {line}.")
@@ -110,14 +93,14 @@ def test_an_other_that_counts_is_told_with_one_that_does_not(
 def test_a_call_that_has_another_answer_the_next_time_is_not_told(server: ForkServer, ex_15: Entry) -> None:
     launch = "    add[(triton.cdiv(x.numel(), 64),)](x, y, z, x.numel(), BLOCK=64)\n"
     once = "    global calls\n    calls += 1\n    x, y = (x, y) if calls > 1 else (x, x)\n"
-    source = KERNEL.replace("@triton.jit", "calls = 0\n\n@triton.jit").replace(launch, once + launch)
+    source = VECTOR_ADD.replace("@triton.jit", "calls = 0\n\n@triton.jit").replace(launch, once + launch)
     assert clues(server, ex_15, source) == []
 
 
 def test_the_configuration_that_was_wrong_is_the_one_that_is_replayed(server: ForkServer, ex_15: Entry) -> None:
     configs = "[triton.Config({'BLOCK': 64, 'SUMS': False}), triton.Config({'BLOCK': 64, 'SUMS': True})]"
     source = (
-        KERNEL.replace("@triton.jit", f"@triton.autotune({configs}, key=[])\n@triton.jit")
+        VECTOR_ADD.replace("@triton.jit", f"@triton.autotune({configs}, key=[])\n@triton.jit")
         .replace("BLOCK: tl.constexpr", "BLOCK: tl.constexpr, SUMS: tl.constexpr")
         .replace("x + y,", "x + y + (0 * tl.sum(y, axis=0) if SUMS else 0),")
         .replace(", BLOCK=64)", ")")
@@ -138,7 +121,7 @@ def test_all_checks_that_fail_by_one_load_have_one_card(server: ForkServer, ex_1
 
 
 def test_a_call_that_is_too_slow_to_repeat_is_told_by_another_check(server: ForkServer, ex_15: Entry) -> None:
-    source = KERNEL.replace("x + y,", "x + y + 0 * tl.sum(x, axis=0),")
+    source = VECTOR_ADD.replace("x + y,", "x + y + 0 * tl.sum(x, axis=0),")
     with bench_of(server, ex_15, source) as bench:
         failure = bench.try_case(VECTORS, 5).failure
         assert failure is not None

@@ -13,7 +13,7 @@ from grader.protocol.messages import LaunchInfo, Recipe, Returned
 from grader.record import Coverage
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer
-from tests.benches import bench_of
+from tests.benches import VECTOR_ADD, bench_of
 from tests.records.samples import HOSTILE, footprint
 
 WHOLE = footprint(10, 4, 3)
@@ -92,28 +92,8 @@ def test_missing_elements_are_lacking_where_they_may_be_the_wrong_ones() -> None
     }
 
 
-VECTOR_ADD = """
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
-def add_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    total = tl.load(x_ptr + offsets, offsets < n) + tl.load(y_ptr + offsets, offsets < n)
-    tl.store(z_ptr + offsets, total, offsets < n)
-
-
-def vector_add(x, y):
-    z = torch.empty_like(x)
-    add_kernel[(triton.cdiv(x.numel(), 256),)](x, y, z, x.numel(), BLOCK=256)
-    return z
-"""
-
-
 def test_the_bench_keeps_the_right_call_that_shows_most(server: ForkServer, ex_15: Entry) -> None:
-    with bench_of(server, ex_15, VECTOR_ADD) as bench:
+    with bench_of(server, ex_15, VECTOR_ADD.replace("64", "256")) as bench:
         for length in (256, 1000, 1024):
             bench.try_case(Case({"N": length, "dtype": "float32", "values": "normal", "offset": 0}), 3)
         (found,) = bench.covering
