@@ -9,10 +9,11 @@ import math
 from collections.abc import Iterator
 from itertools import product
 
+import numpy as np
 import torch
 from torch import Tensor
 
-# Products up to so many multiply-adds are also added up one by one, which takes K passes over the result.
+# Products up to so many multiply-adds are also added up one by one, which stores every sum.
 ONE_BY_ONE = 1 << 21
 # Otherwise K is cut into at most so many blocks.
 MOST_BLOCKS = 32
@@ -69,12 +70,15 @@ def _sums(a: Tensor, b: Tensor) -> Iterator[Tensor]:
             total = total + wide_a[:, start : start + block] @ wide_b[start : start + block]
         yield total
     if a.shape[0] * b.shape[1] * depth <= ONE_BY_ONE:
-        total = torch.zeros((), device=a.device)
-        for k in range(depth):
-            total = total + wide_a[:, k : k + 1] * wide_b[k]
-        yield total
+        yield _one_by_one(wide_a, wide_b)
     if a.dtype != torch.float32:
         yield _truncated(wide_a, wide_b)
+
+
+def _one_by_one(a: Tensor, b: Tensor) -> Tensor:
+    """Add one product after the other, and round each sum: NumPy accumulates in the dtype of the products."""
+    products = a.T[:, :, None] * b[:, None, :]
+    return torch.from_numpy(np.add.accumulate(products.cpu().numpy(), axis=0)[-1]).to(a.device)
 
 
 def _truncated(a: Tensor, b: Tensor) -> Tensor:
