@@ -36,8 +36,9 @@ from grader.protocol.trace import (
     UnknownValue,
     Value,
 )
-from grader.replay.kernels import Kernels, RefusedFunction, Text
-from grader.replay.values import Elsewhere, plain_value
+from grader.replay.kernels import Kernels
+from grader.replay.text import Text
+from grader.replay.values import Elsewhere, RefusedFunction, plain_value
 from tests.claimed import claims_of, defines_kernels
 from tests.conftest import ROOT
 

@@ -3,8 +3,14 @@
 replayer   executes traces on the true inputs, and answers the grader
 run        one run of a trace, step by step
 memory     the numbered storages of a trace, between guard bands
-kernels    builds kernels from the submission's text, without executing a line of it
-checking   the allow-list for those kernels
+text       the submission's text, parsed and never executed
+kernels    builds the kernels that a trace names from that text
+names      the things behind a kernel's names
+signature  annotations and defaults, taken from a kernel's tree
+checking   the allow-list for a kernel's tree
+rewriting  rewrites a checked tree where Python does more than Triton
+making     Python functions and Triton's kernels of a checked tree
+launching  guards the launches of a kernel
 language   the parts of Triton's language that a kernel may name
 values     plain data as Python's values
 arguments  values as arguments of launches and operators

@@ -41,10 +41,11 @@ from grader.protocol.trace import (
     decode_trace,
 )
 from grader.replay.cute_programs import Program, Programs
-from grader.replay.kernels import Kernels, Text
+from grader.replay.kernels import Kernels
 from grader.replay.language import keywords, offers
 from grader.replay.memory import Computed, Memory, Unreplayable
 from grader.replay.run import Run, first_that_works
+from grader.replay.text import Text
 from grader.replay.timing import TraceTimer
 from grader.replay.values import Elsewhere, RefusedFunction
 
