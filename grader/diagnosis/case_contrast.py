@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from grader.exercise.cases import Case, Size, Space
 from grader.exercise.causes import Contrast
-from grader.judge.bench import TriedCase
 from grader.judge.clue import Clue
+from grader.judge.trial import TriedCase
 
 # Blocks that lengths may or may not fill.
 _BLOCKS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)

@@ -16,11 +16,12 @@ from grader.diagnosis.ranking import again, clues_in, explained, gathered, space
 from grader.diagnosis.surroundings import with_surroundings
 from grader.exercise.model import Exercise, check_id
 from grader.exercise.plan import PlannedCase, PlannedCheck
-from grader.judge.bench import Bench, TriedCase
+from grader.judge.bench import Bench
 from grader.judge.clue import Clue
 from grader.judge.failures import NO_CAUSE, Failure
 from grader.judge.rules import decide
 from grader.judge.ruling import Ruling
+from grader.judge.trial import TriedCase
 from grader.judge.truth import Truth
 from grader.record import CheckResult
 

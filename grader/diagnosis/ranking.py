@@ -19,9 +19,10 @@ from grader.diagnosis.patterns import Answer, Reach, clues_of
 from grader.exercise.cases import Domain, Size, Space
 from grader.exercise.causes import Contrast, Kind
 from grader.exercise.model import Part
-from grader.judge.bench import Bench, TriedCase
+from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure
+from grader.judge.trial import TriedCase
 from grader.judge.truth import Truth
 from grader.protocol.messages import LaunchInfo, Traffic
 from grader.record import Cause, Suspect, clean

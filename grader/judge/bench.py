@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 
@@ -23,28 +23,27 @@ from grader.exercise.model import Part
 from grader.judge.clue import sure
 from grader.judge.compare import compare, tensor_of
 from grader.judge.coverage import coverage_of, more_telling
+from grader.judge.evidence import Evidence, evidence_of_answer, evidence_of_trace, with_line
 from grader.judge.failures import Failure, WrongCall, check_device, examine
 from grader.judge.oracle_prefetch import OraclePrefetch
+from grader.judge.refused import RefusedConfigurations
+from grader.judge.trial import CallRequest, NotRunHere, Trial, TriedCase
 from grader.judge.truth import Expected, Truth, slots_for
 from grader.judge.unlike import draw_unlike, whole_numbers
-from grader.protocol.configurations import Configurations, configurations_in
+from grader.protocol.configurations import configurations_in
 from grader.protocol.messages import (
     COMPUTED,
     NEEDS_GPU,
-    PASSED_OVER,
     TOO_SLOW,
     UNTOLD,
     Call,
     Filling,
-    LaunchInfo,
     Raised,
     Recipe,
-    Returned,
     Slot,
 )
-from grader.protocol.operators import READING
 from grader.protocol.trace import Deed
-from grader.record import Coverage, clean
+from grader.record import Coverage
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered
 from grader.sandbox.pair import Pair, RecordedAnswer, seeds_after
 
@@ -60,56 +59,6 @@ _ITEMSIZES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 2, 
 _RecordResult = RecordedAnswer | Raised | Unanswered | None
 
 
-class NotRunHere(Exception):
-    """Raised for a call that only a GPU can run. The message names what in it needs the GPU."""
-
-
-@dataclass(frozen=True)
-class TriedCase:
-    """A case that ran, with the seed of its inputs, and whether it failed."""
-
-    case: Case
-    failed: bool
-    seed: int = 0
-
-
-@dataclass(frozen=True)
-class CallRequest:
-    """A call to make.
-
-    seed, patch_seed: as planned. carries: arguments that stay as the call before left them. part: whose function is
-    called (None: that of the bench). configurations: those of autotuned kernels to try, in this order, until one works;
-    empty: all that are not passed over. may_be_left_out: a call with too many programs for the interpreter gives a
-    trial with `left_out`, and does not raise NotRunHere.
-    """
-
-    case: Case
-    seed: int
-    patch_seed: int | None = None
-    storage: Literal["new", "same"] = "new"
-    carries: tuple[str, ...] = ()
-    part: Part | None = None
-    configurations: tuple[int, ...] = ()
-    may_be_left_out: bool = False
-
-    @property
-    def is_plain(self) -> bool:
-        """The call does not depend on another call."""
-        return self.patch_seed is None and self.storage == "new" and not self.carries
-
-
-class _Configuration(NamedTuple):
-    """One configuration of a part's autotuned kernels that was tried.
-
-    total: number of configurations. was_right: whether its answer was right; it may be wrong for another case.
-    """
-
-    part: str
-    total: int
-    place: int
-    was_right: bool
-
-
 @dataclass(frozen=True)
 class _RecordedRequest:
     """A request, the result of recording it, and the recipe to judge it on."""
@@ -117,109 +66,6 @@ class _RecordedRequest:
     request: CallRequest
     result: _RecordResult
     recipe: Recipe
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One call and its failure (None: it is right).
-
-    worst: its largest error in units of the allowed one. untold: what could not be recorded; the values then come from
-    a call in the submission's own process. recorded: the recorded answer. tuning: configurations of its autotuned
-    launches. left_out: why the call was not finished and nothing is judged by it.
-    """
-
-    recipe: Recipe
-    outcome: Outcome
-    expected: tuple[Expected, ...]
-    failure: Failure | None
-    worst: float
-    untold: tuple[str, ...] = ()
-    recorded: RecordedAnswer | None = None
-    tuning: tuple[Configurations, ...] = ()
-    left_out: str = ""
-
-    @property
-    def configuration(self) -> int:
-        """Index of the configuration that the first autotuner took; -1 without autotuner."""
-        taken = self.outcome.answer.configuration if isinstance(self.outcome, Finished) else -1
-        return taken if 0 <= taken < self.configurations else -1
-
-    @property
-    def configurations(self) -> int:
-        """Number of configurations of the largest autotuner; 0 where nothing is autotuned."""
-        return max((len(one.words) for one in self.tuning), default=0)
-
-    @property
-    def launches(self) -> tuple[LaunchInfo, ...]:
-        """Kernels that the call launched."""
-        return self.outcome.answer.launches if isinstance(self.outcome, Finished) else ()
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """The actions of one call: kernels launched, operations in them, operators beside them.
-
-    helpers: functions of installed packages that kernels call. reads: operators that gave Python values of a tensor.
-    seed: as planned. launches, moved_bytes: kernels that ran, and the bytes that they loaded and stored, in a replayed
-    call; 0 where unknown. Names and numbers only: the evidence of all calls stays in memory, and answers may be large.
-    """
-
-    case: Case
-    kernels: tuple[str, ...]
-    operations: frozenset[str]
-    operators: tuple[str, ...]
-    untold: tuple[str, ...] = ()
-    is_replayed: bool = False
-    reads: tuple[Deed, ...] = ()
-    helpers: tuple[str, ...] = ()
-    seed: int = 0
-    launches: int = 0
-    moved_bytes: int = 0
-
-
-def _evidence_of_answer(case: Case, answer: Returned) -> Evidence:
-    return Evidence(
-        case,
-        tuple(dict.fromkeys(clean(launch.kernel, 80) for launch in answer.launches)),
-        frozenset(clean(name, 80) for launch in answer.launches for name in launch.constants),
-        tuple(dict.fromkeys(clean(name, 80) for name in answer.operators)),
-    )
-
-
-def _evidence_of_trace(
-    request: CallRequest, recorded: RecordedAnswer, outcome: Outcome, untold: tuple[str, ...]
-) -> Evidence:
-    deeds = [_with_line(deed.name, deed.line) for deed in recorded.deeds]
-    is_replayed = recorded.is_replayed and not untold
-    kernels, operations, launched, moved = recorded.kernels, frozenset[str](), 0, 0
-    if is_replayed and isinstance(outcome, Finished):
-        # A replay launched these: they are facts.
-        launches = [launch for launch in outcome.answer.launches if prod(launch.grid)]
-        kernels = tuple(dict.fromkeys(launch.kernel for launch in launches))
-        operations = frozenset(clean(name, 80) for launch in launches for name in launch.constants)
-        launched, counts = len(launches), [launch.traffic for launch in launches if launch.traffic]
-        moved = sum(count.loaded_bytes + count.stored_bytes for count in counts)
-    return Evidence(
-        request.case,
-        tuple(clean(name, 80) for name in kernels),
-        operations,
-        tuple(dict.fromkeys(deeds)),
-        untold,
-        is_replayed,
-        _read_deeds(recorded.deeds),
-        tuple(clean(text.words, 200) for text in recorded.trace.kernels if text.home),
-        request.seed,
-        launched,
-        moved,
-    )
-
-
-def _read_deeds(deeds: Sequence[Deed]) -> tuple[Deed, ...]:
-    """Return the operators that gave Python values, each with the arguments that its line used."""
-    of_line: dict[int, dict[str, None]] = {}
-    for deed in deeds:
-        of_line.setdefault(deed.line, {}).update(dict.fromkeys(deed.of))
-    return tuple(replace(deed, of=deed.of or (*of_line[deed.line],)) for deed in deeds if deed.name in READING)
 
 
 def _is_answer_to(seen: WrongCall, earlier: tuple[Expected, ...]) -> bool:
@@ -240,10 +86,11 @@ class Bench:
     """One part of one submission: its processes, and the truth.
 
     evidence: of every call. tried: the cases that ran. recent: the latest right answers. covering: of the right calls,
-    the one that shows best what programs touch, if there is one. salt: derived from the
-    submission's text; makes planned seeds into the seeds that count. most_s: time that all calls may take together.
+    the one that shows best what programs touch, if there is one. salt: derived from the submission's text; makes
+    planned seeds into the seeds that count. most_s: time that all calls may take together.
     interpreter: a pair that interprets, where `pair` does not. refusal: says why the GPU that a call is meant for
-    refuses a configuration. shared_inputs: traces do not decide seeds, so that other files meet the same inputs.
+    refuses a configuration; refused: what it said. shared_inputs: traces do not decide seeds, so that other files meet
+    the same inputs.
     """
 
     pair: Pair
@@ -261,18 +108,18 @@ class Bench:
     interpreter: Pair | None = None
     refusal: Callable[[RecordedAnswer, int], str] = lambda recorded, place: ""
     shared_inputs: bool = False
+    refused: RefusedConfigurations = field(init=False)
     _stopped: bool = False
     _lost: bool = False
     _before_s: float = field(init=False)
     # By part: whether whole-number tensors are among its arguments.
     _whole: dict[str, bool] = field(init=False, default_factory=dict)
-    # Why the GPU refuses each configuration that was asked about; "": it takes it.
-    _refusals: dict[_Configuration, str] = field(init=False, default_factory=dict)
     # Why the latest call with too many programs for the interpreter was stopped.
     _too_slow: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
         self._before_s = self.pair.worked_s
+        self.refused = RefusedConfigurations(self.refusal)
 
     def interpreted(self) -> Bench:
         """Return the bench that interprets the same part: this one if it does."""
@@ -448,11 +295,11 @@ class Bench:
             if result.is_replayed and not (untold or request.configurations or result.found or request.carries):
                 outcome = self._pass_over_refused(result, call, outcome, expected)
             if part is self.part:
-                self.evidence.append(_evidence_of_trace(request, result, outcome, untold))
+                self.evidence.append(evidence_of_trace(request, result, outcome, untold))
         elif result is None:
             outcome = self.call(call)
             if isinstance(outcome, Finished) and part is self.part:
-                self.evidence.append(_evidence_of_answer(request.case, outcome.answer))
+                self.evidence.append(evidence_of_answer(request.case, outcome.answer))
         else:
             outcome = result
         if words := self._why_not_run(outcome, is_replay=is_replay):
@@ -492,46 +339,19 @@ class Bench:
         if self.device != "cpu" or not needs_gpu:
             return ""
         assert isinstance(outcome, Raised)
-        words = _with_line(outcome.message, outcome.frames[-1].line if outcome.frames else 0)
+        words = with_line(outcome.message, outcome.frames[-1].line if outcome.frames else 0)
         if outcome.kind == TOO_SLOW:
             self._too_slow = words
         return words
 
     # -- autotuned kernels -------------------------------------------------------------------------------------------
 
-    def refused_configurations(self, part: str, count: int) -> Mapping[int, str]:
-        """Return the configurations that are passed over although the interpreter runs them, with reasons."""
-        return {
-            one.place: why
-            for one, why in self._refusals.items()
-            if why and not one.was_right and (one.part, one.total) == (part, count)
-        }
-
     def _configurations(self, request: CallRequest, recorded: RecordedAnswer) -> tuple[int, ...]:
         """Return the configurations that a call tries; empty for all."""
         count = recorded.configurations
-        refused = self.refused_configurations(recorded.call.recipe.part, count)
+        refused = self.refused.wrong_ones(recorded.call.recipe.part, count)
         usable = tuple(place for place in range(count) if place not in refused) if refused else ()
         return request.configurations or usable
-
-    def why_refused(self, recorded: RecordedAnswer, place: int, outcome: Outcome) -> str:
-        """Return why an autotuner passes over a configuration that was wrong; "" where it does not."""
-        if isinstance(outcome, Raised) and outcome.kind in PASSED_OVER:
-            return outcome.message.partition("\n")[0][:200] or outcome.kind
-        key = _Configuration(recorded.call.recipe.part, recorded.configurations, place, was_right=False)
-        if key not in self._refusals and isinstance(outcome, Finished | Raised):
-            self._refusals[key] = self.refusal(recorded, place)
-        return self._refusals.get(key, "")
-
-    def fits(self, trial: Trial) -> bool:
-        """Return whether the GPU takes the configuration of a call that was right in the interpreter."""
-        recorded, place = trial.recorded, trial.configuration
-        if recorded is None or place < 0:
-            return True
-        key = _Configuration(recorded.call.recipe.part, recorded.configurations, place, was_right=True)
-        if key not in self._refusals:
-            self._refusals[key] = self.refusal(recorded, place)
-        return not self._refusals[key]
 
     def _pass_over_refused(
         self, recorded: RecordedAnswer, call: Call, outcome: Outcome, expected: tuple[Expected, ...]
@@ -541,22 +361,19 @@ class Bench:
         untried = isinstance(outcome, Raised) and outcome.kind in (NEEDS_GPU, TOO_SLOW, COMPUTED, UNTOLD)
         if count < 2 or untried or self._is_right(outcome, expected, call):
             return outcome
-        if isinstance(outcome, Finished):
-            taken = _Configuration(part, count, outcome.answer.configuration, was_right=False)
-            if self._refusals.get(taken) == "":
-                return outcome
+        if isinstance(outcome, Finished) and self.refused.is_taken(part, count, outcome.answer.configuration):
+            return outcome
         tried, refused = outcome, 0
         for place in range(count):
-            if place in self.refused_configurations(part, count):
+            if place in self.refused.wrong_ones(part, count):
                 refused += 1
                 continue
             tried = self.pair.replay_alone(recorded, call, (place,))
-            if self._is_right(tried, expected, call) or not self.why_refused(recorded, place, tried):
+            if self._is_right(tried, expected, call) or not self.refused.why(recorded, place, tried):
                 return tried if refused else outcome
             refused += 1
         # All are refused: the failure of the first one counts.
-        for place in self.refused_configurations(part, count):
-            del self._refusals[_Configuration(part, count, place, was_right=False)]
+        self.refused.forget_wrong_ones(part, count)
         return outcome
 
     def _is_right(self, outcome: Outcome, expected: tuple[Expected, ...], call: Call) -> bool:
@@ -574,7 +391,7 @@ class Bench:
 
         Returns what was recorded, the outcome, and what could not be recorded.
         """
-        untold = tuple(_with_line(deed.name, deed.line) for deed in recorded.untold)
+        untold = tuple(with_line(deed.name, deed.line) for deed in recorded.untold)
         if recorded.is_replayed and not direct:
             outcome = early or self.pair.replay(recorded, call, places)
             self._lost = not isinstance(outcome, Finished)
@@ -584,7 +401,7 @@ class Bench:
             if outcome.kind == COMPUTED:
                 recorded = replace(recorded, deeds=(Deed(outcome.message, line),))
             else:
-                untold = (_with_line(outcome.message, line),)
+                untold = (with_line(outcome.message, line),)
         elif not (untold or recorded.deeds):
             untold = ("an earlier call that it builds on could not be replayed",)
         return recorded, self.call(call), untold
@@ -677,8 +494,3 @@ def left_out(part: Part, recipe: Recipe) -> dict[str, Value | None]:
     words = Case(recipe.case).words()
     count = zlib.crc32(f"{part.name}: {words}".encode()) % (len(part.defaults) + 1)
     return dict([*part.defaults.items()][len(part.defaults) - count :])
-
-
-def _with_line(name: str, line: int) -> str:
-    text = clean(name, 200) or "something without a name"
-    return f"{text} (line {line})" if line else text

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from grader.exercise.plan import PlannedCase
-from grader.judge.bench import Bench, CallRequest, NotRunHere, Trial
+from grader.judge.bench import Bench
 from grader.judge.failures import Failure
+from grader.judge.trial import CallRequest, NotRunHere, Trial
 from grader.protocol.configurations import Configurations
 from grader.protocol.messages import Raised
 from grader.record import Number
@@ -80,7 +81,7 @@ def every_configuration(bench: Bench, one: PlannedCase, usual: Trial, spent_s: f
             places = range(first, min(first + _AT_A_TIME, found.known))
             for place, trial in _try_configurations(interpreted, one, places):
                 wrong = trial.failure
-                why = interpreted.why_refused(trial.recorded, place, trial.outcome) if wrong and trial.recorded else ""
+                why = interpreted.refused.why(trial.recorded, place, trial.outcome) if wrong and trial.recorded else ""
                 if why:
                     refused.append(f"{_configuration_words(usual.tuning, place)}: {why}")
                 elif isinstance(trial.outcome, Finished | Raised) or not interpreted.is_late:
@@ -134,7 +135,7 @@ def _failure_counts(bench: Bench, one: PlannedCase, wrong: Failure, words: str) 
         usual = bench.try_case(one.case, one.seed)
         places = [place for place in range(usual.configurations) if _configuration_words(usual.tuning, place) == words]
         return any(
-            trial.failure and not (trial.recorded and bench.why_refused(trial.recorded, places[0], trial.outcome))
+            trial.failure and not (trial.recorded and bench.refused.why(trial.recorded, places[0], trial.outcome))
             for _, trial in _try_configurations(bench, one, places[:1])
         )
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from grader.exercise.cases import Case, Space
 from grader.exercise.plan import PlannedCase
-from grader.judge.bench import Evidence
+from grader.judge.evidence import Evidence
 
 # At most this many are repeated; one that fails is enough.
 _MOST = 2

@@ -13,8 +13,8 @@ from grader.diagnosis.case_contrast import (
 )
 from grader.exercise.cases import Case, Choice, Size, Space
 from grader.exercise.causes import Contrast
-from grader.judge.bench import TriedCase
 from grader.judge.clue import Clue
+from grader.judge.trial import TriedCase
 
 SPACE = Space({"N": Size(1, 4096), "layout": Choice(("rows", "columns", "sliced")), "causal": Choice((0, 1))})
 LAYOUT = Contrast("layout", "strides_ignored", "that do not lie row after row")

@@ -7,8 +7,8 @@ import pytest
 from grader.diagnosis.padding import padding_clues, padding_elsewhere
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
-from grader.judge.bench import CallRequest
 from grader.judge.clue import Clue
+from grader.judge.trial import CallRequest
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of
 from tests.conftest import answered, plan_with

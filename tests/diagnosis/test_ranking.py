@@ -15,8 +15,8 @@ from grader.exercise.catalogue import Entry, discover, resolve
 from grader.exercise.causes import Contrast
 from grader.exercise.plan import default_seed
 from grader.grading import Job, grade
-from grader.judge.bench import TriedCase
 from grader.judge.clue import Clue, sure
+from grader.judge.trial import TriedCase
 from grader.record import Cause, CheckResult, Suspect
 from grader.sandbox.server import ForkServer
 from tests.conftest import plan_of

@@ -23,7 +23,7 @@ from grader.exercise.catalogue import Entry
 from grader.interpreter.guard import Guard, extent_of
 from grader.interpreter.races import Access
 from grader.judge.access_findings import cause_of, clues_of
-from grader.judge.bench import Trial
+from grader.judge.trial import Trial
 from grader.protocol.messages import GuardFinding, Raised
 from grader.record import Cause
 from grader.sandbox.outcome import Finished

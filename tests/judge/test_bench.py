@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from grader.exercise.catalogue import Entry
 from grader.exercise.plan import PlannedCase
-from grader.judge.bench import CallRequest
 from grader.judge.rules.fresh import judge_case
+from grader.judge.trial import CallRequest
 from grader.protocol.messages import Form
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer

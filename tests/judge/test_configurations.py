@@ -14,12 +14,13 @@ from grader.exercise.cases import Case, Cases, Choice, Size, Space
 from grader.exercise.catalogue import Entry, resolve
 from grader.exercise.model import Agrees, Limits, WorkModel
 from grader.exercise.plan import PlannedCase, default_seed
-from grader.judge.bench import Bench, CallRequest
+from grader.judge.bench import Bench
 from grader.judge.configurations import ConfigurationRuns, every_configuration
 from grader.judge.rules import decide
 from grader.judge.rules.agrees import _tuned_cases
 from grader.judge.rules.work_model import decide as works
 from grader.judge.ruling import Ruling
+from grader.judge.trial import CallRequest
 from grader.sandbox.refusing import refusals
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grader.exercise.cases import Case
-from grader.judge.bench import Evidence
+from grader.judge.evidence import Evidence
 from grader.judge.failures import Failure
 from grader.judge.rules.kernels_only import by_evidence
 

@@ -7,9 +7,9 @@ import pytest
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.exercise.plan import default_seed, draw
-from grader.judge.bench import CallRequest
 from grader.judge.rules import decide
 from grader.judge.ruling import Ruling
+from grader.judge.trial import CallRequest
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of
 

@@ -16,10 +16,10 @@ from grader.exercise.cases import Case, Cases, Size, Space
 from grader.exercise.catalogue import Entry, resolve
 from grader.exercise.model import Allowance, WorkModel
 from grader.exercise.plan import PlannedCase, default_seed
-from grader.judge.bench import Trial
 from grader.judge.failures import Failure
 from grader.judge.rules.work_model import decide as works
 from grader.judge.ruling import Ruling
+from grader.judge.trial import Trial
 from grader.protocol.messages import LaunchInfo, Recipe, Returned, Traffic
 from grader.record import Cause, Work
 from grader.sandbox.outcome import Finished

@@ -8,7 +8,7 @@ import pytest
 
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
-from grader.judge.bench import Evidence
+from grader.judge.evidence import Evidence
 from grader.judge.failures import Failure
 from grader.judge.rules.kernels_only import by_evidence
 from grader.protocol.trace import Deed

@@ -16,10 +16,11 @@ from types import MappingProxyType
 from grader.compile.cache import CompileOutcome
 from grader.exercise.model import Rule
 from grader.exercise.plan import PlannedCase, PlannedCheck
-from grader.judge.bench import Bench, NotRunHere
+from grader.judge.bench import Bench
 from grader.judge.failures import Failure
 from grader.judge.rules.kernels_only import by_evidence, why_untold
 from grader.judge.ruling import Ruling
+from grader.judge.trial import NotRunHere
 
 
 def _table() -> Mapping[type[Rule], Callable[..., Ruling]]:

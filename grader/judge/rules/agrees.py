@@ -9,11 +9,12 @@ from math import prod
 from grader.exercise.cases import Size, Value
 from grader.exercise.model import Agrees
 from grader.exercise.plan import PlannedCase
-from grader.judge.bench import Bench, CallRequest, NotRunHere, Trial
+from grader.judge.bench import Bench
 from grader.judge.configurations import ConfigurationRuns, every_configuration
 from grader.judge.failures import Failure
 from grader.judge.rules.kernels_only import judged_apart
 from grader.judge.ruling import Ruling
+from grader.judge.trial import CallRequest, NotRunHere, Trial
 from grader.record import Number, number
 
 RULE = Agrees

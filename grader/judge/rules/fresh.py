@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from grader.exercise.model import Fresh
 from grader.exercise.plan import PlannedCase
-from grader.judge.bench import Bench, CallRequest, Trial
+from grader.judge.bench import Bench
 from grader.judge.clue import Clue
 from grader.judge.compare import compare, tensor_of
 from grader.judge.failures import Failure
 from grader.judge.rules.kernels_only import judged_apart
 from grader.judge.ruling import Ruling
+from grader.judge.trial import CallRequest, Trial
 from grader.record import Cause, Number, clean
 from grader.sandbox.outcome import Finished
 

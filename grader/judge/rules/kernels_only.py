@@ -10,9 +10,11 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from grader.exercise.plan import PlannedCase
-from grader.judge.bench import Bench, Evidence, Trial
+from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
+from grader.judge.evidence import Evidence
 from grader.judge.failures import Failure
+from grader.judge.trial import Trial
 from grader.protocol.operators import READING
 from grader.record import Cause, clean
 from grader.sandbox.outcome import Finished

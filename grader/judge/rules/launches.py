@@ -33,7 +33,8 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Launches) -> Ruling
             return Ruling(failure, one, metrics=metrics)
         if trial.untold:
             return Ruling(None, one, undecided=f"the launches could not be recorded: {trial.untold[0]}")
-        tried = chain([trial], (other for other in other_configurations(bench, one, trial) if bench.fits(other)))
+        others = filter(bench.refused.fits, other_configurations(bench, one, trial))
+        tried = chain([trial], others)
         enough = any(1 <= len(each.launches) <= most for each in tried)
         if not enough:
             return Ruling(_wrong_number(one, trial.launches, most), one, metrics=metrics)

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from grader.exercise.model import Part, Stateful
 from grader.exercise.plan import PlannedCase
-from grader.judge.bench import Bench, CallRequest
+from grader.judge.bench import Bench
 from grader.judge.clue import Clue
 from grader.judge.failures import Failure
 from grader.judge.ruling import Ruling
+from grader.judge.trial import CallRequest
 from grader.protocol.messages import Loaded
 from grader.record import Number, number
 

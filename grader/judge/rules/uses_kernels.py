@@ -6,10 +6,12 @@ from collections.abc import Iterable, Sequence
 
 from grader.exercise.model import UsesKernels
 from grader.exercise.plan import PlannedCase
-from grader.judge.bench import Bench, CallRequest, Evidence
+from grader.judge.bench import Bench
+from grader.judge.evidence import Evidence
 from grader.judge.failures import Failure
 from grader.judge.rules.kernels_only import by_evidence, judged_apart, policy_failure, why_untold
 from grader.judge.ruling import Ruling
+from grader.judge.trial import CallRequest
 from grader.record import Cause, clean
 
 RULE = UsesKernels

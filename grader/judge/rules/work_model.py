@@ -9,12 +9,14 @@ from typing import Literal
 from grader.exercise.formula import evaluate
 from grader.exercise.model import Allowance, WorkModel
 from grader.exercise.plan import PlannedCase
-from grader.judge.bench import Bench, Evidence, Trial
+from grader.judge.bench import Bench
 from grader.judge.clue import Clue
 from grader.judge.configurations import other_configurations, words_of
+from grader.judge.evidence import Evidence
 from grader.judge.failures import Failure
 from grader.judge.meant import find_unplanned_cases
 from grader.judge.ruling import Ruling
+from grader.judge.trial import Trial
 from grader.protocol.messages import LaunchInfo, Traffic
 from grader.record import Cause, Number, Work, clean
 from grader.sandbox.outcome import Finished
@@ -104,7 +106,7 @@ def _lightest(bench: Bench, one: PlannedCase, model: WorkModel, trial: Trial) ->
         if isinstance(weighed, str):
             continue
         is_better = (weighed.share, -weighed.work.moved_bytes) > (best.share, -best.work.moved_bytes)
-        if is_better and bench.fits(other):
+        if is_better and bench.refused.fits(other):
             best = weighed
         if best.share == 1:
             break

@@ -1,0 +1,91 @@
+"""Sum up what a call did: kernels, operations in them, and operators beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from grader.exercise.cases import Case
+from grader.judge.trial import CallRequest
+from grader.protocol.messages import Returned
+from grader.protocol.operators import READING
+from grader.protocol.trace import Deed
+from grader.record import clean
+from grader.sandbox.outcome import Finished, Outcome
+from grader.sandbox.pair import RecordedAnswer
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The actions of one call: kernels launched, operations in them, operators beside them.
+
+    helpers: functions of installed packages that kernels call. reads: operators that gave Python values of a tensor.
+    seed: as planned. launches, moved_bytes: kernels that ran, and the bytes that they loaded and stored, in a replayed
+    call; 0 where unknown. Names and numbers only: the evidence of all calls stays in memory, and answers may be large.
+    """
+
+    case: Case
+    kernels: tuple[str, ...]
+    operations: frozenset[str]
+    operators: tuple[str, ...]
+    untold: tuple[str, ...] = ()
+    is_replayed: bool = False
+    reads: tuple[Deed, ...] = ()
+    helpers: tuple[str, ...] = ()
+    seed: int = 0
+    launches: int = 0
+    moved_bytes: int = 0
+
+
+def evidence_of_answer(case: Case, answer: Returned) -> Evidence:
+    """Return the evidence of a call in the submission's own process."""
+    return Evidence(
+        case,
+        tuple(dict.fromkeys(clean(launch.kernel, 80) for launch in answer.launches)),
+        frozenset(clean(name, 80) for launch in answer.launches for name in launch.constants),
+        tuple(dict.fromkeys(clean(name, 80) for name in answer.operators)),
+    )
+
+
+def evidence_of_trace(
+    request: CallRequest, recorded: RecordedAnswer, outcome: Outcome, untold: tuple[str, ...]
+) -> Evidence:
+    """Return the evidence of a recorded call; the launches are those of its replay, if it was replayed."""
+    deeds = [with_line(deed.name, deed.line) for deed in recorded.deeds]
+    is_replayed = recorded.is_replayed and not untold
+    kernels, operations, launched, moved = recorded.kernels, frozenset[str](), 0, 0
+    if is_replayed and isinstance(outcome, Finished):
+        # A replay launched these: they are facts.
+        launches = [launch for launch in outcome.answer.launches if prod(launch.grid)]
+        kernels = tuple(dict.fromkeys(launch.kernel for launch in launches))
+        operations = frozenset(clean(name, 80) for launch in launches for name in launch.constants)
+        launched, counts = len(launches), [launch.traffic for launch in launches if launch.traffic]
+        moved = sum(count.loaded_bytes + count.stored_bytes for count in counts)
+    return Evidence(
+        request.case,
+        tuple(clean(name, 80) for name in kernels),
+        operations,
+        tuple(dict.fromkeys(deeds)),
+        untold,
+        is_replayed,
+        _read_deeds(recorded.deeds),
+        tuple(clean(text.words, 200) for text in recorded.trace.kernels if text.home),
+        request.seed,
+        launched,
+        moved,
+    )
+
+
+def _read_deeds(deeds: Sequence[Deed]) -> tuple[Deed, ...]:
+    """Return the operators that gave Python values, each with the arguments that its line used."""
+    of_line: dict[int, dict[str, None]] = {}
+    for deed in deeds:
+        of_line.setdefault(deed.line, {}).update(dict.fromkeys(deed.of))
+    return tuple(replace(deed, of=deed.of or (*of_line[deed.line],)) for deed in deeds if deed.name in READING)
+
+
+def with_line(name: str, line: int) -> str:
+    """Return a name and its line, in words."""
+    text = clean(name, 200) or "something without a name"
+    return f"{text} (line {line})" if line else text
