@@ -7,7 +7,9 @@ text       the submission's text, parsed and never executed
 kernels    builds the kernels that a trace names from that text
 names      the things behind a kernel's names
 signature  annotations and defaults, taken from a kernel's tree
-checking   the allow-list for a kernel's tree
+checking   checks a kernel's tree against what is allowed
+allowed    the builtins, attributes and operators that a kernel may name
+things     what a name can lead to
 rewriting  rewrites a checked tree where Python does more than Triton
 making     Python functions and Triton's kernels of a checked tree
 launching  guards the launches of a kernel

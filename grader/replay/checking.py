@@ -8,166 +8,35 @@ from __future__ import annotations
 
 import ast
 import builtins
-import functools
-import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, Literal, NoReturn
+from typing import NoReturn
 
 import triton.language as tl
-from triton.runtime import interpreter
-from triton.runtime.jit import ConstexprFunction, JITFunction
-from triton.tools.tensor_descriptor import TensorDescriptor
 
+from grader.replay.allowed import (
+    BUILTINS_OF,
+    LOOPS,
+    MATHS,
+    OF_TABLES,
+    OPERATORS,
+    PRINTING,
+    RESERVED,
+    STATEMENTS,
+    TYPES,
+    Mode,
+    safe_attributes,
+    unsafe_attributes,
+)
 from grader.replay.language import MADE, Offered, offers
+from grader.replay.things import Data, Foreign, KernelReference, Thing, Unknown
 from grader.replay.values import RefusedFunction, fields_of
 
-
-@dataclass(frozen=True)
-class KernelReference:
-    """A name that leads to another function of the text."""
-
-    index: int
-
-
-@dataclass(frozen=True)
-class Data:
-    """A name that leads to plain data."""
-
-    value: object
-
-
-@dataclass(frozen=True)
-class Foreign:
-    """A name that leads to a module or a function that Triton does not have."""
-
-    path: str
-
-
-@dataclass(frozen=True)
-class Unknown:
-    """A name that the recorder could not resolve, or that the grader refuses, and the reason.
-
-    python: Triton's compiler would refuse it too.
-    """
-
-    rule: str
-    python: bool = False
-
-
-Thing = Offered | KernelReference | Data | Foreign | Unknown
-Mode = Literal["jit", "constexpr"]
-
-# Builtins that Triton's compiler knows, except getattr, and builtins that constants may be made with.
-_BUILTINS: dict[Mode, frozenset[str]] = {
-    "jit": frozenset({"float", "hasattr", "int", "isinstance", "len", "list", "max", "min", "print", "range"}),
-    "constexpr": frozenset(
-        {
-            *("abs", "all", "any", "bool", "dict", "divmod", "enumerate", "float", "hasattr", "int", "isinstance"),
-            *("len", "list", "max", "min", "pow", "range", "reversed", "round", "set", "sorted", "sum", "tuple", "zip"),
-            *("AssertionError", "KeyError", "NotImplementedError", "RuntimeError", "TypeError", "ValueError"),
-        }
-    ),
-}
-# The types in `isinstance(x, …)`.
-_TYPES = frozenset({"bool", "dict", "float", "int", "list", "set", "tuple"})
-BUILTINS = _TYPES.union(*_BUILTINS.values())
-_PRINTING = frozenset({"device_print", "print", "static_print"})
-_LOOPS = frozenset({"range", "static_range"})
-# Names with a meaning to Triton: its interpreter writes the first into kernels, its compiler knows the other.
-_RESERVED = frozenset({"interpreter_semantic", "getattr"})
-_OFFERED = "compute with what triton.language offers"
 # Names that agree in this share of their letters are taken for each other's misspelling.
 _ALIKE = 0.8
-_MATHS = frozenset({"cupy", "jax", "math", "numpy", "torch"})
-
-# Attributes of values: those of Triton's classes, except attributes that build or compile.
-_CLASSES = (tl.tensor, tl.tensor_descriptor, tl.dtype, tl.pointer_type, tl.block_type, tl.constexpr)
-_OF_INSTANCES = frozenset(
-    {
-        *("T", "dtype", "element_ty", "name", "numel", "shape", "strides", "type", "value", "address_space"),
-        *("block_shape", "exponent_bias", "fp_mantissa_width", "int_bitwidth", "int_signedness", "itemsize"),
-        *("primitive_bitwidth", "scalar", "nbytes"),
-    }
-)
-_INSIDES = frozenset(
-    {
-        *("FP_TYPES", "KIND", "OTHER_TYPES", "SIGNEDNESS", "SINT_TYPES", "STANDARD_FP_TYPES", "UINT_TYPES"),
-        *("cache_key_part", "codegen_name", "handle", "kind", "mangle", "to_ir", "with_element_ty"),
-    }
-)
-# Harmless names of a configuration's fields, though Python's or Triton's objects have them too.
-_HARMLESS = frozenset({"count", "debug", "index", "kind", "version"})
-# Methods of Python's numbers and dictionaries, for functions of constants.
-_OF_TABLES = frozenset({"bit_count", "bit_length", "get", "items", "keys", "values"})
-
-# Operator methods that Triton lets a kernel call, and their operators.
-_SIGNS = {
-    **dict(zip(("add", "sub", "mul", "truediv", "floordiv", "mod"), ("+", "-", "*", "/", "//", "%"), strict=True)),
-    **dict(zip(("lshift", "rshift", "and", "or", "xor"), ("<<", ">>", "&", "|", "^"), strict=True)),
-    **dict(zip(("lt", "le", "gt", "ge", "eq", "ne"), ("<", "<=", ">", ">=", "==", "!="), strict=True)),
-}
-_OPERATORS = {f"__{name}__": f"a {sign} b" for name, sign in _SIGNS.items()}
-
-_STATEMENTS: dict[str, str] = {
-    "AsyncFor": "async for",
-    "AsyncFunctionDef": "function inside it",
-    "AsyncWith": "async with",
-    "Break": "break: let the loop's condition end it",
-    "ClassDef": "class inside it",
-    "Continue": "continue: write an if around the rest of the loop",
-    "Delete": "del",
-    "Dict": "dictionary: write a tuple",
-    "DictComp": "dictionary: write a tuple",
-    "FunctionDef": "function inside it: define it beside the kernel, with @triton.jit",
-    "GeneratorExp": "generator: write a loop over tl.static_range",
-    "Global": "global: pass the value as an argument",
-    "Import": "import: import at the top of the file",
-    "ImportFrom": "import: import at the top of the file",
-    "Lambda": "lambda: define a function with @triton.jit",
-    "Match": "match: write if and elif",
-    "NamedExpr": "`:=`: assign on a line of its own",
-    "Nonlocal": "nonlocal: return the value",
-    "Raise": "raise: write tl.device_assert",
-    "Set": "set: write a tuple",
-    "SetComp": "set: write a tuple",
-    "Try": "try: write an if",
-    "TryStar": "try: write an if",
-    "With": "with",
-    "Yield": "yield: store or return the value",
-    "YieldFrom": "yield: store or return the value",
-    "Await": "await",
-}
-
-
-@functools.cache
-def _safe_attributes() -> frozenset[str]:
-    names = {name for one in _CLASSES for name in dir(one) if not name.startswith("_")}
-    return frozenset(names | _OF_INSTANCES) - _INSIDES
-
-
-@functools.cache
-def _unsafe_attributes() -> frozenset[str]:
-    """Return the attributes by which Python's objects or Triton's kernels act, or expose their content.
-
-    While a kernel is compiled, an attribute of a function argument is Python's. The interpreter is safe without this
-    list: an attribute that no Triton value has is there a field of a record, or an error.
-    """
-
-    def generator() -> Iterator[None]:
-        yield
-
-    trusted = tl.standard.sigmoid.fn
-    samples: tuple[Any, ...] = (
-        *([], {}, set(), object, type, ast, len, [].append, ValueError(), property(), functools.partial(len)),
-        *(generator, generator.__code__, generator(), inspect.currentframe(), TensorDescriptor),
-        *(JITFunction(trusted), ConstexprFunction(trusted), interpreter.InterpretedFunction(trusted)),
-        *(interpreter.FunctionRewriter(trusted), interpreter.interpreter_builder, interpreter.interpreter_semantic),
-    )
-    names = {name for one in samples for name in dir(one)} | {"data_ptr", "format", "format_map"}
-    return frozenset(names | _INSIDES) - _safe_attributes() - _HARMLESS
+_OFFERED = "compute with what triton.language offers"
 
 
 @dataclass
@@ -235,7 +104,7 @@ class _Checker(ast.NodeVisitor):
     # -- names ---------------------------------------------------------------------------------------------------------
 
     def _bind(self, node: ast.AST, name: str) -> None:
-        if name.startswith("__") or name in _RESERVED:
+        if name.startswith("__") or name in RESERVED:
             self._refuse(node, f"{name} cannot be the name of a variable: call it otherwise", python=False)
         self._scopes[-1].add(name)
 
@@ -245,7 +114,7 @@ class _Checker(ast.NodeVisitor):
     def _look_up_name(self, node: ast.Name) -> Thing | str:
         """Return the thing behind a name that is no variable; a builtin's name for a builtin."""
         name = node.id
-        if name.startswith("__") or name in _RESERVED:
+        if name.startswith("__") or name in RESERVED:
             self._refuse_python(node, f"has no {name}: {_advice_for(name)}")
         found = self.found.used.get(name) or self._resolve(name)
         match found:
@@ -253,7 +122,7 @@ class _Checker(ast.NodeVisitor):
                 self._refuse_python(node, f"has no {name} ({path} is Python's): {_advice_for(name)}")
             case Unknown(rule, python):
                 self._refuse(node, f"`{name}`: {rule}", python=python)
-            case None if name in _BUILTINS[self._mode]:
+            case None if name in BUILTINS_OF[self._mode]:
                 return name
             case None if _is_builtin(name):
                 self._refuse_python(node, f"has no {name}, which is Python's: {_advice_for(name)}")
@@ -297,7 +166,7 @@ class _Checker(ast.NodeVisitor):
         found = self.found.used.get(name.id) or self._resolve(name.id)
         if isinstance(found, Foreign) and isinstance(whole, ast.Attribute):
             text = f"{name.id}.{whole.attr}"
-            known = found.path.partition(".")[0] in _MATHS
+            known = found.path.partition(".")[0] in MATHS
             rule = f"{text} is Python's, and a kernel has none: {_advice_for(whole.attr if known else '')}"
             self._refuse(whole, rule, python=True)
         return self._look_up_name(name)
@@ -307,7 +176,7 @@ class _Checker(ast.NodeVisitor):
     def generic_visit(self, node: ast.AST) -> None:
         """Refuse a node that is not on the list."""
         kind = type(node).__name__
-        self._refuse_python(node, f"has no {_STATEMENTS.get(kind, kind)}")
+        self._refuse_python(node, f"has no {STATEMENTS.get(kind, kind)}")
 
     def _visit(self, node: ast.AST | None) -> None:
         if node is not None:
@@ -347,14 +216,14 @@ class _Checker(ast.NodeVisitor):
 
     def _attribute(self, node: ast.Attribute) -> None:
         name = node.attr
-        if name in _OPERATORS:
-            rule = f"`.{name}(…)` is another way to write an operator: write the operator, as {_OPERATORS[name]}"
+        if name in OPERATORS:
+            rule = f"`.{name}(…)` is another way to write an operator: write the operator, as {OPERATORS[name]}"
             self._refuse(node, rule, python=False)
         if name.startswith("_") or name.endswith("_"):
             self._refuse_python(node, f"has no `.{name}`: use what triton.language offers")
-        if name in _safe_attributes() or (self._mode == "constexpr" and name in _OF_TABLES):
+        if name in safe_attributes() or (self._mode == "constexpr" and name in OF_TABLES):
             return
-        if name in _unsafe_attributes():
+        if name in unsafe_attributes():
             self._refuse_python(
                 node, f"has no `.{name}`: use what tl.tensor offers; a field of yours needs another name"
             )
@@ -408,12 +277,12 @@ class _Checker(ast.NodeVisitor):
             if found.kind in ("module", "enum") or (found.kind == "class" and found.name not in MADE):
                 text = ast.unparse(function)
                 self._refuse(node, f"`{text}` is not to be called: use what triton.language offers", python=False)
-            if found.name in _PRINTING:
+            if found.name in PRINTING:
                 self._check_print(node)
         return None
 
     def _builtin(self, node: ast.Call, name: str) -> int | None:
-        if name in _PRINTING:
+        if name in PRINTING:
             self._check_print(node)
         if name == "isinstance":
             match node:
@@ -437,7 +306,7 @@ class _Checker(ast.NodeVisitor):
             for one in node.elts:
                 self._type(one)
             return
-        if isinstance(node, ast.Name) and not self._is_local(node.id) and node.id in _TYPES:
+        if isinstance(node, ast.Name) and not self._is_local(node.id) and node.id in TYPES:
             return
         found = self._look_up_chain(node)
         if not isinstance(found, Offered) or found.kind != "class":
@@ -632,7 +501,7 @@ class _Checker(ast.NodeVisitor):
             self._visit(function.test)
             return self._is_loop_function(function.body) and self._is_loop_function(function.orelse)
         found = self._look_up_chain(function)
-        return (found.name if isinstance(found, Offered) else found) in _LOOPS
+        return (found.name if isinstance(found, Offered) else found) in LOOPS
 
     def visit_Assert(self, node: ast.Assert) -> None:
         self._visit_all((node.test, node.msg))
@@ -641,7 +510,7 @@ class _Checker(ast.NodeVisitor):
 
     def _constants_only(self, node: ast.AST) -> None:
         if self._mode == "jit":
-            self._refuse_python(node, f"has no {_STATEMENTS.get(type(node).__name__, type(node).__name__)}")
+            self._refuse_python(node, f"has no {STATEMENTS.get(type(node).__name__, type(node).__name__)}")
 
     def visit_Break(self, node: ast.Break) -> None:
         self._constants_only(node)

@@ -22,7 +22,7 @@ from triton.experimental import gluon
 from triton.runtime.jit import constexpr_function
 
 from grader.protocol.trace import KernelText
-from grader.replay.checking import Data, KernelReference, Thing, check
+from grader.replay.checking import check
 from grader.replay.language import Offered, offers
 from grader.replay.launching import guarded
 from grader.replay.making import CheckedRewriter, FunctionMaker, namespace_for, refusing, with_tree
@@ -30,6 +30,7 @@ from grader.replay.names import Names, merge_dotted
 from grader.replay.rewriting import rewrite_conditions, rewrite_fields
 from grader.replay.signature import take_annotations, take_defaults
 from grader.replay.text import Function, Text, lines_of, text_of_package
+from grader.replay.things import Data, KernelReference, Thing
 from grader.replay.values import Elsewhere, RefusedFunction, plain_value
 
 _OPTIONS = ("debug", "do_not_specialize", "do_not_specialize_on_alignment", "noinline")

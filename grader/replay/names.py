@@ -10,9 +10,9 @@ import triton
 
 from grader.interpreter.beyond import NeedsGpu
 from grader.protocol.trace import FROM_ELSEWHERE, KernelText, KernelValue, LanguageValue, UnknownValue, Value
-from grader.replay.checking import Data, Foreign, KernelReference, Thing, Unknown
 from grader.replay.language import GLUON, Offered, find
 from grader.replay.text import Function
+from grader.replay.things import Data, Foreign, KernelReference, Thing, Unknown
 from grader.replay.values import RefusedFunction, describe, plain_value
 
 

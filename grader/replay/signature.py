@@ -8,11 +8,11 @@ from typing import Any, NoReturn
 
 import triton.language as tl
 
-from grader.replay.checking import Data
 from grader.replay.language import Offered, find
 from grader.replay.names import Names
 from grader.replay.rewriting import CONSTEXPR
 from grader.replay.text import Function
+from grader.replay.things import Data
 from grader.replay.values import RefusedFunction, plain_value
 
 _TYPE_TEXT = re.compile(r"[*a-z0-9_ ]{1,40}")
