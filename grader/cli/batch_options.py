@@ -15,7 +15,7 @@ from grader.batch.late import parse_policy
 from grader.batch.layouts import recognise
 from grader.batch.roster import parse_roster
 from grader.batch.store import Batch
-from grader.batch.submissions import collect, exercises_in
+from grader.batch.submissions import Collected, collect, exercises_in
 from grader.batch.tables import parse_overrides, parse_times
 from grader.batch.uploads import Upload
 from grader.cli.files import parse_seed
@@ -36,6 +36,7 @@ class BatchOptions:
     out: str
     exercises: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
     roster: str | None = None
     late: str | None = None
     overrides: str | None = None
@@ -50,6 +51,7 @@ class BatchOptions:
     cpu: bool = False
     kernels: bool = False
     allow_unconfined: bool = False
+    dry_run: bool = False
     quiet: bool = False
 
 
@@ -64,32 +66,35 @@ def completed(options: BatchOptions, before: Batch | None) -> BatchOptions:
     return replace(
         options,
         parts=options.parts or before.parts,
+        prefixes=options.prefixes or before.prefixes,
         kernels=options.kernels or before.compiled,
         cpu=options.cpu or before.cpu,
     )
 
 
-def requested(options: BatchOptions, before: Batch | None) -> tuple[Batch, dict[str, Entry], tuple[str, ...]]:
-    """Return the batch of a command line that was completed, its exercises by id, and the names that are nobody's.
+def requested(options: BatchOptions, before: Batch | None) -> tuple[Batch, dict[str, Entry], Collected]:
+    """Return the batch of a command line that was completed, its exercises by id, and what the uploads hold.
 
     The batch lacks only the keys of its results. Raises UsageError.
     """
     old = before or Batch((), (), ())
     entries = _entries(options, old)
     source = Path(options.source or old.source).resolve()
-    uploads = recognise(source, {entry.id: entry.name for entry in entries.values()})
-    wanted = {name: entries[name] for name in _wanted(options, old, uploads, entries)}
     roster = _table(options.roster, parse_roster, old.roster)
+    names = {entry.id: entry.name for entry in entries.values()}
+    uploads = recognise(source, names, options.prefixes, {student.id for student in roster})
+    wanted = {name: entries[name] for name in _wanted(options, old, uploads, entries)}
     times = _table(options.times, parse_times, old.times)
-    students, handed_in = collect(uploads, {name: entry.name for name, entry in wanted.items()}, roster, times)
+    found = collect(uploads, {name: entry.name for name, entry in wanted.items()}, roster, times)
+    handed_in = found.submissions
     if not handed_in:
         raise UsageError(f"there must be submissions to grade, got none in {source}")
     if options.only not in (None, "failed", "changed") and options.only not in {one.student for one in handed_in}:
         raise UsageError(f"--only must be failed, changed, or the id of a student who handed in, got {options.only!r}")
-    ids = {student.id for student in students}
+    ids = {student.id for student in found.students}
     whole = Batch(
         assignments=tuple(_assignment(entry, options.parts) for entry in wanted.values()),
-        students=students,
+        students=found.students,
         submissions=handed_in,
         roster=roster,
         times=times,
@@ -100,12 +105,13 @@ def requested(options: BatchOptions, before: Batch | None) -> tuple[Batch, dict[
         parts=options.parts,
         compiled=options.kernels,
         cpu=options.cpu,
+        prefixes=options.prefixes,
     )
     if whole.seed == HIDDEN and old.seed not in ("", HIDDEN):
         raise UsageError(f"a hidden seed must not be known, got {old.seed}, which is published in this folder")
     if whole.seed not in ("", HIDDEN):
         parse_seed(whole.seed)
-    return whole, wanted, tuple(upload.name for upload in uploads if not upload.owners)
+    return whole, wanted, found
 
 
 def _assignment(entry: Entry, parts: Collection[str]) -> Assignment:

@@ -177,7 +177,8 @@ def _identity(student: Student, notes: _Notes) -> list[str]:
 
 
 def _login(student: Student) -> str:
-    return student.ids.get("login", "") or student.ids.get("sis_login", "")
+    # With both, `login` is that of another service.
+    return student.ids.get("sis_login", "") or student.ids.get("login", "")
 
 
 def _kept_identity(cells: Sequence[str]) -> list[str]:
