@@ -48,5 +48,5 @@ def in_words(pairs: list[tuple[Mark, Mark]], handed_in_anew: set[tuple[str, str]
 
 
 def _figure(mark: Mark) -> str:
-    judged = "" if mark.judged == mark.max_points or mark.override else f", {mark.judged:g} judged"
+    judged = "" if mark.judged == mark.max_points or mark.override is not None else f", {mark.judged:g} judged"
     return f"{mark.status}, {mark.points:g} of {mark.max_points:g} points{judged}"

@@ -219,7 +219,7 @@ class Points:
 def points(book: Gradebook, exercise: str) -> Points:
     """Return the distribution of the points that count, as shares of the judged points."""
     marks = [mark for mark in book.marks if mark.exercise == exercise]
-    counted = [mark for mark in marks if mark.override or (mark.status != "missing" and mark.judged > 0)]
+    counted = [mark for mark in marks if mark.override is not None or (mark.status != "missing" and mark.judged > 0)]
     shares = sorted(map(share, counted))
     bins = [0] * 11
     for value in shares:
@@ -231,7 +231,7 @@ def points(book: Gradebook, exercise: str) -> Points:
 
 def share(mark: Mark) -> float:
     """Return the points that count over the judged points, 0 … 1."""
-    most = mark.max_points if mark.override else mark.judged
+    most = mark.judged if mark.override is None else mark.max_points
     return max(0.0, min(1.0, mark.points / most)) if most else 0.0
 
 
@@ -248,6 +248,6 @@ def by_student(book: Gradebook) -> Mapping[str, float]:
     """
     shares: dict[str, list[float]] = {}
     for mark in book.marks:
-        if mark.override or mark.status == "missing" or mark.judged > 0:
+        if mark.override is not None or mark.status == "missing" or mark.judged > 0:
             shares.setdefault(mark.student, []).append(share(mark))
     return {student: sum(values) / len(values) for student, values in shares.items()}

@@ -10,8 +10,8 @@ from jinja2 import BytecodeCache, Environment
 from jinja2.bccache import Bucket
 from markupsafe import Markup, escape
 
-from grader.record import UNJUDGED, CheckResult, PartInfo, Picture, Record, headline
-from grader.report import chart, copying, coverage, coverage_svg, kernels, picture, selection, view
+from grader.record import UNJUDGED, CheckResult, PartInfo, Picture, Record, given_by_hand, headline
+from grader.report import by_hand, chart, copying, coverage, coverage_svg, kernels, picture, selection, view
 from grader.report.achieved import Finish, achievements
 from grader.report.answers import answers
 from grader.report.coverage_svg import DrawnLaunch
@@ -202,6 +202,8 @@ def _page(record: Record, finish: Finish | None, step: view.Step, limits: _Limit
             unloaded=any(check.status == "invalid_submission" for check in record.checks),
             objectives=_objectives(parts),
             headline=headline(record),
+            feedback=by_hand.feedback(record),
+            counted=by_hand.score(record) if given_by_hand(record) else None,
             step=step,
             finish=finish,
             achieved=achievements(record) if finish else (),

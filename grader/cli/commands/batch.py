@@ -39,7 +39,9 @@ def command(
     late: Annotated[
         str | None, typer.Option(help="TOML: due dates, grace days, percentage per day, extensions")
     ] = None,
-    overrides: Annotated[str | None, typer.Option(help="CSV: student, exercise, points, reason, author, time")] = None,
+    overrides: Annotated[
+        str | None, typer.Option(help="CSV: student, exercise, part, points, reason, author, time, comment")
+    ] = None,
     times: Annotated[
         str | None, typer.Option(help="CSV: student, exercise, submitted_at; for layouts without times")
     ] = None,
