@@ -133,7 +133,7 @@ def _of_earlier(folder: Path, name: str) -> Iterator[tuple[str, str]]:
     for student in students:
         path = BatchStore(folder).submission_path(student.id, name.removesuffix(".py"))
         if path.is_file():
-            yield f"{student.id} of {folder.resolve().name}", read_submission(path)
+            yield f"{student.id} of {folder}", read_submission(path)
 
 
 def _base(place: str, name: str) -> Iterator[str]:

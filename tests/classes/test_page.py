@@ -19,7 +19,7 @@ from grader.record import Record
 from tests.records import classes, samples
 from tests.report.test_html import TAGS, Page
 
-EXTRA = {"ol", "line"}
+EXTRA = {"ol", "line", "input", "label", "output"}
 
 
 def collected(records: dict[tuple[str, str], Record]) -> ClassTally:

@@ -184,7 +184,7 @@ def test_an_earlier_class_and_code_that_was_handed_out_are_named_on_the_command_
     assert dispatch(["report", str(out_dir), "--similarity", "--earlier", str(earlier)]) == 0
     text = Page(page.read_text()).text
     assert "2 sources compared, and 1 of an earlier class" in text
-    assert "100 % Lovelace, Ada (ada) and late of graded" in text
+    assert f"100 % Lovelace, Ada (ada) and late of {earlier}" in text
     # As code that was handed out, last year's files count for nobody.
     assert dispatch(["report", str(out_dir), "--similarity", "--earlier", str(earlier), "--base", str(earlier)]) == 0
     assert "No two sources are that similar" in Page(page.read_text()).text
