@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
+# Statuses of marks without a file that could be read: apart from bars, medians and averages.
+APART = ("missing", "invalid_submission")
+
+
 @dataclass(frozen=True)
 class Student:
     """Somebody on the roster, or the owner of a submission that no roster names.

@@ -16,10 +16,9 @@ from urllib.parse import quote
 from jinja2 import Environment
 from markupsafe import Markup
 
-from grader.batch.gradebook import Gradebook, Mark, Override, Student
+from grader.batch.gradebook import APART, Gradebook, Mark, Override, Student
 from grader.classes import drawing, sorting
 from grader.classes.tally import (
-    APART,
     OUTCOMES,
     CauseTally,
     CheckTally,

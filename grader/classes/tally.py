@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from grader.batch.gradebook import Gradebook, Mark
+from grader.batch.gradebook import APART, Gradebook, Mark
 from grader.record import UNJUDGED, CheckResult, Record, Status
 from grader.report import view
 from grader.report.speed import usable
@@ -254,9 +254,6 @@ def _add_speed(tally: ExerciseTally, student: str, check: CheckResult) -> None:
     low, high = usable(speed.ratio_low) or ratio, usable(speed.ratio_high) or ratio
     found.timings.append(StudentTiming(student, ratio, min(low, ratio), max(high, ratio)))
 
-
-# Marks without a file that could be graded: apart from bars, median and average.
-APART = ("missing", "invalid_submission")
 
 # -- points ----------------------------------------------------------------------------------------------------------
 

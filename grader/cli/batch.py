@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from grader import machine
 from grader.batch import key, team
-from grader.batch.gradebook import Mark
+from grader.batch.gradebook import APART, Mark
 from grader.batch.key import Terms
 from grader.batch.reading import read, read_batch
 from grader.batch.regrading import changed, in_words
@@ -189,7 +189,8 @@ def _summary(marks: Sequence[Mark], whole: Batch, store: BatchStore) -> None:
         own = [mark for mark in marks if mark.exercise == column.id]
         verdicts = Counter(mark.status for mark in own)
         said = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
-        judged = [mark for mark in own if mark.judged]
+        # A file that could not be read says nothing of how hard the exercise is.
+        judged = [mark for mark in own if mark.override is not None or (mark.judged and mark.status not in APART)]
         mean = sum(mark.points for mark in judged) / len(judged) if judged else 0.0
         print(f"{column.id}  {column.title}: {said}; {mean:.1f} points on average")
     for one in [one for one in whole.submissions if one.trouble][:20]:
