@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-
 # Statuses of marks without a file that could be read: apart from bars, medians and averages.
 APART = ("missing", "invalid_submission")
 

@@ -7,6 +7,7 @@ import os
 import stat
 import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from grader.batch.roster import as_id, parse_roster
 from grader.batch.store import Batch, Submission
 from grader.batch.submissions import Collected, collect, exercises_in
 from grader.batch.uploads import printable
+from grader.cli.batch_options import BatchOptions, requested
 from grader.cli.main import dispatch
 from grader.errors import UsageError
 
@@ -265,6 +267,19 @@ def test_a_dry_run_names_everybody_every_stranger_and_every_file_left_over(
     assert "Nobody's\n  notes.txt\n" in said
     assert said.endswith("\n  ada/x.py\n")
     assert not (tmp_path / "out").exists()
+
+
+def test_points_for_a_part_of_nothing_are_refused_and_points_above_the_maximum_are_noted(tmp_path: Path) -> None:
+    lay(tmp_path / "in", {f"ada/{FILE}": TEXT})
+    lay(tmp_path, {"roster.csv": "id\nada\nzoe\n"})
+    head = "student,exercise,part,points,reason,author\n"
+    lay(tmp_path, {"good.csv": f"{head}ada,ex_15,vector_add,99,bonus,prof\nzoe,ex_15,,9,oral exam,prof\n"})
+    lay(tmp_path, {"bad.csv": f"{head}zoe,ex_15,vector_add,9,oral exam,prof\n"})
+    asked = BatchOptions(str(tmp_path / "in"), "out", roster=str(tmp_path / "roster.csv"))
+    _, _, found = requested(replace(asked, overrides=str(tmp_path / "good.csv")), None)
+    assert found.notes == ("the override for ada, ex_15 vector_add, gives 99 points; it is worth 20",)
+    with pytest.raises(UsageError, match=r"points for a part must have a submission; .*, got vector_add of zoe"):
+        requested(replace(asked, overrides=str(tmp_path / "bad.csv")), None)
 
 
 # -- what is no submission -------------------------------------------------------------------------------------------
