@@ -288,7 +288,17 @@ def _stopped(client: Client, future: Future[str]) -> str:
 
 
 def _workers(client: Client) -> dict[str, Any]:
-    info: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
+    """Return what the scheduler knows of its workers, by address; nothing where it does not answer.
+
+    Not by `scheduler_info`: the client replaces that answer every few seconds by one without workers.
+    """
+    # The client has no scheduler any more once the connection is lost.
+    if client.scheduler is None:
+        return {}
+    try:
+        info: dict[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+    except OSError:
+        return {}
     return info
 
 

@@ -57,8 +57,13 @@ class Scripted:
         self.restarted: list[str] = []
         self.busy: dict[str, list[str]] = {}
 
-    def scheduler_info(self, n_workers: int) -> dict[str, Any]:
-        return {"workers": self.workers}
+        self.scheduler = self
+
+    def identity(self, n_workers: int) -> dict[str, Any]:
+        return {"workers": self.workers if n_workers == -1 else {}}
+
+    def sync(self, function: Callable[..., dict[str, Any]], **how: int) -> dict[str, Any]:
+        return function(**how)
 
     def submit(self, *_: object, key: str, **how: Any) -> Played:
         self.given.append(how)
