@@ -127,7 +127,7 @@ def _alike(strangers: Iterable[str], handed_in: Mapping[str, Sequence[Upload]]) 
     names: dict[str, list[tuple[str, str]]] = {}
     for who in sorted(strangers):
         for upload in handed_in[who]:
-            names.setdefault(upload.name.casefold(), []).append((_shown(upload), who))
+            names.setdefault(upload.name.casefold().removesuffix(".zip"), []).append((_shown(upload), who))
     for same in names.values():
         if len({who for _, who in same}) > 1:
             told = " and ".join(f"{name} ({who})" for name, who in same)

@@ -216,6 +216,8 @@ def test_names_that_differ_in_case_only_are_named(tmp_path: Path) -> None:
     found = collected(tmp_path, roster=(Student("ada"),))
     assert found.notes == ("ada handed in ex_15 2 times: ADA/, ada/",)
     assert found.submissions[0].trouble == f"there must be one file for ex_15, got 2: ADA/{FILE}, ada/{FILE}"
+    lay(tmp_path / "zipped", {f"bob/{FILE}": "1", "BOB.zip": zipped({FILE: "2"})})
+    assert "BOB.zip (BOB" in collected(tmp_path / "zipped").notes[0]
 
 
 def test_every_file_that_nobody_grades_is_left_over(tmp_path: Path) -> None:
