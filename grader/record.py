@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -570,6 +570,19 @@ class Sighting:
 
 
 @dataclass(frozen=True)
+class Feedback:
+    """A person's comment on a submission, and the points that they give instead of those earned (None: no points).
+
+    part: '' for the whole exercise.
+    """
+
+    part: str
+    comment: str
+    author: str
+    points: float | None = None
+
+
+@dataclass(frozen=True)
 class Record:
     """One grading of one submission against one exercise."""
 
@@ -591,7 +604,26 @@ class Record:
     duration_s: float
     submitted_at: str = ""
     sightings: tuple[Sighting, ...] = ()
+    feedback: tuple[Feedback, ...] = ()
     timeline: tuple[Stretch, ...] = ()
+
+
+def points_that_count(checks: Iterable[CheckResult], given: Mapping[str, float]) -> tuple[float, float]:
+    """Return the points of the checks, and of how many, with points given by hand instead: by part, '' for all."""
+    listed = list(checks)
+    most = sum(check.max_points for check in listed)
+    if "" in given:
+        return given[""], most
+    own = [check for check in listed if check.part not in given]
+    handed = [check for check in listed if check.part in given]
+    judged = sum(check.max_points for check in (*handed, *(one for one in own if one.status not in UNJUDGED)))
+    earned = sum(check.points for check in own)
+    return earned + sum(given[part] for part in dict.fromkeys(check.part for check in handed)), judged
+
+
+def given_by_hand(record: Record) -> dict[str, float]:
+    """Return the points that a person gave, by part; '' for the whole exercise."""
+    return {one.part: one.points for one in record.feedback if one.points is not None}
 
 
 def verdict_of(checks: tuple[CheckResult, ...]) -> Status:

@@ -6,6 +6,7 @@ Deselected unless asked for (`tox -e browser`). Screenshots go to .screenshots/ 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,14 +35,14 @@ NARROW, WIDE = 360, 1600
 def similar() -> str:
     """Two sources beside each other. What compares them is an extra that other tests do not need."""
     from grader.classes import alike
-    from grader.classes.similarity import SimilarPair, Source
+    from grader.classes.similarity import Cluster, SimilarPair, Source
 
     text = Path(__file__).read_text(encoding="utf-8")
     lines = frozenset(range(20, 60))
     pair = SimilarPair(Source("ada", text), Source("<b>bob</b>", text.replace("visit", "v")), 0.9, lines, lines)
-    return alike.render(
-        [alike.ComparedExercise("ex_15", "Triton basics", (pair, pair), 7, ("cy",))], "GPU course", {}, 0.6
-    )
+    cluster = Cluster((pair.first, pair.second, Source("cy", text)), (pair, pair))
+    compared = alike.ComparedExercise("ex_15", "Triton basics", (cluster,), 7, ("cy",), ("dee",), 3)
+    return alike.render([compared], "GPU course", {}, 0.6)
 
 
 def suspected() -> Record:
@@ -243,7 +244,9 @@ def test_the_keyboard_reaches_and_opens_everything_and_shows_where_it_is(each: V
     assert all(stop["toggled"] for stop in summaries)
     assert each.ask("document.querySelectorAll('details:not([open])').length") == 0
     assert [stop for stop in stops if not (stop["ring"] and stop["seen"])] == []
-    assert len(stops) == each.ask("document.querySelectorAll('a[href], summary, button, [tabindex=\"0\"]').length")
+    assert len(stops) == each.ask(
+        "document.querySelectorAll('a[href], summary, button, input, [tabindex=\"0\"]').length"
+    )
 
 
 @pytest.mark.parametrize("name", ["fail", "all_figures"])
@@ -255,6 +258,29 @@ def test_the_first_tab_offers_to_skip_to_the_checks(name: str, opened: Any, addr
     visit.page.keyboard.press("Tab")
     assert visit.ask("document.querySelector('#checks').contains(document.activeElement)")
     visit.close()
+
+
+def rows_shown(visit: Visit) -> list[str]:
+    return list(
+        visit.ask("[...document.querySelectorAll('.students tbody tr:not([hidden]) th')].map(th => th.innerText)")
+    )
+
+
+def test_the_table_of_students_is_sorted_and_filtered_and_is_whole_without_a_script(
+    opened: Any, address: Callable[[str], str]
+) -> None:
+    with closing(Visit(opened, address("class_mixed"), 1600, "light")) as visit:
+        everybody = rows_shown(visit)
+        visit.page.locator('th[data-column="1"] button').click()
+        assert [name[:4] for name in rows_shown(visit)] == ["Late", "Hopp", "Love", "=HYP"]
+        visit.page.locator('th[data-column="1"] button').click()
+        assert [name[:4] for name in rows_shown(visit)] == ["=HYP", "Love", "Hopp", "Late"]
+        visit.page.locator(".students input").fill("gpu-a stopped")
+        assert [name[:4] for name in rows_shown(visit)] == ["Hopp"]
+        assert visit.ask("document.querySelector('.students output').textContent") == "1 of 4"
+    with closing(Visit(opened, address("class_mixed"), 1600, "light", scripts=False)) as visit:
+        assert rows_shown(visit) == everybody
+        assert not visit.page.locator(".students input").is_visible()
 
 
 def test_what_failed_first_leads_to_its_check(opened: Any, address: Callable[[str], str]) -> None:

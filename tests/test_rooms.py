@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from grader.batch import key
 from grader.exercise.catalogue import discover
 
 pytestmark = pytest.mark.process
@@ -410,3 +411,16 @@ def test_no_module_knows_an_exercise_or_a_part_by_name() -> None:
             for example in EXAMPLES:
                 word = word.replace(example, "")  # noqa: PLW2901
             assert not [told for told in known if told in word], f"{name}: {word!r}"
+
+
+def test_what_leaves_results_as_they_are_is_imported_by_no_grading() -> None:
+    waiting = [name for name in FILES if any(within(name, room) for room in ("grader.grading", *IN_A_CHILD))]
+    reached: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name in FILES and name not in reached:
+            reached.add(name)
+            waiting += imported_by(name)
+    rooms = [f"grader.{room.removesuffix('.py')}" for room in key.WITHOUT]
+    assert not [name for name in reached if any(within(name, room) for room in rooms)]
+    assert all(any(within(name, room) for name in FILES) for room in rooms)

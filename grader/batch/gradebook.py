@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+# Statuses of marks without a file that could be read: apart from bars, medians and averages.
+APART = ("missing", "invalid_submission")
+
 
 @dataclass(frozen=True)
 class Student:
@@ -32,11 +35,17 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Override:
-    """Points that somebody set by hand, with the reason; they survive every regrading."""
+    """Points and a comment that somebody gave by hand; they survive every regrading.
 
-    points: float
+    points: instead of those earned, None for a comment alone. reason: for the gradebook. part: empty for the whole
+    exercise. comment: for the student.
+    """
+
+    points: float | None
     reason: str
     author: str
+    part: str = ""
+    comment: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,7 +55,8 @@ class Mark:
     status: the record's verdict, or "missing" where nothing was handed in. earned: the record's points; judged: of how
     many points a machine could decide; days_late and penalty: the days beyond grace, and the points that they cost.
     record: the record's path inside OUT_DIR, empty without one. parts_left_out: the parts without any judged check,
-    because this machine lacks a package or a GPU. Times are UTC, ISO 8601 with a Z.
+    because this machine lacks a package or a GPU. overrides: what was given by hand. by_hand: what the points given for
+    single parts add to those earned, or take. Times are UTC, ISO 8601 with a Z.
     """
 
     student: str
@@ -58,14 +68,20 @@ class Mark:
     submitted_at: str = ""
     days_late: int = 0
     penalty: float = 0.0
-    override: Override | None = None
+    overrides: tuple[Override, ...] = ()
+    by_hand: float = 0.0
     record: str = ""
     parts_left_out: tuple[str, ...] = ()
 
     @property
+    def override(self) -> float | None:
+        """Return the points that were given for the whole exercise; None if they were not."""
+        return next((one.points for one in self.overrides if not one.part and one.points is not None), None)
+
+    @property
     def points(self) -> float:
         """Return the points that count."""
-        return self.override.points if self.override else max(0.0, self.earned - self.penalty)
+        return max(0.0, self.earned + self.by_hand - self.penalty) if self.override is None else self.override
 
 
 @dataclass(frozen=True)

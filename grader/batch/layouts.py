@@ -5,17 +5,18 @@
 | Canvas | `lovelaceada_LATE_12345_678_ex_15_triton_basics.py`, or a zip file of such a name |
 | Gradescope | `submission_123/…` beside `submission_metadata.yml` |
 | Moodle | `Ada Lovelace_12345_assignsubmission_file_/…`, or files whose names begin like that |
-| GitHub Classroom | repositories `ex-15-ada/` |
+| GitHub Classroom | repositories `ex-15-ada/`, or `lab1-ada/` with the prefix `lab1` |
 | by hand | `ada/…` or `ada.zip` |
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from itertools import takewhile
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -28,22 +29,65 @@ _MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_(?P<kind>file|
 _GRADESCOPE = re.compile(r"submission_(?P<id>\d+)")
 _METADATA = ("submission_metadata.yml", "submission_metadata.yaml")
 _MOST_METADATA_BYTES = 1 << 27
+# Two students may be called anna-b and anna-c.
+_FEWEST_OF_A_PREFIX = 3
 
 
-def recognise(place: Path, exercises: Mapping[str, str]) -> tuple[Upload, ...]:
+def recognise(
+    place: Path, exercises: Mapping[str, str], prefixes: Sequence[str] = (), known: Collection[str] = ()
+) -> tuple[Upload, ...]:
     """Return the uploads in a folder or an archive with their owners; one that belongs to nobody has none.
 
-    exercises: names by id. Raises UsageError if the place or its metadata cannot be read.
+    exercises: names by id. prefixes: what repositories are called before the user; without one, what all folders
+    begin with (`common_prefix`). known: the ids of the roster. Raises UsageError if the place or its metadata cannot be
+    read.
     """
     uploads = uploads_in(place)
     inner = _inside_one_folder(uploads)
     metadata = next((upload for upload in inner if upload.name in _METADATA), None)
     if metadata is not None:
         return tuple(_gradescope(inner, _read_metadata(metadata)))
-    return tuple(_recognised(upload, exercises) for upload in uploads)
+    slugs = _slugs(exercises) | _prefixes(prefixes, exercises)
+    if not prefixes:
+        folders = [upload.name for upload in uploads if upload.is_folder and not upload.name.startswith(".")]
+        plain = [name for name in folders if not _MOODLE.fullmatch(name) and not _repository(name, slugs)]
+        if found := common_prefix(plain, known):
+            slugs[_slug(found)] = ""
+    return tuple(_recognised(upload, slugs) for upload in uploads)
 
 
-def _recognised(upload: Upload, exercises: Mapping[str, str]) -> Upload:
+def common_prefix(folders: Sequence[str], known: Collection[str] = ()) -> str:
+    """Return the words that all folders begin with, as the repositories of one assignment do; '' if there are none.
+
+    There must be three folders. What follows the words must differ, and must not be numbers alone (group-1, group-2).
+    A folder that is called like somebody `known` is no repository.
+    """
+    ids = {one.casefold() for one in known}
+    if len(folders) < _FEWEST_OF_A_PREFIX or any(name.casefold() in ids for name in folders):
+        return ""
+    columns = zip(*(name.split("-") for name in folders), strict=False)
+    start = "-".join(column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns))
+    users = [name[len(start) + 1 :] for name in folders]
+    return start if all(users) and not all(user.isdigit() for user in users) else ""
+
+
+def _slug(name: str) -> str:
+    return name.replace("_", "-").lower().rstrip("-")
+
+
+def _slugs(exercises: Mapping[str, str]) -> dict[str, str]:
+    """Return the exercise of every name that a repository of it may begin with."""
+    return {_slug(name): exercise for exercise, full in exercises.items() for name in (exercise, full)}
+
+
+def _prefixes(prefixes: Sequence[str], exercises: Mapping[str, str]) -> dict[str, str]:
+    """Return the exercise of every prefix; '' if it names none."""
+    slugs = _slugs(exercises)
+    named = {_slug(prefix): _repository(f"{_slug(prefix)}-x", slugs) for prefix in prefixes}
+    return {prefix: found[0] if found else "" for prefix, found in named.items()}
+
+
+def _recognised(upload: Upload, slugs: Mapping[str, str]) -> Upload:
     name = printable(upload.name)
     nobodys = replace(upload, name=name)
     if name.startswith("."):
@@ -54,7 +98,7 @@ def _recognised(upload: Upload, exercises: Mapping[str, str]) -> Upload:
     if not upload.is_folder and (match := _CANVAS.fullmatch(name)):
         owner = Owner(match["name"], ids={"canvas": match["id"]})
         return replace(_owned(upload, owner, match["file"]), late=match["late"] is not None)
-    if upload.is_folder and (repository := _repository(name, exercises)):
+    if upload.is_folder and (repository := _repository(name, slugs)):
         exercise, user = repository
         return replace(_owned(upload, Owner(user, ids={"github": user})), exercise=exercise)
     # A link where a folder would be is somebody's, too.
@@ -70,9 +114,8 @@ def _owned(upload: Upload, owner: Owner, file: str = "") -> Upload:
     return replace(opened(upload), name=printable(upload.name), owners=(owner,))
 
 
-def _repository(name: str, exercises: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return exercise and user of a repository's name; of several exercises that fit, the longest name counts."""
-    slugs = {slug.replace("_", "-"): exercise for exercise, full in exercises.items() for slug in (exercise, full)}
+def _repository(name: str, slugs: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return exercise and user of a repository's name; of several beginnings that fit, the longest counts."""
     for slug in sorted(slugs, key=len, reverse=True):
         user = name.replace("_", "-").lower().removeprefix(f"{slug}-")
         if len(user) < len(name) and user:

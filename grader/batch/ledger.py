@@ -15,7 +15,7 @@ from grader.batch.work import Task, TaskOutcome
 from grader.exercise.catalogue import Entry
 from grader.exercise.plan import default_seed
 from grader.protocol.decode import DecodeError
-from grader.record import Record, SubmissionInfo, from_json, to_json
+from grader.record import Feedback, Record, SubmissionInfo, clean, from_json, to_json
 from grader.report import html
 from grader.report.audience import HIDDEN, for_student
 
@@ -184,11 +184,15 @@ def write_record(store: BatchStore, batch: Batch, one: Submission, result: Recor
 def _stamped(batch: Batch, one: Submission, result: Record) -> Record:
     """Return a result as the student's own: whose it is, what the file was called, when it was handed in."""
     seed = f" --seed {result.seed}" if batch.seed else ""
+    given = [row.override for row in batch.overrides if (row.student, row.exercise) == (one.student, one.exercise)]
     record = replace(
         result,
         submission=SubmissionInfo(one.path, one.sha256, one.student),
         command=f"grade {one.exercise}{seed}",
         submitted_at=one.submitted_at,
+        feedback=tuple(
+            Feedback(each.part, clean(each.comment, 4000), clean(each.author, 200), each.points) for each in given
+        ),
     )
     return for_student(record, secret=True, file=one.path) if batch.seed == HIDDEN else record
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import msgspec
 
-from grader.batch.gradebook import Assignment, Gradebook, Mark
+from grader.batch.gradebook import Assignment, Gradebook, Mark, Override
 from grader.batch.late import LatePolicy
 from grader.batch.store import Batch, BatchStore, StoredRecord, Submission
 from grader.errors import UsageError
-from grader.record import Record, parts_left_out
+from grader.record import Record, parts_left_out, points_that_count
 
 # A class has thousands of records: read strictly into the record's types all the same, but by compiled code
 # (0.9 ms for one of 64 kB; grader.record.from_json takes 21 ms).
@@ -109,12 +109,14 @@ def _found(student: str, exercise: str, path: Path, shown: str) -> StoredRecord:
 def gradebook(batch: Batch, records: Iterable[StoredRecord]) -> Gradebook:
     """Return the marks that these records make; a class's records are gone through once and not held."""
     submissions = {(one.student, one.exercise): one for one in batch.submissions}
-    overrides = {(one.student, one.exercise): one.override for one in reversed(batch.overrides)}
+    overrides: dict[tuple[str, str], tuple[Override, ...]] = {}
+    for row in batch.overrides:
+        overrides[row.student, row.exercise] = (*overrides.get((row.student, row.exercise), ()), row.override)
     columns = {column.id: column for column in batch.assignments}
 
     def mark(student: str, column: Assignment, found: StoredRecord | None) -> Mark:
         place = student, column.id
-        blank = Mark(*place, "missing", 0.0, 0.0, column.max_points, override=overrides.get(place))
+        blank = Mark(*place, "missing", 0.0, 0.0, column.max_points, overrides=overrides.get(place, ()))
         return _mark(blank, submissions.get(place), found, batch.policy)
 
     marks = {(one.student, one.exercise): mark(one.student, columns[one.exercise], one) for one in records}
@@ -136,14 +138,17 @@ def _mark(blank: Mark, submission: Submission | None, found: StoredRecord | None
     submitted_at = (submission.submitted_at if submission else "") or record.submitted_at
     said_late = submission is not None and submission.late
     days = policy.days_late(blank.student, blank.exercise, submitted_at, said_late=said_late)
+    given = {one.part: one.points for one in blank.overrides if one.part and one.points is not None}
+    points, judged = points_that_count(record.checks, given) if given else (record.score, record.judged_score)
     return replace(
         blank,
         status=record.verdict,
         earned=record.score,
-        judged=record.judged_score,
+        judged=judged,
         submitted_at=submitted_at,
         days_late=days,
-        penalty=policy.penalty(days, record.score),
+        penalty=policy.penalty(days, points),
+        by_hand=points - record.score,
         record=path,
-        parts_left_out=tuple(parts_left_out(record.checks)),
+        parts_left_out=tuple(part for part in parts_left_out(record.checks) if part not in given),
     )

@@ -12,7 +12,7 @@ from grader.batch.tables import read_rows
 from grader.batch.uploads import Owner
 from grader.errors import UsageError
 
-_PLATFORMS = ("canvas", "sis", "github", "moodle", "gradescope")
+_PLATFORMS = ("canvas", "sis", "login", "sis_login", "github", "moodle", "gradescope")
 # What exports of the platforms call their columns, in lower case, and what they are called here.
 _COLUMNS = {
     "student": "name",
@@ -22,9 +22,8 @@ _COLUMNS = {
     "student id": "sis",
     "id number": "sis",
     "sis user id": "sis",
-    "sis login id": "login",
+    "sis login id": "sis_login",
     "github_username": "github",
-    "identifier": "login",
     "username": "login",
     "first name": "first",
     "last name": "last",
@@ -37,19 +36,21 @@ _MOST_ID = 80
 def parse_roster(text: str, path: object = "roster") -> tuple[Student, ...]:
     """Return the students of a roster. Raises UsageError.
 
-    Its columns are our own (id, name, email, section, canvas, sis, github, moodle, gradescope), or those of an export
-    of Canvas, Moodle, Gradescope or GitHub Classroom.
+    Its columns are our own (id, name, email, section, canvas, sis, login, sis_login, github, moodle, gradescope), or
+    those of an export of Canvas, Moodle, Gradescope or GitHub Classroom.
     """
     head, rows = read_rows(text, path)
     columns = [_column(name) for name in head]
     # Canvas calls its own number ID and has the names of people below Student.
     is_canvas = "student" in [name.strip().lower() for name in head]
     named = ["canvas" if is_canvas and column == "id" else column for column in columns]
-    if not {"id", "login", "email", "sis", "github", "canvas"} & set(named):
+    if not {"id", "login", "sis_login", "identifier", "email", "sis", "github", "canvas"} & set(named):
         raise UsageError(f"{path}: a roster must have a column id, login, email, sis, canvas or github, got {columns}")
     students: dict[str, Student] = {}
     for _, row in rows:
-        values = {key: value.strip() for key, value in zip(named, row, strict=False) if key}
+        # Of two columns of one meaning, the first that says something counts.
+        cells = [(key, value.strip()) for key, value in zip(named, row, strict=False) if key]
+        values = {key: value for key, value in reversed(cells) if value}
         student = _student(values)
         # Canvas writes the points possible below its header.
         if student is None or values.get("name", "").lower().startswith("points possible"):
@@ -69,7 +70,8 @@ def _student(values: Mapping[str, str]) -> Student | None:
     name = values.get("name") or f"{values.get('first', '')} {values.get('last', '')}".strip()
     email = values.get("email", "")
     ids = {platform: values[platform] for platform in _PLATFORMS if values.get(platform)}
-    candidates = (values.get("id"), values.get("login"), email.partition("@")[0], *ids.values())
+    logins = (values.get(column) for column in ("id", "login", "sis_login", "identifier"))
+    candidates = (*logins, email.partition("@")[0], *ids.values())
     chosen = next((one for one in candidates if one), "")
     return Student(as_id(chosen), name, email, values.get("section", ""), ids) if chosen else None
 

@@ -34,9 +34,9 @@ _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 class Submission:
     """A student's file for one exercise.
 
-    path: the student's name for the file. trouble: why it cannot be graded. key: names its result; empty if it cannot
-    be graded, and before the ledger computes it. sha256: of the text. late: the platform called it late. text: in no
-    batch.json; the folder submissions/ holds it.
+    path: the student's name for the file. source: its place in the folder of submissions. trouble: why it cannot be
+    graded. key: names its result; empty if it cannot be graded, and before the ledger computes it. sha256: of the text.
+    late: the platform called it late. text: in no batch.json; the folder submissions/ holds it.
     """
 
     student: str
@@ -48,6 +48,7 @@ class Submission:
     submitted_at: str = ""
     late: bool = False
     text: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class Batch:
     parts: tuple[str, ...] = ()
     compiled: bool = False
     cpu: bool = False
+    prefixes: tuple[str, ...] = ()
     schema: Literal["grade/batch/v1"] = "grade/batch/v1"
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from grader.batch.gradebook import Student
 from grader.batch.roster import owner_on, person, strangers_ids
@@ -25,24 +25,44 @@ def exercises_in(uploads: Sequence[Upload], exercises: Iterable[str]) -> tuple[s
     return tuple(one for one in exercises if one in named or any(_is_for(file, one) for file in files))
 
 
+@dataclass(frozen=True)
+class Collected:
+    """Everything that was handed in, by whom.
+
+    students: the roster, then the owners that it does not name. submissions: sorted by student. nobodys: uploads
+    without an owner. left_over: files of students that belong to no exercise, or that are not the one that is graded.
+    notes: what an instructor should look at before anything is graded.
+    """
+
+    students: tuple[Student, ...]
+    submissions: tuple[Submission, ...]
+    nobodys: tuple[str, ...]
+    left_over: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
 def collect(
     uploads: Sequence[Upload],
     exercises: Mapping[str, str],
     roster: Sequence[Student],
     times: Mapping[str, str],
-) -> tuple[tuple[Student, ...], tuple[Submission, ...]]:
-    """Return all students, and everybody's submissions for these exercises (names by id), sorted by student.
+) -> Collected:
+    """Return all students, and everybody's submissions for these exercises (names by id).
 
-    The students: the roster, then the owners that it does not name. times: by "STUDENT/EXERCISE", where
-    the layout does not say.
+    times: by "STUDENT/EXERCISE", where the layout does not say.
     """
+    notes: list[str] = []
     owned: list[tuple[Upload, Owner, Student | None]] = []
     for upload in uploads:
         for owner in upload.owners:
             try:
                 owned.append((upload, owner, owner_on(roster, owner)))
             except UsageError as ambiguous:
-                owned.append((replace(upload, files=(), trouble=str(ambiguous)), owner, None))
+                named = [exercise for exercise in exercises if _names(upload, exercise)]
+                against = f"counts against {', '.join(named)}" if named else "names no exercise and counts against none"
+                notes.append(f"{_shown(upload)} {against}: {ambiguous}")
+                blank = replace(upload, files=(), trouble=str(ambiguous))
+                owned += [(replace(blank, exercise=exercise), owner, None) for exercise in named]
     unknown = [owner for _, owner, student in owned if student is None]
     ids = strangers_ids(unknown, {student.id for student in roster})
     strangers: dict[str, Student] = {}
@@ -52,16 +72,74 @@ def collect(
         if student is None and who not in strangers:
             strangers[who] = Student(who, owner.name, owner.email, ids=dict(owner.ids))
         handed_in.setdefault(who, []).append(upload)
-    submissions = [
-        replace(one, submitted_at=times.get(f"{one.student}/{one.exercise}", one.submitted_at))
-        for student, own in sorted(handed_in.items())
-        for one in _of(student, own, exercises)
-    ]
-    return (*roster, *(strangers[who] for who in sorted(strangers))), tuple(submissions)
+    submissions = [one for who, own in sorted(handed_in.items()) for one in _of(who, own, exercises)]
+    made: dict[str, list[Submission]] = {}
+    for one in submissions:
+        made.setdefault(one.student, []).append(one)
+    left_over = (place for who, own in sorted(handed_in.items()) for place in _left_over(own, made.get(who, [])))
+    return Collected(
+        (*roster, *(strangers[who] for who in sorted(strangers))),
+        tuple(
+            replace(one, submitted_at=times.get(f"{one.student}/{one.exercise}", one.submitted_at))
+            for one in submissions
+        ),
+        tuple(upload.name for upload in uploads if not upload.owners),
+        tuple(dict.fromkeys(left_over)),
+        (*notes, *_twice(handed_in, exercises), *_alike(strangers, handed_in)),
+    )
+
+
+def _names(upload: Upload, exercise: str) -> bool:
+    """Return whether an upload names an exercise: as a repository, by a file in it, or by its own name."""
+    named = upload.exercise == exercise or any(_is_for(file, exercise) for file in upload.files)
+    return named or re.search(_pattern(exercise), upload.name, re.IGNORECASE) is not None
+
+
+def _shown(upload: Upload) -> str:
+    """Return an upload's name, a folder's with a slash."""
+    return f"{upload.name}/" if upload.is_folder and not upload.name.lower().endswith(".zip") else upload.name
+
+
+def _place(upload: Upload, file: UploadedFile) -> str:
+    return f"{upload.name}/{file}" if upload.is_folder else upload.name
+
+
+def _left_over(uploads: Sequence[Upload], submissions: Sequence[Submission]) -> Iterator[str]:
+    """Yield the places of one student's files that none of the submissions is made of, or fails for."""
+    for upload in uploads:
+        for file in upload.files:
+            place = _place(upload, file)
+            if not any(place == one.source or (one.trouble and _is_for(file, one.exercise)) for one in submissions):
+                yield place
+
+
+def _twice(handed_in: Mapping[str, Sequence[Upload]], exercises: Iterable[str]) -> Iterator[str]:
+    """Yield a note for every exercise that a student handed in by several uploads: bob/ beside bob.zip."""
+    for who, uploads in sorted(handed_in.items()):
+        for exercise in exercises:
+            holding = [one for one in uploads if any(_is_for(file, exercise) for file in one.files)]
+            if len(holding) > 1:
+                yield f"{who} handed in {exercise} {len(holding)} times: {', '.join(map(_shown, holding))}"
+
+
+def _alike(strangers: Iterable[str], handed_in: Mapping[str, Sequence[Upload]]) -> Iterator[str]:
+    """Yield a note for all uploads of several strangers whose names differ in case only: ADA/ beside ada/."""
+    names: dict[str, list[tuple[str, str]]] = {}
+    for who in sorted(strangers):
+        for upload in handed_in[who]:
+            names.setdefault(upload.name.casefold().removesuffix(".zip"), []).append((_shown(upload), who))
+    for same in names.values():
+        if len({who for _, who in same}) > 1:
+            told = " and ".join(f"{name} ({who})" for name, who in same)
+            yield f"names that differ in case only count as different students: {told}"
 
 
 def _of(student: str, uploads: Sequence[Upload], exercises: Mapping[str, str]) -> Iterator[Submission]:
-    """Yield one student's submissions; an upload without any known file counts for every exercise."""
+    """Yield one student's submissions.
+
+    An upload that cannot be read counts for the exercise that it names. One that names none counts for every exercise,
+    unless the student handed in something else.
+    """
     found = {
         exercise: [(upload, file) for upload in uploads for file in upload.files if _is_for(file, exercise)]
         for exercise in exercises
@@ -72,21 +150,36 @@ def _of(student: str, uploads: Sequence[Upload], exercises: Mapping[str, str]) -
         if candidates := found[exercise]:
             yield _chosen(student, exercise, name, candidates)
             continue
-        meant = [one for one in (broken or uploads) if one.exercise in ("", exercise)]
+        meant = [one for one in (broken or uploads) if _may_mean(one, exercise, exercises, alone=not has_any)]
         if meant and (broken or not has_any):
             what = f"a submission must hold {name}.py, got {listed([file for one in meant for file in one.files])}"
             late = any(one.late for one in meant)
             trouble = next((one.trouble for one in broken if one in meant), what)
             yield Submission(
-                student, exercise, meant[0].name, trouble=trouble, submitted_at=meant[0].submitted_at, late=late
+                student,
+                exercise,
+                meant[0].name,
+                trouble=trouble,
+                submitted_at=meant[0].submitted_at,
+                late=late,
+                source=_shown(meant[0]),
             )
+
+
+def _may_mean(upload: Upload, exercise: str, exercises: Iterable[str], *, alone: bool) -> bool:
+    """Return whether an upload without a known file counts for an exercise. alone: there is no other of the student."""
+    named = [one for one in exercises if _names(upload, one)]
+    return exercise in named if named or upload.exercise else alone
 
 
 def _is_for(file: UploadedFile, exercise: str) -> bool:
     """Return whether a file is one of the exercise by its name: ex_15_triton_basics.py, ex-15.py, ex15 (2).py."""
+    return re.fullmatch(rf"{_pattern(exercise)}.*\.py", file.path[-1], re.IGNORECASE | re.DOTALL) is not None
+
+
+def _pattern(exercise: str) -> str:
     word, _, number = exercise.partition("_")
-    pattern = rf"{re.escape(word)}[_-]?0*{re.escape(number)}(?!\d).*\.py" if number else rf"{re.escape(exercise)}.*\.py"
-    return re.fullmatch(pattern, file.path[-1], re.IGNORECASE | re.DOTALL) is not None
+    return rf"{re.escape(word)}[_-]?0*{re.escape(number)}(?!\d)" if number else re.escape(exercise)
 
 
 def _chosen(student: str, exercise: str, name: str, candidates: Sequence[tuple[Upload, UploadedFile]]) -> Submission:
@@ -95,17 +188,26 @@ def _chosen(student: str, exercise: str, name: str, candidates: Sequence[tuple[U
     if len(own) == 1:
         candidates = own
     upload, file = candidates[0]
-    plain = Submission(student, exercise, str(file), submitted_at=upload.submitted_at, late=upload.late)
+    several = any(other is not upload for other, _ in candidates)
+    places = ", ".join(_place(*one) if several else str(one[1]) for one in candidates[:5])
+    plain = Submission(
+        student,
+        exercise,
+        str(file),
+        submitted_at=upload.submitted_at,
+        late=upload.late,
+        source=_place(upload, file),
+    )
     try:
-        text = as_text(_one_of([one for _, one in candidates], exercise), file)
+        text = as_text(_one_of([one for _, one in candidates], exercise, places), file)
     except UsageError as refused:
         return replace(plain, trouble=str(refused))
     return replace(plain, text=text, sha256=hashlib.sha256(text.encode()).hexdigest())
 
 
-def _one_of(files: Sequence[UploadedFile], exercise: str) -> bytes:
+def _one_of(files: Sequence[UploadedFile], exercise: str, places: str) -> bytes:
     # One by one: all together may be as much as an archive may unpack to.
     data = text_bytes(files[0])
     if any(text_bytes(one) != data for one in files[1:]):
-        raise UsageError(f"there must be one file for {exercise}, got {len(files)}: {listed(files)}")
+        raise UsageError(f"there must be one file for {exercise}, got {len(files)}: {places}")
     return data

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite
@@ -13,7 +13,8 @@ from grader.batch.gradebook import Override
 from grader.batch.moments import utc
 from grader.errors import UsageError
 
-_OVERRIDE = ("student", "exercise", "points", "reason", "author", "time")
+_OVERRIDE = ("student", "exercise", "points", "reason", "author", "time", "part", "comment")
+_OPTIONAL = {"time", "part", "comment"}
 _TIME = ("student", "exercise", "submitted_at")
 
 
@@ -41,20 +42,48 @@ def read_rows(text: str, path: object) -> tuple[tuple[str, ...], list[tuple[int,
 
 
 def parse_overrides(
-    text: str, students: Collection[str], exercises: Collection[str], path: object = "overrides"
+    text: str, students: Collection[str], exercises: Mapping[str, Collection[str]], path: object = "overrides"
 ) -> tuple[OverrideRow, ...]:
-    """Return the rows of a table of overrides; of two for the same mark the later line counts. Raises UsageError."""
-    found: dict[tuple[str, str], OverrideRow] = {}
+    """Return the rows of a table of overrides; of two for the same mark or part the later line counts.
+
+    exercises: the parts by exercise. Raises UsageError.
+    """
+    found: dict[tuple[str, str, str], OverrideRow] = {}
     for place, row in _rows(text, _OVERRIDE, path):
-        _known(place, "student", row["student"], students)
-        _known(place, "exercise", row["exercise"], exercises)
-        for name in ("reason", "author"):
+        student, exercise, part = row["student"], row["exercise"], row["part"]
+        _known(place, "student", student, students)
+        _known(place, "exercise", exercise, exercises)
+        if part and part not in exercises[exercise]:
+            raise UsageError(f"{place}: part must be one of {', '.join(exercises[exercise])}, got {part!r}")
+        # A comment alone has no reason but itself.
+        for name in ("reason", "author") if row["points"] or not row["comment"] else ("author",):
             if not row[name]:
                 raise UsageError(f"{place}: {name} must be given, got nothing")
-        given = Override(_points(place, row["points"]), row["reason"], row["author"])
+        points = _points(place, row["points"]) if row["points"] or not row["comment"] else None
         time = _moment(place, "time", row["time"]) if row["time"] else ""
-        found[row["student"], row["exercise"]] = OverrideRow(row["student"], row["exercise"], given, time)
-    return tuple(found.values())
+        given = Override(points, row["reason"], row["author"], part, row["comment"])
+        found[student, exercise, part] = OverrideRow(student, exercise, given, time)
+    rows = tuple(found.values())
+    _refuse_both(rows, path)
+    return rows
+
+
+def _refuse_both(rows: Sequence[OverrideRow], path: object) -> None:
+    pointed = [one for one in rows if one.override.points is not None]
+    whole = {(one.student, one.exercise) for one in pointed if not one.override.part}
+    for one in pointed:
+        if one.override.part and (one.student, one.exercise) in whole:
+            rule = "points must be given for an exercise or for its parts"
+            raise UsageError(f"{path}: {rule}, got both for {one.student}, {one.exercise}")
+
+
+def above_maximum(rows: Iterable[OverrideRow], most: Mapping[tuple[str, str], float]) -> Iterator[str]:
+    """Yield a note for points above the maximum, which `most` has by exercise and part ('' for the whole)."""
+    for row in rows:
+        points, worth = row.override.points, most.get((row.exercise, row.override.part))
+        if points is not None and worth is not None and points > worth:
+            what = f"{row.exercise} {row.override.part}".rstrip()
+            yield f"the override for {row.student}, {what}, gives {points:g} points; it is worth {worth:g}"
 
 
 def parse_times(text: str, path: object = "times") -> dict[str, str]:
@@ -68,7 +97,7 @@ def parse_times(text: str, path: object = "times") -> dict[str, str]:
 def _rows(text: str, columns: tuple[str, ...], path: object) -> Iterator[tuple[str, dict[str, str]]]:
     head, rows = read_rows(text, path)
     got = tuple(name.strip().lower() for name in head)
-    if not set(columns) <= {*got, "time"}:
+    if not set(columns) <= {*got, *_OPTIONAL}:
         raise UsageError(f"{path}: the columns must be {', '.join(columns)}, got {', '.join(got) or 'none'}")
     for line, row in rows:
         told = dict(zip(got, row, strict=False))

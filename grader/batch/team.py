@@ -218,11 +218,12 @@ def run(
     over: list[tuple[Task, TaskOutcome]] = []
     alone_since: float | None = None
     while waiting or running:
-        places = _places(client)
-        alone_since = None if places else alone_since or monotonic()
+        at_a_time = places(client)
+        alone_since = None if at_a_time else alone_since or monotonic()
         if alone_since and monotonic() - alone_since > _WITHOUT_WORKERS_S:
-            raise GradeError(f"a worker must be there within {_WITHOUT_WORKERS_S:g} s, got none")
-        while waiting and len(running) < places:
+            said = f"a worker must be there within {_WITHOUT_WORKERS_S:g} s, got none"
+            raise GradeError(f"{said}; start workers, then grade batch --resume goes on")
+        while waiting and len(running) < at_a_time:
             task, attempts, avoided = waiting.popleft()
             future = _given_out(client, task, avoided)
             future.add_done_callback(news.put)
@@ -230,7 +231,7 @@ def run(
             yield task, None
         # The new tasks are given out first: the caller takes time to store what ended.
         yield from over
-        waited(places)
+        waited(at_a_time)
         over = []
         for future, outcome in _over(client, news, running, limit_s):
             task, attempts, _ = running.pop(future)
@@ -287,11 +288,21 @@ def _stopped(client: Client, future: Future[str]) -> str:
 
 
 def _workers(client: Client) -> dict[str, Any]:
-    info: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
+    """Return what the scheduler knows of its workers, by address; nothing where it does not answer.
+
+    Not by `scheduler_info`: the client replaces that answer every few seconds by one without workers.
+    """
+    # The client has no scheduler any more once the connection is lost.
+    if client.scheduler is None:
+        return {}
+    try:
+        info: dict[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+    except OSError:
+        return {}
     return info
 
 
-def _places(client: Client) -> int:
+def places(client: Client) -> int:
     """Return the number of tasks that the workers can do at a time.
 
     No more are given out: a lost worker then loses only the task that it works on.

@@ -1,4 +1,4 @@
-"""Render the page of similar sources: pairs side by side. It shows similarity and gives no verdict."""
+"""Render the page of similar sources: clusters, and pairs side by side. It shows similarity and gives no verdict."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from grader.classes.page import environment
-from grader.classes.similarity import SimilarPair, Source
+from grader.classes.similarity import Cluster, SimilarPair, Source
 from grader.report import view
 
-_MOST_LINES, _MOST_CHARACTERS, _AROUND = 400, 200, 3
+_MOST_LINES, _MOST_CHARACTERS, _AROUND, _MOST_NAMES = 400, 200, 3, 40
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,29 @@ class Side:
 
 @dataclass(frozen=True)
 class ComparedExercise:
-    """One exercise's pairs, the number of its sources, and the students whose source was missing."""
+    """One exercise's clusters, the number of its sources, and the students whose source was not compared.
+
+    earlier: the number of an earlier class's sources. absent: the file is gone or has changed since it was graded.
+    invalid: it could not be read when it was graded.
+    """
 
     id: str
     title: str
-    pairs: Sequence[SimilarPair]
+    clusters: Sequence[Cluster]
     compared: int
     absent: Sequence[str]
+    invalid: Sequence[str] = ()
+    earlier: int = 0
+
+
+@dataclass(frozen=True)
+class ClusterView:
+    """A cluster in words, and its pairs: the share, and both sides."""
+
+    size: int
+    members: str
+    shares: str
+    pairs: tuple[tuple[str, Side, Side], ...]
 
 
 def render(exercises: Sequence[ComparedExercise], title: str, names: Mapping[str, str], threshold: float) -> str:
@@ -46,21 +62,36 @@ def render(exercises: Sequence[ComparedExercise], title: str, names: Mapping[str
     shown = [
         (
             one,
-            [
-                (
-                    f"{100 * pair.share:.0f} %",
-                    _side(pair.first, pair.first_lines, names),
-                    _side(pair.second, pair.second_lines, names),
-                )
-                for pair in one.pairs
-            ],
-            ", ".join(view.line(names.get(student, student), 100) for student in one.absent[:20]),
-            max(0, len(one.absent) - 20),
+            [_cluster(cluster, names) for cluster in one.clusters],
+            _listed(one.absent, names),
+            _listed(one.invalid, names),
         )
         for one in exercises
     ]
     template = environment().get_template("alike.html.j2")
     return template.render(title=title, exercises=shown, threshold=f"{100 * threshold:.0f} %").lstrip()
+
+
+def _listed(students: Sequence[str], names: Mapping[str, str]) -> str:
+    more = f" and {len(students) - _MOST_NAMES} more" if len(students) > _MOST_NAMES else ""
+    return ", ".join(view.line(names.get(student, student), 100) for student in students[:_MOST_NAMES]) + more
+
+
+def _cluster(cluster: Cluster, names: Mapping[str, str]) -> ClusterView:
+    shares = sorted(
+        {f"{100 * pair.share:.0f} %": pair.share for pair in cluster.pairs}.items(), key=lambda item: item[1]
+    )
+    return ClusterView(
+        len(cluster.members),
+        _listed([one.student for one in cluster.members], names),
+        " to ".join(dict.fromkeys((shares[0][0], shares[-1][0]))) if shares else "",
+        tuple(_pair(pair, names) for pair in cluster.pairs),
+    )
+
+
+def _pair(pair: SimilarPair, names: Mapping[str, str]) -> tuple[str, Side, Side]:
+    first, second = _side(pair.first, pair.first_lines, names), _side(pair.second, pair.second_lines, names)
+    return f"{100 * pair.share:.0f} %", first, second
 
 
 def _side(source: Source, alike: frozenset[int], names: Mapping[str, str]) -> Side:

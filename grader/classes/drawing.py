@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from markupsafe import Markup
 
 from grader.classes.tally import OUTCOMES, StudentTiming
 
 _BAR_WIDTH, _BAR_HEIGHT = 240, 14
-_STEP, _TALL, _ABOVE, _BELOW = 40, 96, 16, 38
 _LINE_WIDTH, _LINE_HEIGHT = 240, 16
 
 
@@ -36,34 +35,12 @@ def _gapped(start: float, width: float) -> float:
     return width if start + width > _BAR_WIDTH - 0.5 else max(width - 1, 0.75)
 
 
-def histogram(bins: Sequence[int], name: str) -> Markup:
-    """Draw students by tenths of the points. The last column holds full marks alone."""
-    most, width = max([*bins, 1]), _STEP * len(bins)
-    parts = []
-    for place, count in enumerate(bins):
-        tall, left = _TALL * count / most, place * _STEP
-        shape = Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}" rx="2"/>').format(
-            "full" if place == len(bins) - 1 else "tenth",
-            left + 3,
-            _units(_ABOVE + _TALL - tall),
-            _STEP - 6,
-            _units(tall),
-        )
-        label = "full" if place == len(bins) - 1 else f"{place * 10}–"
-        parts += [shape] if count else []
-        parts.append(_text(left + _STEP / 2, _ABOVE + _TALL - tall - 4, str(count), "count") if count else Markup(""))
-        parts.append(_text(left + _STEP / 2, _ABOVE + _TALL + 15, label, "tick"))
-    parts.append(Markup('<path class="axis" d="M0 {y}H{w}"/>').format(y=_ABOVE + _TALL, w=width))
-    parts.append(_text(width / 2, _ABOVE + _TALL + 33, "% of the points that could be judged", "tick"))
-    words = ", ".join(
-        f"{count} with {'full marks' if place == len(bins) - 1 else f'{place * 10} to {place * 10 + 10} %'}"
-        for place, count in enumerate(bins)
-        if count
-    )
+def bar(count: int, most: int, kind: str) -> Markup:
+    """Draw a number of students as a bar, the longest for `most`."""
     return Markup(
-        '<svg class="histogram" role="img" aria-labelledby="{name}-t" viewBox="0 0 {w} {h}">'
-        '<title id="{name}-t">Students by points: {words}</title>{parts}</svg>'
-    ).format(name=name, w=width, h=_ABOVE + _TALL + _BELOW, words=words or "none", parts=Markup("").join(parts))
+        '<svg class="bin" aria-hidden="true" viewBox="0 0 {w} {h}" preserveAspectRatio="none">'
+        '<rect class="{kind}" width="{width}" height="{h}"/></svg>'
+    ).format(w=_BAR_WIDTH, h=_BAR_HEIGHT, kind=kind, width=_units(_BAR_WIDTH * count / max(most, 1)))
 
 
 def interval(timing: StudentTiming, floor: float, full: float, top: float) -> Markup:
@@ -84,12 +61,6 @@ def interval(timing: StudentTiming, floor: float, full: float, top: float) -> Ma
         low=at(timing.low),
         high=at(timing.high),
         ratio=at(timing.ratio),
-    )
-
-
-def _text(x: float, y: float, words: str, kind: str) -> Markup:
-    return Markup('<text class="{}" x="{}" y="{}" text-anchor="middle">{}</text>').format(
-        kind, _units(x), _units(y), words
     )
 
 

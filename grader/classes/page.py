@@ -1,13 +1,14 @@
-"""Render the class page: one file that loads nothing and runs nothing; the template escapes every value.
+"""Render the class page: one file that loads nothing and runs one script; the template escapes every value.
 
-The instructor's page names students. The students' page holds numbers only, and none that fewer than five students
-share.
+The instructor's page names students, and its script sorts and filters their table. The students' page has no script.
+It holds numbers only, and none that fewer than five students share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
@@ -15,14 +16,15 @@ from urllib.parse import quote
 from jinja2 import Environment
 from markupsafe import Markup
 
-from grader.batch.gradebook import Gradebook, Mark, Student
-from grader.classes import drawing
+from grader.batch.gradebook import APART, Gradebook, Mark, Override, Student
+from grader.classes import drawing, sorting
 from grader.classes.tally import (
     OUTCOMES,
     CauseTally,
     CheckTally,
     ClassTally,
     ExerciseTally,
+    PartTally,
     Points,
     SpeedTally,
     StudentTiming,
@@ -32,6 +34,7 @@ from grader.classes.tally import (
     points,
 )
 from grader.report import view
+from grader.report.html import anchor
 from grader.report.speed import three_digits
 from grader.report.status import LOOKS
 from grader.report.templates import page_environment
@@ -82,12 +85,61 @@ class CauseView:
 
 
 @dataclass(frozen=True)
+class StudentList:
+    """Students by name, each with the link to the scorecard; `more` are left out. words: what they have in common."""
+
+    words: str
+    count: int
+    links: tuple[tuple[str, str], ...]
+    more: int
+
+
+@dataclass(frozen=True)
 class ClassCheckView:
-    """A check's row."""
+    """A check's row, and the students behind its bar."""
 
     tally: CheckTally
     picture: Markup
     lost: str
+    students: tuple[StudentList, ...]
+
+
+@dataclass(frozen=True)
+class BinView:
+    """A tenth of the points, and the students who earned it."""
+
+    picture: Markup
+    students: StudentList
+
+
+@dataclass(frozen=True)
+class StuckView:
+    """A part, how far the class is with it, and the students who are stuck, by check."""
+
+    exercise: str
+    part: str
+    picture: Markup
+    count: int
+    students: tuple[StudentList, ...]
+
+
+@dataclass(frozen=True)
+class StudentCell:
+    """A cell of the table of students. tone: the class of an outcome's colour. words: what the cell means."""
+
+    text: str
+    tone: str
+    card: str
+    words: str
+
+
+@dataclass(frozen=True)
+class StudentRow:
+    """A student's row. words: what the filter finds it by."""
+
+    name: str
+    words: str
+    cells: tuple[StudentCell, ...]
 
 
 @dataclass(frozen=True)
@@ -100,7 +152,9 @@ class ExerciseView:
     points: Points
     counted: int
     median: str
-    histogram: Markup
+    average: str
+    bins: tuple[BinView, ...]
+    unread: StudentList | None
     checks: tuple[tuple[str, tuple[ClassCheckView, ...]], ...]
     causes: tuple[CauseView, ...]
     more_causes: int
@@ -135,6 +189,10 @@ def render(
             graded=sum(one.graded for one in tally.exercises.values()),
             exercises=exercises,
             outcomes=OUTCOMES,
+            sorting=sorting,
+            stuck=_stuck(tally, book) if named else (),
+            columns=_columns(tally, book) if named else (),
+            rows=_rows(tally, book) if named else (),
             fewest=_FEWEST,
             struggling=_struggling(book) if named else (),
             overrides=_overrides(book) if named else (),
@@ -173,8 +231,10 @@ def _exercise(tally: ClassTally, book: Gradebook, exercise: str, title: str, nam
         points=spread,
         counted=len(spread.shares),
         median=f"{100 * median(spread.shares):.0f} %" if telling and spread.shares else "–",
-        histogram=drawing.histogram(spread.bins, f"bins-{quote(exercise, safe='')}") if telling else Markup(""),
-        checks=_checks(found) if telling else (),
+        average=f"{100 * sum(spread.shares) / len(spread.shares):.0f} %" if telling and spread.shares else "–",
+        bins=_bins(spread, exercise, names, named) if telling and spread.shares else (),
+        unread=_unread(found, exercise, names) if named and found.unread else None,
+        checks=_checks(found, names, named) if telling else (),
         causes=tuple(_cause(cause, exercise, names, named) for cause in causes[:_MOST_CAUSES]),
         more_causes=max(0, len(causes) - _MOST_CAUSES),
         speeds=tuple(_speed(one, exercise, names, named) for one in speeds),
@@ -187,11 +247,120 @@ def _exercise(tally: ClassTally, book: Gradebook, exercise: str, title: str, nam
     )
 
 
-def _checks(found: ExerciseTally) -> tuple[tuple[str, tuple[ClassCheckView, ...]], ...]:
+def _bins(spread: Points, exercise: str, names: Mapping[str, str], named: bool) -> tuple[BinView, ...]:
+    most = max(map(len, spread.bins))
+
+    def shown(place: int, students: tuple[str, ...]) -> BinView:
+        words = "full marks" if place == 10 else f"{place * 10} to {place * 10 + 10} %"
+        picture = drawing.bar(len(students), most, "full" if place == 10 else "tenth")
+        return BinView(picture, _listed(words, students, exercise, names if named else {}))
+
+    return tuple(shown(place, students) for place, students in enumerate(spread.bins))
+
+
+def _unread(found: ExerciseTally, exercise: str, names: Mapping[str, str]) -> StudentList:
+    listed = _listed("", tuple(found.unread), exercise, names)
+    links = tuple(
+        (f"{name}: {view.line(reason, 300)}", card)
+        for (name, card), reason in zip(listed.links, found.unread.values(), strict=False)
+    )
+    return replace(listed, links=links)
+
+
+def _listed(
+    words: str, students: Sequence[str], exercise: str, names: Mapping[str, str], check: str = ""
+) -> StudentList:
+    """Return students with links to their cards, at a check if one is named; students without a name are counted."""
+    place = f"#{anchor('check', check)}" if check else ""
+    known = [student for student in students if student in names][:_MOST_LISTED]
+    links = tuple((names[student], _card(student, exercise) + place) for student in known)
+    return StudentList(words, len(students), links, len(students) - len(links) if names else 0)
+
+
+def _stuck(tally: ClassTally, book: Gradebook) -> tuple[StuckView, ...]:
+    """Return the parts that somebody is stuck in, those with most students first."""
+    names = {student.id: _name(student) for student in book.students}
+    found = [
+        _stuck_in(tally.exercises[one.id], part, names)
+        for one in book.assignments
+        if one.id in tally.exercises
+        for part in tally.exercises[one.id].parts.values()
+    ]
+    return tuple(sorted((one for one in found if one.count), key=lambda one: -one.count))
+
+
+def _stuck_in(found: ExerciseTally, part: PartTally, names: Mapping[str, str]) -> StuckView:
+    titles = {check.id: check.title for check in found.checks.values()}
+    students = tuple(
+        _listed(titles.get(check, check), those, found.id, names, check) for check, those in part.stuck.items()
+    )
+    counts = Counter(one.outcome for one in part.students.values())
+    return StuckView(found.id, part.title, drawing.outcomes(counts), sum(one.count for one in students), students)
+
+
+def _columns(tally: ClassTally, book: Gradebook) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the exercises with their parts, in the order of the table's cells."""
+    return tuple((one.id, tuple(part.title for part in _parts(tally, one.id))) for one in book.assignments)
+
+
+def _parts(tally: ClassTally, exercise: str) -> tuple[PartTally, ...]:
+    found = tally.exercises.get(exercise)
+    return tuple(found.parts.values()) if found else ()
+
+
+def _rows(tally: ClassTally, book: Gradebook) -> tuple[StudentRow, ...]:
+    marks = {(mark.student, mark.exercise): mark for mark in book.marks}
+    return tuple(
+        _row(student, [(marks[student.id, one.id], _parts(tally, one.id)) for one in book.assignments])
+        for student in book.students
+    )
+
+
+def _row(student: Student, marks: Sequence[tuple[Mark, tuple[PartTally, ...]]]) -> StudentRow:
+    cells = [cell for mark, parts in marks for cell in (_total(mark), *(_part_cell(mark, part) for part in parts))]
+    about = (student.id, student.name, student.email, student.section, *(cell.words for cell in cells))
+    words = " ".join(dict.fromkeys(view.line(one, 200).lower() for one in about if one))
+    return StudentRow(_name(student), words, tuple(cells))
+
+
+def _total(mark: Mark) -> StudentCell:
+    """Return the cell of a whole exercise: the points that count, or why there are none."""
+    card = _card(mark.student, mark.exercise) if mark.record else ""
+    if mark.override is None and mark.status in APART:
+        word = {"missing": "missing", "invalid_submission": "unreadable"}[mark.status]
+        return StudentCell(word, "apart", card, word)
+    if mark.override is None and not mark.judged:
+        return StudentCell("–", "o5", card, "not judged")
+    said = [*(["by hand"] if mark.overrides else []), *(["late"] if mark.days_late else []), *_once(mark.status)]
+    return StudentCell(f"{view.points(round(mark.points, 2))}{'*' if mark.overrides else ''}", "", card, " ".join(said))
+
+
+def _once(status: str) -> tuple[str, ...]:
+    return ("passed",) if status == "pass" else (status.replace("_", " "),)
+
+
+def _part_cell(mark: Mark, part: PartTally) -> StudentCell:
+    found = part.students.get(mark.student)
+    if found is None:
+        return StudentCell("", "", "", "")
+    text = f"{view.points(found.points)}/{view.points(found.judged)}" if found.judged else "–"
+    card = f"{_card(mark.student, mark.exercise)}#{anchor('part', part.name)}"
+    return StudentCell(text, f"o{OUTCOMES.index(found.outcome)}", card, found.outcome)
+
+
+def _checks(
+    found: ExerciseTally, names: Mapping[str, str], named: bool
+) -> tuple[tuple[str, tuple[ClassCheckView, ...]], ...]:
     parts: dict[str, list[ClassCheckView]] = {}
     for check in found.checks.values():
         lost = view.share(check.lost, check.judged) if check.judged else "–"
-        parts.setdefault(check.part, []).append(ClassCheckView(check, drawing.outcomes(check.outcomes), lost))
+        behind = tuple(
+            _listed(name, check.students[name], found.id, names, check.id)
+            for name in OUTCOMES
+            if name in check.students
+        )
+        picture = drawing.outcomes(check.outcomes)
+        parts.setdefault(check.part, []).append(ClassCheckView(check, picture, lost, behind if named else ()))
     return tuple((part, tuple(rows)) for part, rows in parts.items())
 
 
@@ -254,6 +423,7 @@ def _struggling(book: Gradebook) -> tuple[tuple[str, str], ...]:
     return tuple((names[student], f"{100 * share:.0f} %") for share, student in least[:_MOST_STRUGGLING])
 
 
-def _overrides(book: Gradebook) -> tuple[tuple[str, Mark], ...]:
+def _overrides(book: Gradebook) -> tuple[tuple[str, Mark, Override], ...]:
     names = {student.id: _name(student) for student in book.students}
-    return tuple((names[mark.student], mark) for mark in book.marks if mark.override)[:_MOST_LISTED]
+    given = ((mark, one) for mark in book.marks for one in mark.overrides)
+    return tuple((names[mark.student], mark, one) for mark, one in given)[:_MOST_LISTED]

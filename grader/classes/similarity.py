@@ -23,17 +23,18 @@ from copydetect.utils import get_copied_slices, winnow
 K, WINDOW = 20, 8
 # Two common lines are no similarity.
 _FEWEST_SHARED = 3
-MOST_PAIRS = 50
+MOST_PAIRS, MOST_CLUSTERS = 50, 30
 
 _LAYOUT = frozenset({tokenize.COMMENT, tokenize.NL, tokenize.ENCODING, tokenize.ENDMARKER})
 
 
 @dataclass(frozen=True)
 class Source:
-    """One student's file."""
+    """One student's file. is_earlier: of an earlier class; such files are compared with this class's only."""
 
     student: str
     text: str
+    is_earlier: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,14 @@ class SimilarPair:
     share: float
     first_lines: frozenset[int]
     second_lines: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Files that similar pairs connect. pairs: enough of them to reach every file, the most similar ones."""
+
+    members: tuple[Source, ...]
+    pairs: tuple[SimilarPair, ...]
 
 
 @dataclass(frozen=True)
@@ -65,23 +74,51 @@ class _Alphabet:
         return self._known.setdefault(word, chr(0x10000 + len(self._known) % 0x100000))
 
 
-def pairs(sources: Sequence[Source], stub: str, *, threshold: float = 0.6) -> list[SimilarPair]:
-    """Return the pairs at or above the threshold, the most similar first, at most MOST_PAIRS."""
+def clusters(sources: Sequence[Source], base: Sequence[str], *, threshold: float = 0.6) -> list[Cluster]:
+    """Return the clusters of files that are similar to each other, the largest first, at most MOST_CLUSTERS.
+
+    base: texts that were handed out, such as the stub; what stands in them is nobody's own work. threshold: two files
+    are similar from this share on. The pairs of all clusters together are at most MOST_PAIRS.
+    """
     alphabet = _Alphabet()
-    starter = set(_hashes(_normalised(stub, alphabet)[0]).tolist())
+    starter = {value for text in base for value in _hashes(_normalised(text, alphabet)[0]).tolist()}
     prints = [_print(source.text, starter, alphabet) for source in sources]
     _without_common(prints)
     found = []
     for (one, other), shared in _sharing(prints).items():
-        if shared >= _FEWEST_SHARED:
+        if shared >= _FEWEST_SHARED and not (sources[one].is_earlier and sources[other].is_earlier):
             share = _share(prints[one], prints[other])
             if share >= threshold:
                 found.append((share, one, other))
     found.sort(key=lambda entry: (-entry[0], sources[entry[1]].student, sources[entry[2]].student))
-    return [
-        SimilarPair(sources[one], sources[other], share, *_lines(prints[one], prints[other]))
-        for share, one, other in found[:MOST_PAIRS]
-    ]
+    left = MOST_PAIRS
+    made = []
+    for links in _connected(found)[:MOST_CLUSTERS]:
+        shown = [
+            SimilarPair(sources[one], sources[other], share, *_lines(prints[one], prints[other]))
+            for share, one, other in links[:left]
+        ]
+        left -= len(shown)
+        places = sorted({place for _, *ends in links for place in ends}, key=lambda place: sources[place].student)
+        made.append(Cluster(tuple(sources[place] for place in places), tuple(shown)))
+    return made
+
+
+_Link = tuple[float, int, int]
+
+
+def _connected(found: Iterable[_Link]) -> list[list[_Link]]:
+    """Return the connected groups of links, the largest first; of each only the first links that connect its ends."""
+    group: dict[int, int] = {}
+    links: dict[int, list[_Link]] = {}
+    for link in found:
+        one, other = (group.setdefault(place, place) for place in link[1:])
+        if one == other:
+            continue
+        links[one] = sorted([*links.get(one, []), *links.pop(other, []), link], key=lambda link: -link[0])
+        for place in [place for place, name in group.items() if name == other]:
+            group[place] = one
+    return sorted(links.values(), key=lambda own: (-len(own), -own[0][0]))
 
 
 def _print(text: str, starter: set[int], alphabet: _Alphabet) -> _Print:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from grader.batch.gradebook import Gradebook, Mark
+from grader.batch.gradebook import APART, Gradebook, Mark
 from grader.record import UNJUDGED, CheckResult, Record, Status
 from grader.report import view
 from grader.report.speed import usable
@@ -20,13 +20,18 @@ _NOT_STARTED: frozenset[Status] = frozenset({"not_implemented", "skipped_depende
 
 @dataclass
 class CheckTally:
-    """One check's outcomes over all students."""
+    """One check's outcomes over all students, and the students by outcome."""
 
     id: str
     part: str
     title: str
     max_points: float
-    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    students: dict[Outcome, list[str]] = field(default_factory=dict)
+
+    @property
+    def outcomes(self) -> Counter[Outcome]:
+        """Return the number of students by outcome."""
+        return Counter({name: len(students) for name, students in self.students.items()})
 
     @property
     def judged(self) -> int:
@@ -98,13 +103,46 @@ class UnjudgedTally:
     students: set[str] = field(default_factory=set)
 
 
+@dataclass(frozen=True)
+class PartOutcome:
+    """The outcome of one student's part: points, of how many judged ones, and the check that the student is stuck at.
+
+    stuck: the first check that failed or stopped; '' if none did.
+    """
+
+    outcome: Outcome
+    points: float
+    judged: float
+    stuck: str = ""
+
+
+@dataclass
+class PartTally:
+    """One part's outcomes by student."""
+
+    name: str
+    title: str
+    students: dict[str, PartOutcome] = field(default_factory=dict)
+
+    @property
+    def stuck(self) -> dict[str, list[str]]:
+        """Return the students who are stuck, by the check that they are stuck at; most students first."""
+        found: dict[str, list[str]] = {}
+        for student, one in self.students.items():
+            if one.stuck:
+                found.setdefault(one.stuck, []).append(student)
+        return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+
+
 @dataclass
 class ExerciseTally:
-    """One exercise."""
+    """One exercise. unread: the students whose file could not be graded, with the reason."""
 
     id: str
     title: str = ""
     graded: int = 0
+    parts: dict[str, PartTally] = field(default_factory=dict)
+    unread: dict[str, str] = field(default_factory=dict)
     checks: dict[str, CheckTally] = field(default_factory=dict)
     causes: dict[tuple[str, str], CauseTally] = field(default_factory=dict)
     speeds: dict[str, SpeedTally] = field(default_factory=dict)
@@ -122,10 +160,29 @@ class ClassTally:
         """Add one more record."""
         tally = self.exercises.setdefault(exercise, ExerciseTally(exercise))
         tally.title = tally.title or view.line(record.exercise.title, 120)
+        if record.verdict == "invalid_submission":
+            # It says nothing of any check: a bar would show it as a failure of all of them.
+            tally.unread[student] = next((view.why(check) for check in record.checks if view.why(check)), "")
+            return
         tally.graded += 1
         tally.devices[_device(record)] += 1
         for check in record.checks:
             _add_check(tally, student, check)
+        for part in view.parts_of(record):
+            own = [check for check in record.checks if check.part == part.name]
+            found = tally.parts.setdefault(part.name, PartTally(part.name, view.line(part.title, 120)))
+            found.students[student] = _part_outcome(own)
+
+
+def _part_outcome(checks: Sequence[CheckResult]) -> PartOutcome:
+    """Return the outcome of a part's checks: the first of those that the student must do something about."""
+    ended = [(outcome_of(check), check) for check in checks]
+    stuck = next((check.id for outcome, check in ended if outcome in ("failed", "stopped")), "")
+    found = {outcome for outcome, _ in ended}
+    worst = ("stopped", "failed", "not started", "passed in part", "passed", "not judged")
+    judged = sum(check.max_points for outcome, check in ended if outcome != "not judged")
+    outcome = next((name for name in worst if name in found), "not judged")
+    return PartOutcome(outcome, sum(check.points for check in checks), judged, stuck)
 
 
 def _device(record: Record) -> str:
@@ -139,7 +196,7 @@ def _add_check(tally: ExerciseTally, student: str, check: CheckResult) -> None:
     if found is None:
         title = view.line(check.title, 200)
         found = tally.checks[check.id] = CheckTally(check.id, check.part, title, check.max_points)
-    found.outcomes[outcome] += 1
+    found.students.setdefault(outcome, []).append(student)
     if check.status in UNJUDGED:
         _add_unjudged(tally, student, check)
     elif outcome not in ("passed", "passed in part"):
@@ -206,12 +263,14 @@ class Points:
     """The distribution of one exercise's points.
 
     bins: students by tenths of their judged points; full marks are apart. shares: in order. missing: students without a
-    submission. open: students whose file could not be judged. partly: students with some points not judged.
+    submission. unread: students whose file could not be read. open: students of whose file nothing could be judged.
+    partly: students with some points not judged. Only bins and shares count towards median and average.
     """
 
-    bins: tuple[int, ...]
+    bins: tuple[tuple[str, ...], ...]
     shares: tuple[float, ...]
     missing: int
+    unread: int
     open: int
     partly: int
 
@@ -219,19 +278,26 @@ class Points:
 def points(book: Gradebook, exercise: str) -> Points:
     """Return the distribution of the points that count, as shares of the judged points."""
     marks = [mark for mark in book.marks if mark.exercise == exercise]
-    counted = [mark for mark in marks if mark.override or (mark.status != "missing" and mark.judged > 0)]
-    shares = sorted(map(share, counted))
-    bins = [0] * 11
-    for value in shares:
-        bins[min(10, int(value * 10 + 1e-9))] += 1
-    missing = sum(mark.status == "missing" and mark.override is None for mark in marks)
+    counted = [mark for mark in marks if mark.override is not None or (mark.status not in APART and mark.judged > 0)]
+    bins: list[list[str]] = [[] for _ in range(11)]
+    for mark in counted:
+        bins[min(10, int(share(mark) * 10 + 1e-9))].append(mark.student)
+    apart = Counter(mark.status for mark in marks if mark.override is None and mark.status in APART)
+    unjudged = len(marks) - len(counted) - sum(apart.values())
     partly = sum(mark.override is None and mark.judged < mark.max_points for mark in counted)
-    return Points(tuple(bins), tuple(shares), missing, len(marks) - len(counted) - missing, partly)
+    return Points(
+        tuple(map(tuple, bins)),
+        tuple(sorted(map(share, counted))),
+        apart["missing"],
+        apart["invalid_submission"],
+        unjudged,
+        partly,
+    )
 
 
 def share(mark: Mark) -> float:
     """Return the points that count over the judged points, 0 … 1."""
-    most = mark.max_points if mark.override else mark.judged
+    most = mark.judged if mark.override is None else mark.max_points
     return max(0.0, min(1.0, mark.points / most)) if most else 0.0
 
 
@@ -244,10 +310,11 @@ def median(values: tuple[float, ...]) -> float:
 def by_student(book: Gradebook) -> Mapping[str, float]:
     """Return every student's mean share over all exercises.
 
-    A missing submission counts as zero; a file that could not be judged does not count.
+    A missing submission counts as zero; a file that could not be read or judged does not count.
     """
     shares: dict[str, list[float]] = {}
     for mark in book.marks:
-        if mark.override or mark.status == "missing" or mark.judged > 0:
+        counts = mark.judged > 0 and mark.status != "invalid_submission"
+        if mark.override is not None or mark.status == "missing" or counts:
             shares.setdefault(mark.student, []).append(share(mark))
     return {student: sum(values) / len(values) for student, values in shares.items()}

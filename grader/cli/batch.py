@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING
 
 from grader import machine
 from grader.batch import key, team
-from grader.batch.gradebook import Mark
+from grader.batch.gradebook import APART, Mark
 from grader.batch.key import Terms
 from grader.batch.reading import read, read_batch
+from grader.batch.regrading import changed, in_words
 from grader.batch.store import Batch, BatchStore, JournalLine
+from grader.batch.submissions import Collected
+from grader.cli.batch_mapping import counted, in_full, in_short
 from grader.cli.batch_options import BatchOptions, completed, requested
 from grader.cli.files import parse_seed
 from grader.cli.lacking import lacking
@@ -35,14 +38,19 @@ def batch(options: BatchOptions) -> int:
     store = BatchStore(Path(options.out).resolve())
     before = read_batch(store.folder) if store.has_batch() else None
     options = completed(options, before)
+    if options.dry_run:
+        whole, _, found = requested(options, before)
+        print("\n".join(in_full(whole, found)))
+        return 0
     if not team.is_installed():
         raise MissingEnvironment("grading a class must have Dask: pip install -c constraints.txt -e '.[batch]'")
-    whole, entries, ignored = requested(options, before)
+    whole, entries, found = requested(options, before)
     try:
         with store.alone():
             if not options.quiet:
-                _announce(whole, entries, ignored, options)
-            return _grade(options, whole, entries, store)
+                _announce(whole, entries, found, options)
+            with _told_what_changed(store, before, whole):
+                return _grade(options, whole, entries, store)
     except KeyboardInterrupt:
         print(f"grade: interrupted; to go on: grade batch --out {options.out} --resume", file=sys.stderr)
     # What Dask holds is given back before the process ends without ceremony.
@@ -60,6 +68,8 @@ def _grade(options: BatchOptions, whole: Batch, entries: Mapping[str, Entry], st
     with contextlib.ExitStack() as stack:
         away = stack.enter_context(team.at(options.scheduler)) if options.scheduler else None
         if away:
+            if not team.places(away):
+                print(f"grade: no worker is there; {_without_workers(options)}", file=sys.stderr, flush=True)
             terms = _terms_of(away, options)
         else:
             terms = key.terms(entries.values(), gpu=not options.cpu and machine.has_gpu())
@@ -75,7 +85,8 @@ def _grade(options: BatchOptions, whole: Batch, entries: Mapping[str, Entry], st
         if tasks:
             from grader.cli.batch_progress import progress_board
 
-            with progress_board(len(tasks), len(as_before), quiet=options.quiet) as shown:
+            advice = _without_workers(options)
+            with progress_board(len(tasks), len(as_before), quiet=options.quiet, advice=advice) as shown:
                 workers = away or stack.enter_context(_workers_here(options))
                 if away is None:
                     _terms_of(workers, options)
@@ -93,6 +104,26 @@ def _grade(options: BatchOptions, whole: Batch, entries: Mapping[str, Entry], st
 
 
 @contextlib.contextmanager
+def _told_what_changed(store: BatchStore, before: Batch | None, whole: Batch) -> Iterator[None]:
+    """Print the marks that the block changes, also where it is interrupted."""
+    if before is None:
+        yield
+        return
+    old = read(store.folder)
+    texts = {(one.student, one.exercise): one.sha256 for one in before.submissions}
+    anew = {
+        (one.student, one.exercise)
+        for one in whole.submissions
+        if texts.get((one.student, one.exercise), one.sha256) != one.sha256
+    }
+    try:
+        yield
+    finally:
+        for line in in_words(changed(old, read(store.folder)), anew):
+            print(line)
+
+
+@contextlib.contextmanager
 def _workers_here(options: BatchOptions) -> Iterator[Client]:
     if not team.is_private() and not options.quiet:
         said = "other users of this machine can reach the workers' ports; pip install cryptography closes them"
@@ -100,6 +131,14 @@ def _workers_here(options: BatchOptions) -> Iterator[Client]:
     gpus = () if options.cpu else machine.visible_gpus()
     with team.here(team.local_workers(gpus, options.workers)) as workers:
         yield workers
+
+
+def _without_workers(options: BatchOptions) -> str:
+    """Return what to do where no worker is left."""
+    again = f"grade batch --out {options.out} --resume"
+    if options.scheduler:
+        return f"start one: dask worker {options.scheduler}; or stop with Ctrl-C, and later: {again}"
+    return f"this run starts one anew; if none comes, stop with Ctrl-C, and then: {again} --workers 1"
 
 
 def _terms_of(workers: Client, options: BatchOptions) -> Terms:
@@ -137,15 +176,9 @@ def _difference(one: Terms, other: Terms) -> str:
 # -- what is said ----------------------------------------------------------------------------------------------------
 
 
-def _announce(whole: Batch, entries: Mapping[str, Entry], ignored: Sequence[str], options: BatchOptions) -> None:
-    students = len({one.student for one in whole.submissions})
-    said = f"{len(whole.submissions)} submissions of {students} students for {', '.join(entries)} in {whole.source}"
-    print(said, file=sys.stderr, flush=True)
-    for name in ignored[:10]:
-        print(f"  nobody's: {name}", file=sys.stderr)
-    if whole.strangers:
-        some = ", ".join(whole.strangers[:8]) + (" …" if len(whole.strangers) > 8 else "")
-        print(f"  not on the roster: {some}", file=sys.stderr)
+def _announce(whole: Batch, entries: Mapping[str, Entry], found: Collected, options: BatchOptions) -> None:
+    for line in (counted(whole), *in_short(found, whole.strangers)):
+        print(line, file=sys.stderr, flush=True)
     # What the workers of a cluster lack is not this machine's to say.
     for said in lacking(entries.values(), options.parts) if options.scheduler is None else ():
         print(f"  {said}", file=sys.stderr)
@@ -156,7 +189,8 @@ def _summary(marks: Sequence[Mark], whole: Batch, store: BatchStore) -> None:
         own = [mark for mark in marks if mark.exercise == column.id]
         verdicts = Counter(mark.status for mark in own)
         said = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
-        judged = [mark for mark in own if mark.judged]
+        # A file that could not be read says nothing of how hard the exercise is.
+        judged = [mark for mark in own if mark.override is not None or (mark.judged and mark.status not in APART)]
         mean = sum(mark.points for mark in judged) / len(judged) if judged else 0.0
         print(f"{column.id}  {column.title}: {said}; {mean:.1f} points on average")
     for one in [one for one in whole.submissions if one.trouble][:20]:

@@ -15,8 +15,8 @@ from grader.batch.late import parse_policy
 from grader.batch.layouts import recognise
 from grader.batch.roster import parse_roster
 from grader.batch.store import Batch
-from grader.batch.submissions import collect, exercises_in
-from grader.batch.tables import parse_overrides, parse_times
+from grader.batch.submissions import Collected, collect, exercises_in
+from grader.batch.tables import above_maximum, parse_overrides, parse_times
 from grader.batch.uploads import Upload
 from grader.cli.files import parse_seed
 from grader.errors import UsageError
@@ -36,6 +36,7 @@ class BatchOptions:
     out: str
     exercises: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
     roster: str | None = None
     late: str | None = None
     overrides: str | None = None
@@ -50,6 +51,7 @@ class BatchOptions:
     cpu: bool = False
     kernels: bool = False
     allow_unconfined: bool = False
+    dry_run: bool = False
     quiet: bool = False
 
 
@@ -64,54 +66,82 @@ def completed(options: BatchOptions, before: Batch | None) -> BatchOptions:
     return replace(
         options,
         parts=options.parts or before.parts,
+        prefixes=options.prefixes or before.prefixes,
         kernels=options.kernels or before.compiled,
         cpu=options.cpu or before.cpu,
     )
 
 
-def requested(options: BatchOptions, before: Batch | None) -> tuple[Batch, dict[str, Entry], tuple[str, ...]]:
-    """Return the batch of a command line that was completed, its exercises by id, and the names that are nobody's.
+def requested(options: BatchOptions, before: Batch | None) -> tuple[Batch, dict[str, Entry], Collected]:
+    """Return the batch of a command line that was completed, its exercises by id, and what the uploads hold.
 
     The batch lacks only the keys of its results. Raises UsageError.
     """
     old = before or Batch((), (), ())
     entries = _entries(options, old)
     source = Path(options.source or old.source).resolve()
-    uploads = recognise(source, {entry.id: entry.name for entry in entries.values()})
-    wanted = {name: entries[name] for name in _wanted(options, old, uploads, entries)}
     roster = _table(options.roster, parse_roster, old.roster)
+    names = {entry.id: entry.name for entry in entries.values()}
+    uploads = recognise(source, names, options.prefixes, {student.id for student in roster})
+    wanted = {name: entries[name] for name in _wanted(options, old, uploads, entries)}
     times = _table(options.times, parse_times, old.times)
-    students, handed_in = collect(uploads, {name: entry.name for name, entry in wanted.items()}, roster, times)
+    found = collect(uploads, {name: entry.name for name, entry in wanted.items()}, roster, times)
+    handed_in = found.submissions
     if not handed_in:
         raise UsageError(f"there must be submissions to grade, got none in {source}")
     if options.only not in (None, "failed", "changed") and options.only not in {one.student for one in handed_in}:
         raise UsageError(f"--only must be failed, changed, or the id of a student who handed in, got {options.only!r}")
-    ids = {student.id for student in students}
+    ids = {student.id for student in found.students}
+    parts = {name: _parts(entry, options.parts) for name, entry in wanted.items()}
     whole = Batch(
         assignments=tuple(_assignment(entry, options.parts) for entry in wanted.values()),
-        students=students,
+        students=found.students,
         submissions=handed_in,
         roster=roster,
         times=times,
         policy=_table(options.late, parse_policy, old.policy),
-        overrides=_table(options.overrides, lambda text, path: parse_overrides(text, ids, wanted, path), old.overrides),
+        overrides=_table(options.overrides, lambda text, path: parse_overrides(text, ids, parts, path), old.overrides),
         seed=options.seed if options.seed is not None else old.seed,
         source=str(source),
         parts=options.parts,
         compiled=options.kernels,
         cpu=options.cpu,
+        prefixes=options.prefixes,
     )
     if whole.seed == HIDDEN and old.seed not in ("", HIDDEN):
         raise UsageError(f"a hidden seed must not be known, got {old.seed}, which is published in this folder")
     if whole.seed not in ("", HIDDEN):
         parse_seed(whole.seed)
-    return whole, wanted, tuple(upload.name for upload in uploads if not upload.owners)
+    _refuse_parts_of_nothing(whole)
+    return whole, wanted, replace(found, notes=(*found.notes, *above_maximum(whole.overrides, _worth(parts))))
+
+
+def _refuse_parts_of_nothing(whole: Batch) -> None:
+    handed_in = {(one.student, one.exercise) for one in whole.submissions}
+    for row in whole.overrides:
+        if row.override.part and row.override.points is not None and (row.student, row.exercise) not in handed_in:
+            rule = f"points for a part must have a submission; without {row.exercise} give them for the whole exercise"
+            raise UsageError(f"overrides: {rule}, got {row.override.part} of {row.student}")
+
+
+def _parts(entry: Entry, parts: Collection[str]) -> dict[str, float]:
+    """Return the points of the parts that are graded."""
+    worth: dict[str, float] = {}
+    for part, check in entry.exercise.checks():
+        if not parts or part.name in parts:
+            worth[part.name] = worth.get(part.name, 0.0) + check.points
+    return worth
+
+
+def _worth(parts: Mapping[str, Mapping[str, float]]) -> dict[tuple[str, str], float]:
+    """Return the points by exercise and part; '' for the whole."""
+    whole = {(exercise, ""): sum(worth.values()) for exercise, worth in parts.items()}
+    return whole | {(exercise, part): points for exercise, worth in parts.items() for part, points in worth.items()}
 
 
 def _assignment(entry: Entry, parts: Collection[str]) -> Assignment:
     """Return an exercise's column, with the points of the parts that are graded."""
-    points = sum(check.points for part, check in entry.exercise.checks() if not parts or part.name in parts)
-    return Assignment(entry.id, entry.exercise.title, points)
+    return Assignment(entry.id, entry.exercise.title, sum(_parts(entry, parts).values()))
 
 
 def _check(options: BatchOptions, before: Batch | None) -> None:

@@ -25,11 +25,11 @@ _LATEST = 8
 _MOST_RUNNING = 12
 
 
-def progress_board(total: int, as_before: int, *, quiet: bool) -> Board:
-    """Return the board that fits stderr."""
+def progress_board(total: int, as_before: int, *, quiet: bool, advice: str = "") -> Board:
+    """Return the board that fits stderr. advice: what to do if no worker is left."""
     if sys.stderr.isatty() and not quiet:
-        return LiveTable(total, as_before)
-    return Board(total, as_before, quiet=quiet)
+        return LiveTable(total, as_before, advice)
+    return Board(total, as_before, advice, quiet=quiet)
 
 
 def eta_s(elapsed_s: float, done: int, total: int) -> float | None:
@@ -50,13 +50,15 @@ class Board:
     """Progress as plain lines, one for each grading, for logs and pipes. Use as a context manager.
 
     total: the gradings to do, each text once. as_before: the results of earlier runs that are kept, one per student and
-    exercise; they are not graded again. quiet: shows nothing.
+    exercise; they are not graded again. advice: what to do if no worker is left. quiet: shows nothing.
     """
 
-    def __init__(self, total: int, as_before: int, *, quiet: bool = False) -> None:
+    def __init__(self, total: int, as_before: int, advice: str = "", *, quiet: bool = False) -> None:
         self._total = total
         self._as_before = as_before
+        self._advice = advice
         self._quiet = quiet
+        self._places = 1
         self._done = 0
         self._since = 0.0
 
@@ -72,7 +74,10 @@ class Board:
         self._since = self._since or monotonic()
 
     def waited(self, places: int) -> None:
-        """Note how many gradings the workers do at a time."""
+        """Note how many gradings the workers do at a time; say at once that no worker is left."""
+        if not places and self._places:
+            self._say(f"no worker is left, {self._total - self._done} are still to grade; {self._advice}")
+        self._places = places
 
     def graded(self, lines: Sequence[JournalLine]) -> None:
         """Show the result of one grading, and the time that is left.
@@ -100,8 +105,8 @@ def told(lines: Sequence[JournalLine]) -> str:
 class LiveTable(Board):
     """A table that keeps itself up to date: what is being graded, the latest results, how long it will take."""
 
-    def __init__(self, total: int, as_before: int) -> None:
-        super().__init__(total, as_before)
+    def __init__(self, total: int, as_before: int, advice: str = "") -> None:
+        super().__init__(total, as_before, advice)
         self._places = 0
         self._running: dict[str, tuple[str, float]] = {}
         self._verdicts: Counter[str] = Counter()
@@ -140,8 +145,9 @@ class LiveTable(Board):
             Text(f"{clock(elapsed)} gone, {clock(eta_s(elapsed, self._done, self._total))} left"),
             Text(f"{self._places} at a time" if self._places else "waiting for workers"),
         )
+        alone = [Text(f"no worker is left; {self._advice}")] if self._since and not self._places else []
         table = Table(box=None, show_header=False, padding=(0, 2))
         for exercise, since in list(self._running.values())[:_MOST_RUNNING]:
             table.add_row(Text("…"), Text(exercise), Text(clock(monotonic() - since)))
         counts = ", ".join(f"{count} {verdict}" for verdict, count in self._verdicts.most_common())
-        return Group(head, Text(counts), *(Text(f"  {line}") for line in self._latest), table)
+        return Group(head, *alone, Text(counts), *(Text(f"  {line}") for line in self._latest), table)

@@ -173,10 +173,12 @@ class Entry:
         return path.read_text(encoding="utf-8") if path.is_file() else ""
 
     def sha256(self) -> str:
-        """Return a hash over the files that decide a grade: spec, inputs, oracle, and measured values."""
+        """Return a hash over the files that decide a grade: spec, inputs, oracle, baselines, and measured values."""
         digest = hashlib.sha256()
-        for file in ("spec.py", "inputs.py", "oracle.py"):
-            digest.update(file.encode() + b"\0" + self.source(file).encode() + b"\0")
+        for file in ("spec.py", "inputs.py", "oracle.py", "baselines.py"):
+            # An exercise without a speed check needs no baselines.
+            if file != "baselines.py" or (self.folder / file).is_file():
+                digest.update(file.encode() + b"\0" + self.source(file).encode() + b"\0")
         digest.update(self.measured.encode())
         return digest.hexdigest()
 

@@ -9,7 +9,7 @@ from typing import Any
 from grader.export import messages
 from grader.export.formats import Format
 from grader.record import UNJUDGED, CheckResult, Record
-from grader.report import view
+from grader.report import by_hand, view
 
 
 def render(record: Record) -> str:
@@ -19,10 +19,11 @@ def render(record: Record) -> str:
 
 def _scores(record: Record) -> dict[str, Any]:
     speeds = [check.speed.ratio for check in record.checks if check.speed is not None and check.status == "pass"]
+    score = round(by_hand.score(record)[0], 2)
     ratio = next((round(value, 3) for value in speeds if isinstance(value, float)), 0)
     return {
-        "scores": {_plain(record.exercise.id): round(record.score, 2)},
-        "scoreboard": [round(record.score, 2), ratio],
+        "scores": {_plain(record.exercise.id): score},
+        "scoreboard": [score, ratio],
     }
 
 
@@ -33,6 +34,10 @@ def _presentation(record: Record) -> dict[str, Any]:
         # The name of a stage must be unique.
         title = _plain(part.title) or _plain(part.name)
         stages[title if title not in stages else f"{title} ({len(stages) + 1})"] = stage
+    if record.feedback:
+        stages["By hand"] = {
+            _plain(one.about): _plain(f"{one.points} {one.comment}") for one in by_hand.feedback(record)
+        }
     return {"_presentation": "semantic", "stages": list(stages), **stages}
 
 

@@ -168,8 +168,8 @@ def _identity(student: Student, notes: _Notes) -> list[str]:
     """Return the student's name, numbers and login from the roster."""
     number, sis, login = student.ids.get("canvas", ""), student.ids.get("sis", ""), _login(student)
     if login and _MANGLED.fullmatch(login):
-        if not number:
-            raise UsageError(f"a login of digits and dots must stand beside a Canvas ID, got {login!r} alone")
+        if not (number or sis):
+            raise UsageError(f"a login of digits and dots must stand beside a Canvas or SIS ID, got {login!r} alone")
         login = ""
     if not (number or sis or login):
         notes.add("written by name only, because the roster has no Canvas ID, SIS ID or login", student.id)
@@ -177,7 +177,8 @@ def _identity(student: Student, notes: _Notes) -> list[str]:
 
 
 def _login(student: Student) -> str:
-    return student.ids.get("login", "") or student.ids.get("sis_login", "")
+    # With both, `login` is that of another service.
+    return student.ids.get("sis_login", "") or student.ids.get("login", "")
 
 
 def _kept_identity(cells: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 from grader.export import messages
 from grader.export.document import json_of
 from grader.export.formats import Format
-from grader.record import CheckResult, Record, Status, headline
+from grader.record import UNJUDGED, CheckResult, Record, Status, headline
 from grader.report import view
 
 _MOST_MESSAGE, _MOST_OUTPUT = 60_000, 500
@@ -22,9 +22,6 @@ TESTS: dict[Status, str] = {
     "timeout": "error",
     "oom": "error",
     "skipped_dependency": "error",
-    "skipped_environment": "error",
-    "inconclusive": "error",
-    "grader_error": "error",
     "invalid_submission": "error",
 }
 
@@ -35,8 +32,9 @@ def render(record: Record) -> str:
     if record.verdict in ("invalid_submission", "grader_error", "skipped_environment", "inconclusive"):
         document = {"version": 3, "status": "error", "message": _error(record)}
     else:
-        status = "pass" if record.verdict == "pass" else "fail"
-        document = {"version": 3, "status": status, "message": None, "tests": _tests(record)}
+        tests = _tests(record)
+        status = "pass" if all(test["status"] == "pass" for test in tests) else "fail"
+        document = {"version": 3, "status": status, "message": None, "tests": tests}
     return json_of(document)
 
 
@@ -52,13 +50,15 @@ def _error(record: Record) -> str:
 
 def _tests(record: Record) -> list[dict[str, Any]]:
     places = {part.name: place for place, part in enumerate(view.parts_of(record), 1)}
-    shown = next((check for check in record.checks if check.status != "pass"), record.checks[0])
-    return [_test(check, record, places[check.part], printed=check is shown) for check in record.checks]
+    # The top level passes where nothing judged failed, and then no test may say otherwise.
+    judged = [check for check in record.checks if check.status not in UNJUDGED]
+    shown = next((check for check in judged if check.status != "pass"), judged[0])
+    return [_test(check, record, places[check.part], printed=check is shown) for check in judged]
 
 
 def _test(check: CheckResult, record: Record, task: int, *, printed: bool) -> dict[str, Any]:
     test: dict[str, Any] = {
-        "name": view.line(check.title, 200) or check.id,
+        "name": messages.name(check),
         "status": TESTS[check.status],
         "test_code": "\n".join(filter(None, [f"# {view.line(check.id, 100)}", messages.replay(check, record)])),
         "task_id": task,

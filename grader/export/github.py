@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from itertools import accumulate
 from typing import Any
 
 from grader.export import markdown, messages
@@ -31,7 +32,7 @@ def commands(record: Record) -> str:
     failed = next((check for check in record.checks if check.status in view.LEARNERS), None)
     lines = []
     if failed is not None:
-        place = {"file": file, "line": _line(failed, file), "title": view.line(failed.title, 150)}
+        place = {"file": file, "line": _line(failed, file), "title": view.line(messages.name(failed), 150)}
         lines.append(_command("error", place, messages.full(failed, record)))
     lines.append(_command("notice", {"title": view.line(record.exercise.title, 150)}, headline(record)))
     return "\n".join(lines) + "\n"
@@ -67,12 +68,13 @@ def classroom(record: Record) -> str:
     """
     judged = [check for check in record.checks if check.status not in UNJUDGED]
     most = sum(check.max_points for check in judged)
+    sums = accumulate(check.points for check in judged)
     document = {
         "version": 1,
         "status": _status(record),
         "max_score": round(most),
         "message": f"{view.points(record.score)} of {view.points(most)} points: {headline(record)}",
-        "tests": [_test(check, record) for check in judged],
+        "tests": [_test(check, record, so_far, most) for check, so_far in zip(judged, sums, strict=True)],
     }
     return base64.b64encode(json.dumps(document, allow_nan=False).encode()).decode("ascii")
 
@@ -87,14 +89,19 @@ def _status(record: Record) -> str:
             return "fail"
 
 
-def _test(check: CheckResult, record: Record) -> dict[str, Any]:
+def _test(check: CheckResult, record: Record, so_far: float, most: float) -> dict[str, Any]:
+    """Return a check's row. so_far: the points of the checks up to this one.
+
+    The reporter records the sum of the scores, but its log counts tests that passed; it prints `test_code`.
+    """
+    of_check = f"{view.points(check.points)} of {view.points(check.max_points)} points"
     broken = check.status in ("compile_error", "crash", "timeout", "oom", "skipped_dependency")
     return {
         "name": view.line(check.id, 100),
         "status": "pass" if check.status == "pass" else "error" if broken else "fail",
         "score": check.points,
         "message": "" if check.status == "pass" else messages.full(check, record),
-        "test_code": view.line(check.title, 200),
+        "test_code": f"{view.line(check.title, 200)}: {of_check}; {view.points(so_far)} of {view.points(most)} so far",
         "filename": view.line(record.submission.path, 300),
         "line_no": 0,
         "duration": round(check.duration_s, 3),

@@ -11,8 +11,8 @@ from grader.errors import UsageError
 from grader.export import messages
 from grader.export.document import json_of
 from grader.export.formats import ExportOptions, Format, Render
-from grader.record import UNJUDGED, CheckResult, Record
-from grader.report import view
+from grader.record import UNJUDGED, CheckResult, Record, given_by_hand
+from grader.report import by_hand, view
 
 # Names our part of `extra_data`, which comes back with the next submission.
 _OURS = "grade"
@@ -25,7 +25,10 @@ def render(record: Record, metadata: object = None) -> str:
     earlier grading of the very same file.
     """
     earlier_points = _earlier_points(record, metadata)
-    score = record.score + sum(earlier_points.values())
+    given = given_by_hand(record)
+    parts = {check.id: check.part for check in record.checks}
+    kept = (points for name, points in earlier_points.items() if not given.keys() & {"", parts[name]})
+    score = by_hand.score(record)[0] + sum(kept)
     document: dict[str, Any] = {
         "score": round(score, 2),
         "execution_time": round(record.duration_s, 3),
@@ -45,7 +48,11 @@ def render(record: Record, metadata: object = None) -> str:
 def _tests(record: Record, earlier_points: Mapping[str, float]) -> Iterator[dict[str, Any]]:
     number = view.line(record.exercise.id, 60).removeprefix("ex_")
     for place, check in enumerate(record.checks, 1):
-        test: dict[str, Any] = {"number": f"{number}.{place}", "name": _name(check), **_points(check, earlier_points)}
+        test: dict[str, Any] = {
+            "number": f"{number}.{place}",
+            "name": messages.name(check),
+            **_points(check, earlier_points),
+        }
         output = messages.full(check, record)
         if check.id in earlier_points:
             output = f"Kept from an earlier grading of this file; this time: {output}"
@@ -72,7 +79,7 @@ def _invalid(record: Record) -> dict[str, Any]:
 def _leaderboard(record: Record) -> Iterator[dict[str, Any]]:
     for check in record.checks:
         if check.speed is not None and check.status == "pass" and isinstance(check.speed.ratio, float):
-            yield {"name": f"{_name(check)} ({view.line(check.part, 60)})", "value": round(check.speed.ratio, 3)}
+            yield {"name": messages.name(check), "value": round(check.speed.ratio, 3)}
 
 
 def _extra(record: Record, earlier_points: Mapping[str, float], metadata: object) -> dict[str, Any]:
@@ -113,10 +120,6 @@ def _is_share(value: object, most: float | None) -> bool:
 
 def _get(value: object, name: str) -> object:
     return value.get(name) if isinstance(value, dict) else None
-
-
-def _name(check: CheckResult) -> str:
-    return view.line(check.title, 200) or check.id
 
 
 def _with_options(options: ExportOptions) -> Render:

@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, SubElement
 from grader.export import messages
 from grader.export.formats import Format
 from grader.record import CheckResult, Record
-from grader.report import junit, view
+from grader.report import by_hand, junit, view
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
@@ -46,6 +46,8 @@ def strict(record: Record) -> str:
     values = {"score": record.score, "judged_score": record.judged_score, "max_score": record.max_score}
     for name, value in values.items():
         SubElement(properties, "property", {"name": name, "value": view.points(value)})
+    for place, line in enumerate(by_hand.lines(record), 1):
+        SubElement(properties, "property", {"name": f"feedback_{place}", "value": _text(line)})
     for name, said in (("seed", record.seed), ("gpu", record.env.gpu or "none"), ("mode", record.env.mode)):
         SubElement(properties, "property", {"name": name, "value": _text(said) or "unknown"})
     for check in record.checks:

@@ -44,7 +44,7 @@ def _head(record: Record) -> str:
 
 def _table(record: Record) -> str:
     rows = [
-        f"| {look_of(check).symbol} {escape(messages.word(check))} | {escape(check.title, 200)} | "
+        f"| {look_of(check).symbol} {escape(messages.word(check))} | {escape(messages.name(check), 300)} | "
         f"{escape(view.check_points(check))} |"
         for check in record.checks
     ]
@@ -55,4 +55,5 @@ def _failure(check: CheckResult, record: Record) -> str:
     # Between fences nothing is interpreted; the fence is longer than any run of backticks inside.
     text = view.block(messages.full(check, record), 8000)
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
-    return f"<details><summary>{escape(check.title, 200)}</summary>\n\n{fence}text\n{text}\n{fence}\n\n</details>\n"
+    name = escape(messages.name(check), 300)
+    return f"<details><summary>{name}</summary>\n\n{fence}text\n{text}\n{fence}\n\n</details>\n"

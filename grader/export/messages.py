@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grader.record import UNJUDGED, CheckResult, Record, headline
-from grader.report import view
+from grader.report import by_hand, view
 from grader.report.status import LOOKS, in_part
 
 
@@ -11,6 +11,12 @@ def word(check: CheckResult) -> str:
     """Return the status as a word: "failed", "passed, 5.8 of 7 points"."""
     said = LOOKS[check.status].word
     return f"{said}, {view.points(check.points)} of {view.points(check.max_points)} points" if in_part(check) else said
+
+
+def name(check: CheckResult) -> str:
+    """Return a check's name where all parts stand in one list: "vector_add: Any length"."""
+    title = view.line(check.title, 200) or view.line(check.id, 200)
+    return f"{view.line(check.part, 60)}: {title}" if check.part else title
 
 
 def short(check: CheckResult) -> str:
@@ -31,13 +37,15 @@ def replay(check: CheckResult, record: Record) -> str:
 
 
 def said_of_all(record: Record) -> str:
-    """Return the headline, then the reasons why checks were not judged, one a line."""
+    """Return the headline, a person's feedback, then the reasons why checks were not judged, one a line."""
     reasons: dict[str, int] = {}
     for check in record.checks:
         if check.status in UNJUDGED:
             reason = f"{LOOKS[check.status].word}: {view.why(check)}" if view.why(check) else LOOKS[check.status].word
             reasons[reason] = reasons.get(reason, 0) + 1
-    return "\n".join([headline(record), *(f"{count} × {reason}" for reason, count in reasons.items())])
+    return "\n".join(
+        [headline(record), *by_hand.lines(record), *(f"{count} × {reason}" for reason, count in reasons.items())]
+    )
 
 
 def refusal(record: Record) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 from grader.export import messages
 from grader.export.document import json_of
 from grader.export.formats import Format
-from grader.record import UNJUDGED, CheckResult, Picture, Record, parts_left_out
-from grader.report import picture, view
+from grader.record import UNJUDGED, CheckResult, Picture, Record, given_by_hand, parts_left_out
+from grader.report import by_hand, picture, view
 
 # The platform reads at most 1 MB.
 _MOST_BYTES = 900_000
@@ -36,17 +36,20 @@ def _document(record: Record, pictures: bool, characters: int) -> dict[str, Any]
         return {"gradable": False, "format_errors": view.block(messages.refusal(record), characters).split("\n")}
     said = view.block(messages.said_of_all(record), characters)
     tests = [_test(check, record, pictures, characters) for check in record.checks]
+    score, judged = by_hand.score(record)
+    given = given_by_hand(record)
+    left_out = [part for part in parts_left_out(record.checks) if not given.keys() & {"", part}]
     failed = any(check.status == "grader_error" for check in record.checks)
-    if failed or not record.judged_score or parts_left_out(record.checks):
+    if failed or not judged or left_out:
         # The attempt is not consumed. A share of the judged points would hide a whole part.
         return {"gradable": False, "message": said, "tests": tests}
-    return {"gradable": True, "score": min(1.0, record.score / record.judged_score), "message": said, "tests": tests}
+    return {"gradable": True, "score": min(1.0, score / judged), "message": said, "tests": tests}
 
 
 def _test(check: CheckResult, record: Record, pictures: bool, characters: int) -> dict[str, Any]:
     judged = check.status not in UNJUDGED
     test: dict[str, Any] = {
-        "name": view.line(check.title, 200) or check.id,
+        "name": messages.name(check),
         "description": view.line(check.objective, 200),
         # Zero of zero if it was not judged. A check without points would remove the badges of all.
         "points": check.points if judged else 0,

@@ -18,7 +18,8 @@ _CENT = Decimal("0.01")
 # A formula may begin with invisible characters or with the wide form of its sign.
 _FORMULA = re.compile(r"((?:^|;)[\s\"\u200b-\u200d\u2060\u00ad]*)([=+\-@\uff1d\uff0b\uff0d\uff20])")
 _WHO = ("student", "name", "email", "section")
-_MARK = ("status", "points", "earned", "judged", "max_points", "days_late", "penalty", "override", "reason", "author")
+_MARK = ("status", "points", "earned", "judged", "max_points", "days_late", "penalty")
+_BY_HAND = ("override", "reason", "author", "comment")
 
 
 def points_of(record: Record) -> dict[str, float]:
@@ -57,7 +58,7 @@ def exercise(book: Gradebook, exercise_id: str, checks: CheckPoints) -> str:
             own = checks.get((mark.student, exercise_id), {})
             points = [view.points(own[name]) if name in own else "" for name in ids]
             rows.append([*_who(students[mark.student]), *_mark(mark), *points])
-    return text([*_WHO, *_MARK, "submitted_at", "record", *map(safe, ids)], rows)
+    return text([*_WHO, *_MARK, *_BY_HAND, "submitted_at", "record", *map(safe, ids)], rows)
 
 
 def _who(student: Student) -> list[str]:
@@ -65,7 +66,6 @@ def _who(student: Student) -> list[str]:
 
 
 def _mark(mark: Mark) -> list[str]:
-    override = mark.override
     return [
         safe(mark.status),
         _points(mark),
@@ -74,11 +74,24 @@ def _mark(mark: Mark) -> list[str]:
         view.points(mark.max_points),
         str(mark.days_late),
         view.points(mark.penalty),
-        view.points(override.points) if override else "",
-        safe(override.reason) if override else "",
-        safe(override.author) if override else "",
+        *_by_hand(mark),
         safe(mark.submitted_at),
         safe(mark.record),
+    ]
+
+
+def _by_hand(mark: Mark) -> list[str]:
+    """Return the points that were given by hand, the reasons, who gave them, and the comments; parts by name."""
+
+    def joined(texts: Iterable[tuple[str, str]]) -> str:
+        return safe("; ".join(dict.fromkeys(f"{part}: {text}" if part else text for part, text in texts if text)))
+
+    given = [(one, one.part, "" if one.points is None else view.points(one.points)) for one in mark.overrides]
+    return [
+        joined((part, points) for _, part, points in given),
+        joined((part, one.reason) for one, part, _ in given),
+        joined(("", one.author) for one, _, _ in given),
+        joined((part, one.comment) for one, part, _ in given),
     ]
 
 
@@ -90,7 +103,7 @@ def _points(mark: Mark) -> str:
 
 
 def _open(mark: Mark) -> float:
-    return 0.0 if mark.override or mark.status == "missing" else mark.max_points - mark.judged
+    return 0.0 if mark.override is not None or mark.status == "missing" else mark.max_points - mark.judged
 
 
 def score(value: float, most: float) -> str:

@@ -32,8 +32,8 @@ def for_student(record: Record, *, secret: bool, file: str = "") -> Record:
 
     secret: the plan comes from the instructor's own seed. Then these are removed: the seed, replay tokens, drawn
     cases, values, kernels, run times of checks, and all output of the submission. The submission could pass on a case
-    by any of them. The measured speed, and the duration and timeline of the whole grading, stay. If not secret, or if
-    the seed is hidden already, only the path and the command change.
+    by any of them. So are the duration and the timeline of the whole grading. The measured speed stays. If not secret,
+    or if the seed is hidden already, only the path and the command change.
     file: the submission's path as the student knows it; its bare name unless given.
     """
     name = file or PurePath(view.line(record.submission.path, 600)).name
@@ -45,6 +45,8 @@ def for_student(record: Record, *, secret: bool, file: str = "") -> Record:
         shown,
         seed=HIDDEN,
         printed=PrintedOutput(),
+        duration_s=0.0,
+        timeline=(),
         # A kernel's constants and its launch reveal the sizes.
         parts=tuple(replace(part, kernels=(), uncompiled={}) for part in record.parts),
         checks=tuple(_without_cases(check) for check in record.checks),

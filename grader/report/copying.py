@@ -11,7 +11,17 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+
+def source(script: str) -> str:
+    """Return the source that a Content-Security-Policy names for an inline script."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+def element(script: str) -> Markup:
+    """Return the element of an inline script, which must be a file of this package and no one's words."""
+    return Markup(f"<script>{script}</script>")  # noqa: S704
+
+
 _TEXT = Path(__file__).with_name("copy.js.j2").read_text(encoding="utf-8").strip()
-# The source that a Content-Security-Policy names.
-SOURCE = f"'sha256-{base64.b64encode(hashlib.sha256(_TEXT.encode()).digest()).decode()}'"
-ELEMENT = Markup(f"<script>{_TEXT}</script>")  # noqa: S704  a file of this package, and no one's words
+SOURCE = source(_TEXT)
+ELEMENT = element(_TEXT)

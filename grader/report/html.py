@@ -10,8 +10,8 @@ from jinja2 import BytecodeCache, Environment
 from jinja2.bccache import Bucket
 from markupsafe import Markup, escape
 
-from grader.record import UNJUDGED, CheckResult, PartInfo, Picture, Record, headline
-from grader.report import chart, copying, coverage, coverage_svg, kernels, picture, selection, view
+from grader.record import UNJUDGED, CheckResult, PartInfo, Picture, Record, given_by_hand, headline
+from grader.report import by_hand, chart, copying, coverage, coverage_svg, kernels, picture, selection, view
 from grader.report.achieved import Finish, achievements
 from grader.report.answers import answers
 from grader.report.coverage_svg import DrawnLaunch
@@ -202,6 +202,8 @@ def _page(record: Record, finish: Finish | None, step: view.Step, limits: _Limit
             unloaded=any(check.status == "invalid_submission" for check in record.checks),
             objectives=_objectives(parts),
             headline=headline(record),
+            feedback=by_hand.feedback(record),
+            counted=by_hand.score(record) if given_by_hand(record) else None,
             step=step,
             finish=finish,
             achieved=achievements(record) if finish else (),
@@ -286,7 +288,8 @@ def _prose(text: str) -> Markup:
     return Markup("").join(marked)
 
 
-def _anchor(kind: str, name: str) -> str:
+def anchor(kind: str, name: str) -> str:
+    """Return the id of a part or a check on the page."""
     return f"{kind}-{re.sub('[^A-Za-z0-9_.-]', '-', view.line(name, 100))}"
 
 
@@ -307,7 +310,7 @@ def _part(record: Record, part: PartInfo, limits: _Limits) -> PartView:
     all_of_it = [check for check in record.checks if check.part == part.name]
     return PartView(
         info=part,
-        anchor=_anchor("part", part.name),
+        anchor=anchor("part", part.name),
         points=view.tally_points(view.tally(all_of_it)),
         look=view.look_of_all(all_of_it),
         counted=_counted(all_of_it),
@@ -367,13 +370,13 @@ def _coverage(part: PartInfo, limits: _Limits) -> CoverageView | None:
     shown = part.coverage
     if shown is None or not shown.launches or not limits.cards:
         return None
-    anchor = _anchor("reach", part.name)
-    launches = coverage_svg.drawn(shown, anchor)
+    place = anchor("reach", part.name)
+    launches = coverage_svg.drawn(shown, place)
     if not limits.figures:
         launches = tuple(replace(launch, drawings=()) for launch in launches)
     wasteful = [launch for launch, one in zip(launches, shown.launches, strict=True) if one.footprint.is_wasteful]
     return CoverageView(
-        anchor=anchor,
+        anchor=place,
         summary=(wasteful or launches)[0].sentence,
         words=view.line(shown.words, 200),
         launches=launches,
@@ -411,13 +414,13 @@ def _checks(checks: list[CheckResult], limits: _Limits) -> tuple[CheckView, ...]
         shown = CheckView(
             result=check,
             look=look_of(check),
-            anchor=_anchor("check", check.id),
+            anchor=anchor("check", check.id),
             points=view.check_points(check),
             open=opened or in_part(check) or check.speed is not None or check.selection is not None,
             same_as=same_as,
             alike=alike,
             brief=_brief(check, alike.result if alike else None, limits),
-            speed=speed_view(check, _anchor("speed", check.id), figures=limits.figures) if limits.cards else None,
+            speed=speed_view(check, anchor("speed", check.id), figures=limits.figures) if limits.cards else None,
             efficiency=efficiency_view(check) if limits.cards else None,
             selection=_selection(check, limits),
             selection_axes=selection.axes_words(check.selection) if check.selection else "",
@@ -445,7 +448,7 @@ def _selection(check: CheckResult, limits: _Limits) -> Markup:
     """Return the picture of the costs of a check's choices; '' if there is none, or nothing to draw it with."""
     if check.selection is None or not (limits.cards and limits.figures and chart.installed()):
         return Markup("")
-    return selection.picture(check.selection, _anchor("selection", check.id))
+    return selection.picture(check.selection, anchor("selection", check.id))
 
 
 def _findings(parts: tuple[PartView, ...]) -> tuple[FailureGroup, ...]:

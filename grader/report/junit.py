@@ -7,8 +7,8 @@ from typing import Literal
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from grader.record import CheckResult, Record, Status
-from grader.report import view
+from grader.record import CheckResult, Record, Status, given_by_hand
+from grader.report import by_hand, view
 from grader.report.status import LOOKS
 from grader.text import disarmed_markup
 
@@ -62,6 +62,8 @@ def render(record: Record) -> str:
             "score": view.points(record.score),
             "judged_score": view.points(record.judged_score),
             "max_score": view.points(record.max_score),
+            **({"score_by_hand": view.points(by_hand.score(record)[0])} if given_by_hand(record) else {}),
+            **{f"feedback_{place}": line for place, line in enumerate(by_hand.lines(record), 1)},
         },
     )
     for check in record.checks:

@@ -10,17 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from grader.batch import key
 from grader.batch.gradebook import Assignment, Override, Student
-from grader.batch.key import Terms, content_key, environment, environment_of, grader
+from grader.batch.key import Terms, content_key, environment, environment_of
 from grader.batch.late import LatePolicy, parse_policy
 from grader.batch.reading import gradebook, read, read_batch
 from grader.batch.refused import invalid, lost
+from grader.batch.regrading import changed, in_words
 from grader.batch.store import Batch, BatchStore, JournalLine, StoredRecord, Submission
-from grader.batch.tables import OverrideRow, parse_overrides, parse_times
+from grader.batch.tables import OverrideRow, above_maximum, parse_overrides, parse_times
 from grader.batch.work import Task
 from grader.errors import UsageError
 from grader.exercise.catalogue import resolve
-from grader.record import Record, SubmissionInfo, from_json, to_json
+from grader.record import UNJUDGED, Record, SubmissionInfo, from_json, to_json
 from tests.records.samples import H200, failing, without_parts
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -114,13 +116,30 @@ def test_a_policy_that_could_be_misread_is_refused(text: str, said: str) -> None
 # -- tables ----------------------------------------------------------------------------------------------------------
 
 HEAD = "student,exercise,points,reason,author,time\n"
+WHOLE = "student,exercise,part,points,comment,reason,author\n"
+PARTS = {"ex_15": ("vector_add", "row_sum")}
 
 
 def test_of_two_overrides_the_later_line_counts() -> None:
     text = HEAD + "ada,ex_15,70,typo,prof,2026-11-03T10:00:00+01:00\nada,ex_15,80.5,appeal,prof,\n"
-    assert parse_overrides(text, {"ada"}, {"ex_15"}) == (
-        OverrideRow("ada", "ex_15", Override(80.5, "appeal", "prof"), ""),
-    )
+    assert parse_overrides(text, {"ada"}, PARTS) == (OverrideRow("ada", "ex_15", Override(80.5, "appeal", "prof"), ""),)
+
+
+def test_a_comment_and_points_for_a_part_stand_in_the_same_table() -> None:
+    text = WHOLE + "ada,ex_15,vector_add,12,Well named.,tidy,prof\nada,ex_15,,,See me.,,ta\n"
+    assert [row.override for row in parse_overrides(text, {"ada"}, PARTS)] == [
+        Override(12.0, "tidy", "prof", "vector_add", "Well named."),
+        Override(None, "", "ta", "", "See me."),
+    ]
+
+
+def test_points_above_the_maximum_are_said() -> None:
+    text = WHOLE + "ada,ex_15,vector_add,16,,bonus,prof\nbob,ex_15,,100,,appeal,prof\n"
+    rows = parse_overrides(text, {"ada", "bob"}, PARTS)
+    most = {("ex_15", ""): 100.0, ("ex_15", "vector_add"): 15.0}
+    assert list(above_maximum(rows, most)) == [
+        "the override for ada, ex_15 vector_add, gives 16 points; it is worth 15"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -128,12 +147,19 @@ def test_of_two_overrides_the_later_line_counts() -> None:
     [
         (
             "student,points\n",
-            "overrides: the columns must be student, exercise, points, reason, author, time, got student",
+            "overrides: the columns must be student, exercise, points, reason, author, time, part, comment, got stu",
         ),
         (HEAD + "eve,ex_15,1,r,a,\n", "overrides, line 2: student must be one of the class's, got 'eve'"),
         (HEAD + "ada,ex_51,1,r,a,\n", "overrides, line 2: exercise must be one of the class's, got 'ex_51'"),
         (HEAD + "ada,ex_15,-1,r,a,\n", "overrides, line 2: points must be a number of at least 0, got '-1'"),
         (HEAD + "ada,ex_15,nan,r,a,\n", "overrides, line 2: points must be a number of at least 0, got 'nan'"),
+        (WHOLE + "ada,ex_15,gemm,1,,r,a\n", "overrides, line 2: part must be one of vector_add, row_sum, got 'gemm'"),
+        (WHOLE + "ada,ex_15,,,Well done.,,\n", "overrides, line 2: author must be given, got nothing"),
+        (WHOLE + "ada,ex_15,,,,r,a\n", "overrides, line 2: points must be a number of at least 0, got ''"),
+        (
+            WHOLE + "ada,ex_15,,9,,r,a\nada,ex_15,row_sum,9,,r,a\n",
+            "overrides: points must be given for an exercise or for its parts, got both for ada, ex_15",
+        ),
         (HEAD + "ada,ex_15,1,,a,\n", "overrides, line 2: reason must be given, got nothing"),
         (HEAD + "\nada,ex_15,1,r,a,noon\n", "overrides, line 3: time must be a moment such as"),
         (HEAD.replace("\n", "\r") + "ada,ex_15,1,r,,\r", "overrides, line 2: author must be given, got nothing"),
@@ -143,7 +169,7 @@ def test_of_two_overrides_the_later_line_counts() -> None:
 )
 def test_an_override_without_a_reason_or_for_nobody_is_refused(text: str, said: str) -> None:
     with pytest.raises(UsageError) as refused:
-        parse_overrides(text, {"ada"}, {"ex_15"})
+        parse_overrides(text, {"ada"}, PARTS)
     assert str(refused.value).startswith(said)
 
 
@@ -189,6 +215,22 @@ def test_a_mark_has_what_was_earned_what_lateness_costs_and_who_decided_otherwis
     assert (bob.earned, bob.points) == (60.0, 90.0)
 
 
+def test_points_by_hand_for_a_part_replace_those_of_the_part_and_lateness_costs_as_before() -> None:
+    row = OverrideRow("ada", "ex_15", Override(4.0, "tidy", "prof", "row_softmax", "Clear code."), NOW)
+    record = graded("ada", failing().score)
+    earned, judged = (
+        sum(points for check in record.checks if check.part == "row_softmax" for points in [getattr(check, name)])
+        for name in ("points", "max_points")
+    )
+    (mark, *_) = gradebook(replace(BATCH, overrides=(row,)), [replace(found("ada", 0), record=record)]).marks
+    assert (mark.earned, mark.by_hand) == (record.score, 4.0 - earned)
+    assert mark.points == pytest.approx((record.score + 4.0 - earned) * 0.75, abs=0.01)
+    assert mark.judged == sum(
+        check.max_points for check in record.checks if check.part == "row_softmax" or check.status not in UNJUDGED
+    )
+    assert judged
+
+
 def test_a_mark_names_the_parts_that_were_left_out() -> None:
     whole = replace(found("ada", 60.0), record=replace(graded("ada", 60.0), checks=without_parts().checks))
     assert gradebook(BATCH, [whole]).mark("ada", "ex_15").parts_left_out == ("f", "g")
@@ -221,6 +263,24 @@ def test_what_could_not_be_read_scores_nothing_and_what_was_lost_costs_nothing()
     assert (record.max_score, [part.name for part in record.parts]) == (20, ["vector_add"])
     assert (record.verdict, record.judged_score) == ("grader_error", 0)
     assert from_json(to_json(record)) == record
+
+
+# -- marks that change -----------------------------------------------------------------------------------------------
+
+
+def test_a_run_tells_the_marks_that_it_changed_old_and_new_the_ones_that_fell_first() -> None:
+    before = gradebook(BATCH, [found("ada", 60.0), found("bob", 60.0)])
+    after = gradebook(BATCH, [found("ada", 40.0), found("bob", 20.0), found("cy", 75.0)])
+    # Bob has an override, and Cy had no result before.
+    assert list(in_words(changed(before, after), set())) == [
+        "1 mark changed, 1 of them fell",
+        "  fell  ada, ex_15: fail, 45 of 100 points, 75 judged -> fail, 30 of 100 points, 75 judged",
+    ]
+    rising = [(other, one) for one, other in changed(before, after)]
+    head, line = in_words(rising, {("ada", "ex_15")})
+    assert head == "1 mark changed, none fell"
+    assert line.endswith("45 of 100 points, 75 judged  (another file)")
+    assert list(in_words(changed(before, before), set())) == []
 
 
 # -- what is kept ----------------------------------------------------------------------------------------------------
@@ -327,16 +387,28 @@ def test_a_key_changes_with_everything_that_a_result_depends_on() -> None:
     ]
     assert content_key(*same) == content_key(*same)
     assert len({content_key(*same), *(content_key(*other) for other in others)}) == len(others) + 1
-    assert grader().startswith("0.1.0+")
 
 
 @pytest.mark.usefixtures("without_cutlass")
 def test_a_result_is_not_used_again_once_a_missing_package_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     lacking = environment(gpu=False)
-    assert json.loads(lacking)["lacks"] == ["cuda", "cutlass"]
+    assert json.loads(lacking)["lacks"] == {"ex_17_cutlass_gemm": ["cuda", "cutlass"]}
     monkeypatch.setattr("importlib.util.find_spec", lambda name, package=None: name)
-    assert json.loads(environment(gpu=False)) == {**json.loads(lacking), "lacks": []}
-    assert environment_of(lacking) == environment_of(environment(gpu=False))
+    whole = environment(gpu=False)
+    assert json.loads(whole) == {**json.loads(lacking), "lacks": {}}
+    assert environment_of(lacking) == environment_of(whole)
+    exercises = {"ex_15_triton_basics": "1", "ex_17_cutlass_gemm": "2"}
+
+    def keys(name: str) -> set[str]:
+        return {content_key("x = 1", name, Terms("g", exercises, one), 7) for one in (lacking, whole)}
+
+    # A package of one exercise decides nothing of another.
+    assert (len(keys("ex_17_cutlass_gemm")), len(keys("ex_15_triton_basics"))) == (2, 1)
+
+
+def test_a_comment_or_a_docstring_of_the_grader_changes_no_key() -> None:
+    code = 'def f(x):\n    """Return x."""\n    return x  # as it is\n'
+    assert key._code(code) == key._code("def f(x):\n\n    return x\n") != key._code("def f(x):\n    return -x\n")
 
 
 def test_batch_json_survives_a_round_trip(tmp_path: Path) -> None:

@@ -28,6 +28,20 @@ def test_a_line_counts_who_handed_in_the_same_and_how_often_it_was_tried() -> No
     assert told([again, LINE, LINE]) == "ada and 2 more  ex_15  pass  75/75  5.5 s (given out 2 times)"
 
 
+def test_a_lost_last_worker_is_said_once_and_at_once_with_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_board(12, 3, quiet=False, advice="start one") as shown:
+        for places in (2, 0, 0, 1, 0):
+            shown.waited(places)
+    said = "no worker is left, 12 are still to grade; start one"
+    assert capsys.readouterr().err.splitlines()[1:] == [said, said]
+    table = LiveTable(12, 3, "start one")
+    table.started(TASK)
+    table.waited(0)
+    console = Console(file=io.StringIO(), width=100)
+    console.print(table._shown())
+    assert "no worker is left; start one" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
 def test_elsewhere_than_on_a_terminal_every_grading_is_a_plain_line(capsys: pytest.CaptureFixture[str]) -> None:
     with progress_board(12, 3, quiet=False) as shown:
         shown.started(TASK)

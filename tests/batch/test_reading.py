@@ -22,7 +22,7 @@ def test_scores_come_from_the_records_and_lateness_and_overrides_from_batch_json
         *("ada", "ex_15", "fail", 29.5, 41.0, 41.0, "2026-11-02T08:15:00Z", 2, 4.0), record="records/ada/ex_15.json"
     )
     assert book.mark("ada", "ex_15").points == 25.5
-    assert book.mark("evil", "ex_15").override == Override(40.999, "=1+1, appealed", "@prof")
+    assert book.mark("evil", "ex_15").overrides == (Override(40.999, "=1+1, appealed", "@prof"),)
     assert book.mark("late", "ex_15") == Mark("late", "ex_15", "missing", 0.0, 0.0, 41.0)
     assert [mark.student for mark in book.marks] == ["ada", "grace", "evil", "late"]
 

@@ -7,17 +7,20 @@ import os
 import stat
 import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from grader.batch import uploads
 from grader.batch.gradebook import Student
-from grader.batch.layouts import recognise
+from grader.batch.layouts import common_prefix, recognise
 from grader.batch.roster import as_id, parse_roster
 from grader.batch.store import Batch, Submission
-from grader.batch.submissions import collect, exercises_in
+from grader.batch.submissions import Collected, collect, exercises_in
 from grader.batch.uploads import printable
+from grader.cli.batch_options import BatchOptions, requested
+from grader.cli.main import dispatch
 from grader.errors import UsageError
 
 EXERCISES = {"ex_15": "ex_15_triton_basics", "ex_16": "ex_16_triton_gemm"}
@@ -42,9 +45,19 @@ def zipped(files: Mapping[str, str | bytes]) -> bytes:
     return data.getvalue()
 
 
+def collected(
+    folder: Path,
+    exercises: Mapping[str, str] = ONE,
+    roster: tuple[Student, ...] = (),
+    prefixes: tuple[str, ...] = (),
+) -> Collected:
+    known = {student.id for student in roster}
+    return collect(recognise(folder, exercises, prefixes, known), exercises, roster, {})
+
+
 def handed(folder: Path, exercises: Mapping[str, str] = ONE, roster: tuple[Student, ...] = ()) -> Batch:
-    students, submissions = collect(recognise(folder, exercises), exercises, roster, {})
-    return Batch((), students, submissions, roster)
+    found = collected(folder, exercises, roster)
+    return Batch((), found.students, found.submissions, roster)
 
 
 def only(folder: Path, roster: tuple[Student, ...] = ()) -> Submission:
@@ -143,6 +156,132 @@ def test_a_student_may_hand_in_several_exercises_in_several_places(tmp_path: Pat
         ("ada", "ex_16"),
         ("bob", "ex_15"),
     ]
+
+
+# -- repositories of any assignment ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("folders", "prefix"),
+    [
+        (["lab1-ada", "lab1-bob", "lab1-cy-d"], "lab1"),
+        (["gpu-lab-1-ada", "gpu-lab-1-alan", "gpu-lab-1-al"], "gpu-lab-1"),
+        # Two may be called anna-b and anna-c; numbers are groups; and three people share nothing.
+        (["anna-b", "anna-c"], ""),
+        (["group-1", "group-2", "group-3"], ""),
+        (["ada", "bob", "cy"], ""),
+        (["lab1-ada", "lab1-bob", "notes"], ""),
+        (["lab1", "lab1-ada", "lab1-bob"], ""),
+    ],
+)
+def test_repositories_are_known_by_the_words_that_all_begin_with(folders: list[str], prefix: str) -> None:
+    assert common_prefix(folders) == prefix
+
+
+def test_a_folder_that_is_called_like_a_student_is_no_repository() -> None:
+    assert common_prefix(["lab1-ada", "lab1-bob", "lab1-cy"], {"LAB1-ADA"}) == ""
+
+
+def test_the_common_start_of_repositories_is_not_part_of_a_user(tmp_path: Path) -> None:
+    lay(tmp_path, {f"lab1-{user}/exercises/{FILE}": TEXT for user in ("ada", "bob", "cy")})
+    roster = parse_roster("id,github\nal,ADA\nbo,bob\ncy,cy\n")
+    assert [one.student for one in collected(tmp_path, roster=roster).submissions] == ["al", "bo", "cy"]
+
+
+def test_a_prefix_says_how_repositories_are_called(tmp_path: Path) -> None:
+    lay(tmp_path, {f"lab1-ada/{FILE}": TEXT, "ex-16-gemm-lab-ada/main.py": "16", f"eve/{FILE}": TEXT})
+    found = collected(tmp_path, EXERCISES, prefixes=("lab1", "ex-16-gemm-lab"))
+    assert [(one.student, one.exercise) for one in found.submissions] == [("ada", "ex_15"), ("eve", "ex_15")]
+    assert found.left_over == ("ex-16-gemm-lab-ada/main.py",)
+
+
+# -- what an instructor should look at -------------------------------------------------------------------------------
+
+
+def test_a_folder_beside_an_archive_of_the_same_name_is_named(tmp_path: Path) -> None:
+    lay(tmp_path, {f"bob/{FILE}": "1", "bob.zip": zipped({FILE: "2"}), f"ada/{FILE}": TEXT})
+    lay(tmp_path, {"ada.zip": zipped({FILE: TEXT})})
+    found = collected(tmp_path)
+    ada, bob = found.submissions
+    # Equal texts are one.
+    assert (ada.text, ada.source) == (TEXT, f"ada/{FILE}")
+    assert bob.trouble == f"there must be one file for ex_15, got 2: bob/{FILE}, bob.zip/{FILE}"
+    assert found.notes == ("ada handed in ex_15 2 times: ada/, ada.zip", "bob handed in ex_15 2 times: bob/, bob.zip")
+
+
+def test_names_that_differ_in_case_only_are_named(tmp_path: Path) -> None:
+    lay(tmp_path, {f"ADA/{FILE}": "1", f"ada/{FILE}": "2"})
+    (note,) = collected(tmp_path).notes
+    assert note.startswith("names that differ in case only count as different students: ADA/ (ADA")
+    found = collected(tmp_path, roster=(Student("ada"),))
+    assert found.notes == ("ada handed in ex_15 2 times: ADA/, ada/",)
+    assert found.submissions[0].trouble == f"there must be one file for ex_15, got 2: ADA/{FILE}, ada/{FILE}"
+    lay(tmp_path / "zipped", {f"bob/{FILE}": "1", "BOB.zip": zipped({FILE: "2"})})
+    assert "BOB.zip (BOB" in collected(tmp_path / "zipped").notes[0]
+
+
+def test_every_file_that_nobody_grades_is_left_over(tmp_path: Path) -> None:
+    lay(tmp_path, {f"ada/exercises/{FILE}": TEXT, f"ada/old/{FILE}": "old", "ada/notes.md": "", "README": ""})
+    lay(tmp_path, {"bob/a/ex_15.py": "1", "bob/b/ex_15.py": "2"})
+    found = collected(tmp_path)
+    assert (found.nobodys, set(found.left_over)) == (("README",), {f"ada/old/{FILE}", "ada/notes.md"})
+    assert found.submissions[0].source == f"ada/exercises/{FILE}"
+
+
+def test_a_hand_in_of_two_students_counts_against_the_exercise_that_it_names_or_none(tmp_path: Path) -> None:
+    roster = parse_roster("id,email,sis\nada,ada@example.edu,1\nbob,bob@example.edu,17\n")
+    lay(tmp_path, {"submission_metadata.yml": METADATA, f"submission_7/{FILE}": TEXT})
+    found = collected(tmp_path, EXERCISES, roster)
+    assert [(one.exercise, bool(one.trouble)) for one in found.submissions] == [("ex_15", True), ("ex_15", False)]
+    (tmp_path / "submission_7" / FILE).rename(tmp_path / "submission_7" / "main.py")
+    nameless = collected(tmp_path, EXERCISES, roster)
+    assert [one.student for one in nameless.submissions] == ["bob", "bob"]
+    assert nameless.notes[0].startswith("submission_7/ names no exercise and counts against none: an owner must be one")
+
+
+@pytest.mark.parametrize(
+    ("files", "exercises"),
+    [
+        ({"ada.zip": b"PK\3\4 broken"}, ["ex_15", "ex_16"]),
+        ({"ada_1_2_ex-16.zip": b"PK\3\4 broken"}, ["ex_16"]),
+        # There is a file for one exercise, so nothing says that the archive was for the other.
+        ({f"ada/{FILE}": TEXT, "ada.zip": b"PK\3\4 broken"}, ["ex_15"]),
+    ],
+)
+def test_what_cannot_be_read_counts_against_the_exercise_that_it_names(
+    tmp_path: Path, files: Mapping[str, str | bytes], exercises: list[str]
+) -> None:
+    assert [one.exercise for one in collected(lay(tmp_path, files), EXERCISES).submissions] == exercises
+
+
+def test_a_dry_run_names_everybody_every_stranger_and_every_file_left_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    strangers = [f"s{number:02}" for number in range(15)]
+    lay(tmp_path / "in", {f"{one}/{FILE}": TEXT for one in ("ada", *strangers)} | {"ada/x.py": "", "notes.txt": ""})
+    lay(tmp_path, {"roster.csv": "id,name\nada,Ada L\nzoe,\n"})
+    given = ["--out", str(tmp_path / "out"), "--roster", str(tmp_path / "roster.csv"), "--dry-run"]
+    assert dispatch(["batch", str(tmp_path / "in"), *given]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"16 submissions of 16 students for ex_15 in {tmp_path}/in; nothing is graded\nada  Ada L\n")
+    assert f"  ex_15  ada/{FILE}\nzoe: nothing handed in\n\nNot on the roster\n  s00\n" in said
+    assert all(f"\n    ex_15  {one}/{FILE}\n" in said for one in strangers)
+    assert "Nobody's\n  notes.txt\n" in said
+    assert said.endswith("\n  ada/x.py\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_points_for_a_part_of_nothing_are_refused_and_points_above_the_maximum_are_noted(tmp_path: Path) -> None:
+    lay(tmp_path / "in", {f"ada/{FILE}": TEXT})
+    lay(tmp_path, {"roster.csv": "id\nada\nzoe\n"})
+    head = "student,exercise,part,points,reason,author\n"
+    lay(tmp_path, {"good.csv": f"{head}ada,ex_15,vector_add,99,bonus,prof\nzoe,ex_15,,9,oral exam,prof\n"})
+    lay(tmp_path, {"bad.csv": f"{head}zoe,ex_15,vector_add,9,oral exam,prof\n"})
+    asked = BatchOptions(str(tmp_path / "in"), "out", roster=str(tmp_path / "roster.csv"))
+    _, _, found = requested(replace(asked, overrides=str(tmp_path / "good.csv")), None)
+    assert found.notes == ("the override for ada, ex_15 vector_add, gives 99 points; it is worth 20",)
+    with pytest.raises(UsageError, match=r"points for a part must have a submission; .*, got vector_add of zoe"):
+        requested(replace(asked, overrides=str(tmp_path / "bad.csv")), None)
 
 
 # -- what is no submission -------------------------------------------------------------------------------------------
@@ -293,13 +432,21 @@ CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,Essay (12)
 
 def test_a_gradebook_of_canvas_is_a_roster(tmp_path: Path) -> None:
     roster = parse_roster(CANVAS)
-    assert roster[0] == Student("ada", "Lovelace, Ada", "", "Lab 1", {"canvas": "12345", "sis": "S17"})
+    assert roster[0] == Student(
+        "ada", "Lovelace, Ada", "", "Lab 1", {"canvas": "12345", "sis": "S17", "sis_login": "ada"}
+    )
     lay(tmp_path, {f"lovelaceada_12345_1_{FILE}": TEXT, f"byronemile_99_1_{FILE}": TEXT})
     found = handed(tmp_path, roster=roster)
     # The name is right, but the number is somebody else's.
     assert [one.student for one in found.submissions] == ["ada", "byronemile"]
     assert found.strangers == ("byronemile",)
     assert [student.id for student in found.students] == ["ada", "emile", "byronemile"]
+
+
+def test_logins_of_a_roster_are_kept_for_canvas_and_name_a_folder(tmp_path: Path) -> None:
+    roster = parse_roster("id,login,sis_login\nada,al,a17\nbob,bo,\n")
+    assert [one.ids for one in roster] == [{"login": "al", "sis_login": "a17"}, {"login": "bo"}]
+    assert only(lay(tmp_path, {f"a17/{FILE}": TEXT}), roster).student == "ada"
 
 
 @pytest.mark.parametrize(

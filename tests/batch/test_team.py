@@ -57,8 +57,13 @@ class Scripted:
         self.restarted: list[str] = []
         self.busy: dict[str, list[str]] = {}
 
-    def scheduler_info(self, n_workers: int) -> dict[str, Any]:
-        return {"workers": self.workers}
+        self.scheduler = self
+
+    def identity(self, n_workers: int) -> dict[str, Any]:
+        return {"workers": self.workers if n_workers == -1 else {}}
+
+    def sync(self, function: Callable[..., dict[str, Any]], **how: int) -> dict[str, Any]:
+        return function(**how)
 
     def submit(self, *_: object, key: str, **how: Any) -> Played:
         self.given.append(how)
@@ -140,7 +145,7 @@ def test_a_scheduler_that_went_ends_the_run_in_words() -> None:
 def test_workers_that_stay_away_end_the_run_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(team, "_WITHOUT_WORKERS_S", -1.0)
     monkeypatch.setattr(team, "_POLL_S", 0.01)
-    with pytest.raises(GradeError, match="a worker must be there within"):
+    with pytest.raises(GradeError, match=r"a worker must be there within .*grade batch --resume"):
         list(run(Scripted([], workers=0), [TASK]))
 
 

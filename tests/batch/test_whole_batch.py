@@ -164,11 +164,21 @@ def test_what_changed_is_graded_again_and_overrides_stay(graded: tuple[Path, Pat
     lay(changed, {"cy": WRONG})
     shutil.rmtree(changed / "eve")
     table = tmp_path / "overrides.csv"
-    table.write_text("student,exercise,points,reason,author,time\ndee,ex_15,7,shown in person,prof,\n")
+    table.write_text(
+        "student,exercise,part,points,reason,author,comment\n"
+        "dee,ex_15,,7,shown in person,prof,\nada,ex_15,vector_add,99,bonus,prof,Clear names.\n"
+    )
     done = grade(*arguments(changed, mine, "--overrides", str(table)))
     # Bob handed in that text, too: nothing is graded.
     assert done.stdout.startswith("0 graded in "), done.stderr
     assert verdicts(mine)["cy"] == "fail"
+    assert "the override for ada, ex_15 vector_add, gives 99 points; it is worth 20" in done.stderr
+    assert "3 marks changed, none fell\n" in done.stdout
+    assert "  cy, ex_15: not_implemented, 0 of 20 points, 15 judged -> fail, " in done.stdout
+    assert "(another file)" in done.stdout
+    assert "  dee, ex_15: crash, 0 of 20 points, 15 judged -> crash, 7 of 20 points\n" in done.stdout
+    assert "Clear names." in (mine / "cards" / "ada" / "ex_15.html").read_text()
+    assert from_json((mine / "records" / "ada" / "ex_15.json").read_text()).feedback[0].points == 99.0
     assert "eve" not in verdicts(mine)
     assert not (mine / "records" / "eve" / "ex_15.json").exists()
     lay(changed, {"cy": f"{STUB}\n# mine\n"})

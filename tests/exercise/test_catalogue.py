@@ -189,10 +189,10 @@ def test_the_hash_changes_with_each_file_that_decides_a_grade(root: Path) -> Non
     for name in ("inputs.py", "oracle.py", "stub.py"):
         (entry.folder / name).write_text("x = 1\n", encoding="utf-8")
     hashes = [entry.sha256()]
-    for name in ("spec.py", "inputs.py", "oracle.py"):
+    for name in ("spec.py", "inputs.py", "oracle.py", "baselines.py"):
         (entry.folder / name).write_text("x = 2\n", encoding="utf-8")
         hashes.append(entry.sha256())
-    assert len(set(hashes)) == 4
+    assert len(set(hashes)) == 5
     (entry.folder / "stub.py").write_text("x = 2\n", encoding="utf-8")
     assert entry.sha256() == hashes[-1]
 

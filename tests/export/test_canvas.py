@@ -10,6 +10,7 @@ import re
 import pytest
 
 from grader.batch.gradebook import Assignment, Gradebook, Mark, Student
+from grader.batch.roster import parse_roster
 from grader.errors import UsageError
 from grader.export import canvas
 from grader.export.canvas import MarkRules
@@ -114,9 +115,17 @@ def test_a_login_of_digits_and_dots_is_not_written_beside_an_id_and_refused_with
     numbered = dataclasses.replace(ADA, ids={"canvas": "5501", "login": "12.34"})
     assert rows_of(canvas.fresh(of_one(mark, numbered), "ex_15", PLAIN).text)[2][3] == ""
     with pytest.raises(
-        UsageError, match=r"a login of digits and dots must stand beside a Canvas ID, got '12\.34' alone"
+        UsageError, match=r"a login of digits and dots must stand beside a Canvas or SIS ID, got '12\.34' alone"
     ):
         canvas.fresh(of_one(mark, dataclasses.replace(ADA, ids={"login": "12.34"})), "ex_15", PLAIN)
+
+
+def test_the_sis_login_of_a_roster_is_the_one_that_canvas_gets() -> None:
+    roster = parse_roster("id,name,login,sis_login\nada,Ada,al,a17\nbob,Bob,bo,\n")
+    marks = tuple(Mark(one.id, "ex_15", "pass", 41.0, 41.0, 41.0) for one in roster)
+    sheet = canvas.fresh(Gradebook((ASSIGNMENT,), roster, marks), "ex_15", PLAIN)
+    assert [row[3] for row in rows_of(sheet.text)[2:]] == ["a17", "bo"]
+    assert sheet.left_out == ()
 
 
 def test_whoever_the_roster_knows_by_name_only_is_named() -> None:

@@ -23,11 +23,13 @@ from grader.export import (
     gradescope,
     junit,
     markdown,
+    messages,
     prairielearn,
     table,
 )
 from grader.export.formats import ExportOptions, formats
-from grader.record import UNJUDGED, Record, Status
+from grader.record import UNJUDGED, Feedback, Record, Status
+from grader.report import by_hand, view
 from grader.report.status import LOOKS
 from tests import schemas
 from tests.records import classes, samples
@@ -229,11 +231,76 @@ def test_the_moment_on_classroom_50_is_the_submission_s_and_must_be_one() -> Non
 @pytest.mark.parametrize(("status", "look"), exercism.TESTS.items())
 def test_exercism_s_test_has_the_status_of_the_table(status: Status, look: str) -> None:
     document = json.loads(exercism.render(of_status(status)))
-    if status in ("invalid_submission", "grader_error"):
+    if status == "invalid_submission":
         assert document["status"] == "error"
         assert "tests" not in document
     else:
         assert document["tests"][1]["status"] == look
+
+
+@pytest.mark.parametrize("status", LOOKS)
+def test_exercism_s_top_level_agrees_with_its_tests(status: Status) -> None:
+    document = json.loads(exercism.render(of_status(status)))
+    found = {test["status"] for test in document.get("tests", [])}
+    assert document["status"] == ("error" if not found else "pass" if found == {"pass"} else "fail")
+    assert (document["message"] is None) == bool(found)
+
+
+def test_every_exported_name_of_a_test_holds_its_part() -> None:
+    record = samples.failing()
+    whole = golden(record)
+    names = [
+        test["name"]
+        for name in ("exercism.json", "gradescope.json", "prairielearn.json")
+        for test in json.loads(whole[name]).get("tests", [])
+    ]
+    names += re.findall('<testcase name="([^"]+)"', whole["junit.xml"] + whole["junit_strict.xml"])
+    names += [test["test-name"] for test in json.loads(whole["classroom50/result.json"])["tests"]]
+    names += [test["name"] for test in json.loads(base64.b64decode(whole["github/classroom.txt"]))["tests"]]
+    parts = {check.part for check in record.checks}
+    assert len(names) > len(record.checks)
+    assert all(name.startswith(tuple(parts)) for name in names)
+    assert "title=row_softmax%3A " in whole["github/annotations.txt"]
+
+
+def test_the_reporter_s_log_holds_the_sum_of_the_scores() -> None:
+    tests = json.loads(base64.b64decode(github.classroom(of_status("fail", 1.5))))["tests"]
+    assert [test["test_code"] for test in tests] == [
+        "The first: 6 of 6 points; 6 of 10 so far",
+        "The second: 1.5 of 4 points; 7.5 of 10 so far",
+    ]
+
+
+# -- by hand ---------------------------------------------------------------------------------------------------------
+
+
+def commented(*feedback: Feedback) -> Record:
+    return dataclasses.replace(of_status("fail", 1.0), feedback=feedback)
+
+
+TIDY = Feedback("vector_add", "Clear names.\n<b>Well</b> done.", "prof", 9.0)
+
+
+def test_a_comment_and_points_by_hand_are_in_every_document_of_a_class() -> None:
+    record = commented(TIDY, Feedback("", "See me.", "ta"))
+    assert list(by_hand.lines(record)) == [
+        "The whole exercise: See me. (ta)",
+        "Vector addition: 9 of 10 points instead of 7; Clear names. <b>Well</b> done. (prof)",
+    ]
+    assert json.loads(gradescope.render(record))["score"] == 9.0
+    assert json.loads(prairielearn.render(record))["score"] == 0.9
+    assert '"scores":{"ex_15":9.0}' in autolab.render(record)
+    assert '"score_by_hand" value="9"' in junit.rich(record)
+    for text in (gradescope.render(record), prairielearn.render(record), autolab.render(record), junit.rich(record)):
+        assert "See me." in text
+        assert "Clear names." in text
+    assert "See me\\." in markdown.summary(record)
+    assert "See me." in junit.strict(record)
+
+
+def test_points_for_the_whole_exercise_replace_all_others() -> None:
+    assert by_hand.score(commented(Feedback("", "", "prof", 8.5))) == (8.5, 10.0)
+    assert by_hand.score(commented(Feedback("", "Good.", "prof"))) == (7.0, 10.0)
 
 
 def test_what_nobody_judged_fails_nobody_on_exercism() -> None:
@@ -244,7 +311,7 @@ def test_what_nobody_judged_fails_nobody_on_exercism() -> None:
 def test_exercism_shows_what_was_printed_beside_the_first_failure_and_says_what_is_cut() -> None:
     tests = json.loads(exercism.render(samples.failing()))["tests"]
     (shown,) = [test for test in tests if "output" in test]
-    assert shown["name"] == next(check.title for check in samples.failing().checks if check.status != "pass")
+    assert shown["name"] == next(messages.name(one) for one in samples.failing().checks if one.status in view.LEARNERS)
     assert shown["output"].endswith("… cut; 98000 bytes were printed")
 
 
@@ -330,7 +397,7 @@ def test_the_first_failure_is_annotated_on_the_line_that_its_traceback_names() -
         record, submission=dataclasses.replace(record.submission, path="ex_15_triton_basics.py")
     )
     assert github.commands(record).startswith(
-        "::error file=ex_15_triton_basics.py,line=61,title=Stable%2C for large%3A scores::crashed"
+        "::error file=ex_15_triton_basics.py,line=61,title=row_softmax%3A Stable%2C for large%3A scores::crashed"
     )
 
 

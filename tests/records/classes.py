@@ -46,7 +46,7 @@ def book() -> Gradebook:
     marks = (
         Mark("ada", "ex_15", "fail", 29.5, 41.0, 41.0, "2026-11-02T08:15:00Z", 2, 4.0, record="records/ada/ex_15.json"),
         Mark("grace", "ex_15", "crash", 11.0, 32.0, 41.0, record="records/grace/ex_15.json"),
-        Mark("evil", "ex_15", "fail", 0.0, 41.0, 41.0, override=Override(40.999, "=1+1, appealed", "@prof")),
+        Mark("evil", "ex_15", "fail", 0.0, 41.0, 41.0, overrides=(Override(40.999, "=1+1, appealed", "@prof"),)),
         Mark("late", "ex_15", "missing", 0.0, 0.0, 41.0),
     )
     return Gradebook((ASSIGNMENT,), STUDENTS, marks)

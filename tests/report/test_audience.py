@@ -118,7 +118,9 @@ def test_no_name_no_figure_and_no_time_carries_a_secret_case_out(format: str) ->
         for place, told in enumerate(causes)
     )
     passed = dataclasses.replace(record.checks[0], metrics=figures, duration_s=0.241025)
-    shown = for_student(dataclasses.replace(record, checks=(passed, *checks)), secret=True)
+    whole = dataclasses.replace(record, checks=(passed, *checks), duration_s=7.241025)
+    shown = for_student(whole, secret=True)
+    assert (shown.duration_s, shown.timeline) == (0.0, ())
     text = RENDERERS[format](shown)
     for told in (message, "241025", "0.241", "of the 7", "1025"):
         assert told not in text, told

@@ -14,13 +14,14 @@ from grader.record import (
     CheckResult,
     Counterexample,
     Excerpt,
+    Feedback,
     Picture,
     PrintedOutput,
     Record,
     Suspect,
     headline,
 )
-from grader.report import html, picture, view
+from grader.report import by_hand, html, picture, view
 from grader.report.status import LOOKS
 from tests.hostile import without_our_script
 from tests.records import samples
@@ -118,6 +119,20 @@ def test_every_anchor_and_id_is_unique(name: str) -> None:
     identifiers = Page(html.render(getattr(samples, name)())).values("id")
 
     assert len(set(identifiers)) == len(identifiers)
+
+
+def test_what_a_person_gave_stands_on_the_card_with_the_points_that_count() -> None:
+    given = (Feedback("vector_add", "Clear.\n<script>", "prof", 1.0), Feedback("", "See me.", "ta"))
+    record = dataclasses.replace(samples.failing(), feedback=given)
+    page = Page(html.render(record))
+    score, judged = by_hand.score(record)
+
+    assert page.open == []
+    assert f"From your instructor {view.points(score)} of {view.points(judged)} points count." in page.text
+    assert "The whole exercise See me. ta Vector addition: 1 of" in page.text
+    assert "points instead of" in page.text
+    assert "Clear. <script> prof" in page.text
+    assert "From your instructor" not in Page(html.render(samples.failing())).text
 
 
 def test_every_check_has_an_anchor() -> None:

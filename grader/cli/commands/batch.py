@@ -28,11 +28,20 @@ def command(
         list[str] | None, typer.Option(help="grade this one (repeatable); default: all that were handed in")
     ] = None,
     part: Annotated[Optional[list[str]], typer.Option(help="grade only this part (repeatable)")] = None,  # noqa: UP045
-    roster: Annotated[Optional[str], typer.Option(help="CSV: id, name, email, section, canvas, sis, github, …")] = None,  # noqa: UP045
+    prefix: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="what GitHub Classroom's repositories are called before the user: lab1 (repeatable)"),
+    ] = None,
+    roster: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="CSV: id, name, email, section, canvas, sis, login, github, …"),
+    ] = None,
     late: Annotated[
         str | None, typer.Option(help="TOML: due dates, grace days, percentage per day, extensions")
     ] = None,
-    overrides: Annotated[str | None, typer.Option(help="CSV: student, exercise, points, reason, author, time")] = None,
+    overrides: Annotated[
+        str | None, typer.Option(help="CSV: student, exercise, part, points, reason, author, time, comment")
+    ] = None,
     times: Annotated[
         str | None, typer.Option(help="CSV: student, exercise, submitted_at; for layouts without times")
     ] = None,
@@ -41,6 +50,9 @@ def command(
         typer.Option(help="a number for everybody, or hidden: a random number that no student's file shows"),
     ] = None,
     only: Annotated[Optional[str], typer.Option(help="grade only: failed, changed, or a student's id")] = None,  # noqa: UP045
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="print whose file is whose and what is left over; grade nothing")
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="continue a stopped run; it needs no other options")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="grade everything again")] = False,
     workers: Annotated[int | None, typer.Option(help="gradings at a time; default: one per GPU, or per core")] = None,
@@ -73,6 +85,7 @@ def command(
         out=out,
         exercises=tuple(exercise or ()),
         parts=tuple(part or ()),
+        prefixes=tuple(prefix or ()),
         roster=roster,
         late=late,
         overrides=overrides,
@@ -87,6 +100,7 @@ def command(
         cpu=cpu,
         kernels=kernels,
         allow_unconfined=allow_unconfined,
+        dry_run=dry_run,
         quiet=quiet,
     )
     code = batch.batch(options)

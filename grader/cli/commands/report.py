@@ -19,8 +19,17 @@ def command(
     audience: Annotated[str, typer.Option(help="instructor names students; student names nobody")] = "instructor",
     similarity: Annotated[bool, typer.Option("--similarity", help="also write a page of similar sources")] = False,
     threshold: Annotated[float, typer.Option(help="show two sources from this similarity on, 0 … 1")] = 0.6,
+    base: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="code that was handed out: a file, a folder, or an OUT_DIR; it does not count (repeatable)"),
+    ] = None,
+    earlier: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="an earlier class's OUT_DIR: compared with this class, not with itself (repeatable)"),
+    ] = None,
 ) -> None:
     """Write the class page."""
-    from grader.cli.report import report
+    from grader.cli.report import Similarity, report
 
-    raise typer.Exit(report(out_dir, out, audience, similarity=similarity, threshold=threshold))
+    options = Similarity(similarity, threshold, tuple(base or ()), tuple(earlier or ()))
+    raise typer.Exit(report(out_dir, out, audience, options))

@@ -1,0 +1,52 @@
+"""Compare the marks of a class before and after a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from grader.batch.gradebook import Gradebook, Mark
+
+_SMALLEST = 0.005
+
+
+def changed(before: Gradebook, after: Gradebook) -> list[tuple[Mark, Mark]]:
+    """Return the marks that changed, old and new; those that fell come first, by how far.
+
+    What had no result before has not changed: a student who had handed nothing in, or a grading that was lost.
+    """
+    old = {(mark.student, mark.exercise): mark for mark in before.marks if _has_result(mark)}
+    pairs = [(old[mark.student, mark.exercise], mark) for mark in after.marks if (mark.student, mark.exercise) in old]
+    return sorted(filter(_differs, pairs), key=lambda pair: pair[1].points - pair[0].points)
+
+
+def _has_result(mark: Mark) -> bool:
+    return mark.override is not None or mark.status not in ("missing", "grader_error")
+
+
+def _differs(pair: tuple[Mark, Mark]) -> bool:
+    one, other = pair
+    figures = ((one.points, other.points), (one.judged, other.judged), (one.max_points, other.max_points))
+    return one.status != other.status or any(abs(was - now) >= _SMALLEST for was, now in figures)
+
+
+def fell(pair: tuple[Mark, Mark]) -> bool:
+    """Return whether a mark is lower than it was."""
+    return pair[1].points < pair[0].points - _SMALLEST
+
+
+def in_words(pairs: list[tuple[Mark, Mark]], handed_in_anew: set[tuple[str, str]]) -> Iterator[str]:
+    """Yield a headline and a line for every change. handed_in_anew: students and exercises with another text."""
+    if not pairs:
+        return
+    falling = sum(map(fell, pairs))
+    verb = "marks changed" if len(pairs) > 1 else "mark changed"
+    yield f"{len(pairs)} {verb}, {falling} of them fell" if falling else f"{len(pairs)} {verb}, none fell"
+    for one, other in pairs:
+        why = "  (another file)" if (one.student, one.exercise) in handed_in_anew else ""
+        word = "fell  " if fell((one, other)) else ""
+        yield f"  {word}{one.student}, {one.exercise}: {_figure(one)} -> {_figure(other)}{why}"
+
+
+def _figure(mark: Mark) -> str:
+    judged = "" if mark.judged == mark.max_points or mark.override is not None else f", {mark.judged:g} judged"
+    return f"{mark.status}, {mark.points:g} of {mark.max_points:g} points{judged}"

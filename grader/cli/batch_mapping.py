@@ -1,0 +1,59 @@
+"""Print whose file is whose: `grade batch --dry-run` in full, and the start of a run in short.
+
+Takes a batch and what its uploads hold; gives lines of text. Grades nothing and writes no file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from grader.batch.gradebook import Student
+from grader.batch.store import Batch, Submission
+from grader.batch.submissions import Collected
+
+_MOST = 10
+
+
+def in_full(whole: Batch, found: Collected) -> Iterator[str]:
+    """Yield every student with their files, then everything that is nobody's, left over, or to be looked at."""
+    yield f"{counted(whole)}; nothing is graded"
+    strangers = set(whole.strangers)
+    yield from _students([one for one in whole.students if one.id not in strangers], whole.submissions)
+    for title, names in (
+        (
+            "Not on the roster",
+            tuple(_students([one for one in whole.students if one.id in strangers], found.submissions)),
+        ),
+        ("Nobody's", found.nobodys),
+        ("Left over: of a student, and of no exercise that is graded", found.left_over),
+        ("To be looked at", found.notes),
+    ):
+        if names:
+            yield f"\n{title}"
+            yield from (f"  {name}" for name in names)
+
+
+def in_short(found: Collected, strangers: Sequence[str]) -> Iterator[str]:
+    """Yield all notes, and the first of what is nobody's or not on the roster."""
+    yield from (f"  look at: {note}" for note in found.notes)
+    for title, names in (("nobody's", found.nobodys), ("not on the roster", strangers)):
+        if names:
+            more = f" and {len(names) - _MOST} more (--dry-run names all)" if len(names) > _MOST else ""
+            yield f"  {title}: {', '.join(names[:_MOST])}{more}"
+
+
+def counted(whole: Batch) -> str:
+    """Return how much was handed in, and where."""
+    students = len({one.student for one in whole.submissions})
+    exercises = ", ".join(one.id for one in whole.assignments)
+    return f"{len(whole.submissions)} submissions of {students} students for {exercises} in {whole.source}"
+
+
+def _students(students: Sequence[Student], submissions: Sequence[Submission]) -> Iterator[str]:
+    for student in students:
+        own = [one for one in submissions if one.student == student.id]
+        yield f"{student.id}  {student.name}".rstrip() + ("" if own else ": nothing handed in")
+        for one in own:
+            late = "  (late)" if one.late else ""
+            said = f"  cannot be graded: {one.trouble}" if one.trouble else ""
+            yield f"  {one.exercise}  {one.source}{late}{said}"
