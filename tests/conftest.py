@@ -40,8 +40,23 @@ HASTY = replace(
 Grade = Callable[..., Record]
 
 
+# The files that take longest, the longest first: with `--dist loadfile`, one that began last would keep all waiting.
+_LONGEST = (
+    *("attacks/test_attacks", "test_installed", "batch/test_whole_batch", "attacks/test_faults"),
+    *("watch/test_terminal", "cli/test_command_line", "cli/test_release", "attacks/test_timing", "exercise/test_plan"),
+    *("sanitizer/test_sanitize", "attacks/test_elsewhere", "exercises/test_exercises", "replay/test_kernels"),
+    *("judge/test_compiler", "recorder/test_recorder", "protocol/test_claims_fuzz", "docs/test_first_hour"),
+    *("compile/test_kernels", "interpreter/test_guard", "speed/test_counters", "attacks/test_killed_grader"),
+    *("speed/test_baseline_process", "judge/test_portions", "exercises/test_attention_designs", "test_escaping"),
+    *("diagnosis/test_ranking", "interpreter/test_contract", "compile/test_cutedsl", "speed/test_prediction"),
+)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test that uses a fork server: `tox -e quick` leaves it out."""
+    """Begin with the files that take longest, and mark every test that uses a fork server: `tox -e quick` leaves it out.
+    """
+    places = {ROOT / "tests" / f"{name}.py": place for place, name in enumerate(_LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
     for item in items:
         if "server" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.process)
