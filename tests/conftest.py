@@ -53,8 +53,7 @@ _LONGEST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that take longest, and mark every test that uses a fork server: `tox -e quick` leaves it out.
-    """
+    """Begin with the files that take longest. Mark tests that use a fork server: `tox -e quick` leaves them out."""
     places = {ROOT / "tests" / f"{name}.py": place for place, name in enumerate(_LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
     for item in items:
