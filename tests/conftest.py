@@ -149,7 +149,7 @@ def ex_15() -> Entry:
 
 @pytest.fixture
 def graded(server: ForkServer, ex_15: Entry) -> Grade:
-    """Grade a text or a file in the interpreter: graded(source, "vector_add", ...) -> Record."""
+    """Grade a text or a file in the interpreter: graded(source, "vector_add", …) -> Record; cases=2: by two a check."""
     return grader_with(server, ex_15)
 
 
@@ -206,9 +206,12 @@ def plan_with(entry: Entry, *checks: str, cases: int | None = None) -> Plan:
     """A plan with the first cases (None: all) of the checks that are named."""
     whole = plan_of(entry, default_seed(entry.id), gpu=False)
     assert {*checks} <= {one.id for one in whole.checks}, checks
-    return replace(
-        whole, checks=tuple(replace(one, cases=one.cases[:cases]) for one in whole.checks if one.id in checks)
-    )
+    return shortened(replace(whole, checks=tuple(one for one in whole.checks if one.id in checks)), cases)
+
+
+def shortened(plan: Plan, cases: int | None) -> Plan:
+    """Leave the first cases of each check; None: all."""
+    return replace(plan, checks=tuple(replace(one, cases=one.cases[:cases]) for one in plan.checks))
 
 
 def one_case_each(server: ForkServer, entry: Entry, canaries: Canaries) -> Grade:
@@ -235,11 +238,13 @@ def limited(limits: Limits) -> Entry:
 def grader_with(server: ForkServer, entry: Entry) -> Grade:
     """A function that grades whole parts with this server."""
 
-    def run(source: str | Path, *parts: str, shrink: bool = False, seed: int | None = None) -> Record:
+    def run(
+        source: str | Path, *parts: str, shrink: bool = False, seed: int | None = None, cases: int | None = None
+    ) -> Record:
         # A plan leaves out what it does not know without a word.
         assert {*parts} <= {one.name for one in entry.exercise.parts}, parts
         chosen = default_seed(entry.id) if seed is None else seed
         plan = plan_of(entry, chosen, gpu=server.mode == "gpu", parts=frozenset(parts) or None)
-        return answered(server, entry, source, plan, shrink=shrink)
+        return answered(server, entry, source, shortened(plan, cases), shrink=shrink)
 
     return run
