@@ -228,12 +228,6 @@ def test_a_tool_that_refuses_everything_is_quoted(counted: Callable[..., Counter
     assert counted("true", refuses="--csv").why == "ncu says: Failed to find metric --csv"
 
 
-def test_a_call_that_raises_says_so(counted: Callable[..., Counters]) -> None:
-    found = counted("true", "def vector_add(x, y):\n    raise ValueError('no')\n")
-
-    assert found.why == "the call raised ValueError: no"
-
-
 SHY = """
 import os
 
