@@ -25,16 +25,6 @@ SOLUTION = ROOT / "reference" / "ex_15_triton_basics" / "solution.py"
 KNOWN = ", ".join(entry.id for entry in discover(ROOT))
 
 
-@pytest.fixture
-def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the exercises, so that scorecards and resets touch nothing of ours; the working directory is in it."""
-    for folder in ("exercises", "reference"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("GRADE_ROOT", raising=False)
-    return tmp_path
-
-
 def one_line(capsys: pytest.CaptureFixture[str]) -> str:
     """What was said on stderr, which must be one line; nothing may be on stdout."""
     said = capsys.readouterr()
