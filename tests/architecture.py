@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -76,6 +77,7 @@ def page() -> str:
     return INTRODUCTION + "\n".join(steps) + "\n" + BETWEEN + _table(rooms())
 
 
+@cache
 def rooms() -> dict[str, set[str]]:
     """Return every room with the rooms that it imports, from the top floor down."""
     found: dict[str, set[str]] = {}

@@ -40,8 +40,22 @@ HASTY = replace(
 Grade = Callable[..., Record]
 
 
+# The files that take longest, the longest first: with `--dist loadfile`, one that began last would keep all waiting.
+_LONGEST = (
+    *("attacks/test_attacks", "test_installed", "batch/test_whole_batch", "attacks/test_faults"),
+    *("watch/test_terminal", "cli/test_command_line", "cli/test_release", "attacks/test_timing", "exercise/test_plan"),
+    *("sanitizer/test_sanitize", "attacks/test_elsewhere", "exercises/test_exercises", "replay/test_kernels"),
+    *("judge/test_compiler", "recorder/test_recorder", "protocol/test_claims_fuzz", "docs/test_first_hour"),
+    *("compile/test_kernels", "interpreter/test_guard", "speed/test_counters", "attacks/test_killed_grader"),
+    *("speed/test_baseline_process", "judge/test_portions", "exercises/test_attention_designs", "test_escaping"),
+    *("diagnosis/test_ranking", "interpreter/test_contract", "compile/test_cutedsl", "speed/test_prediction"),
+)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test that uses a fork server: `tox -e quick` leaves it out."""
+    """Begin with the files that take longest. Mark tests that use a fork server: `tox -e quick` leaves them out."""
+    places = {ROOT / "tests" / f"{name}.py": place for place, name in enumerate(_LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
     for item in items:
         if "server" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.process)
@@ -135,7 +149,7 @@ def ex_15() -> Entry:
 
 @pytest.fixture
 def graded(server: ForkServer, ex_15: Entry) -> Grade:
-    """Grade a text or a file in the interpreter: graded(source, "vector_add", ...) -> Record."""
+    """Grade a text or a file in the interpreter: graded(source, "vector_add", …) -> Record; cases=2: by two a check."""
     return grader_with(server, ex_15)
 
 
@@ -192,9 +206,12 @@ def plan_with(entry: Entry, *checks: str, cases: int | None = None) -> Plan:
     """A plan with the first cases (None: all) of the checks that are named."""
     whole = plan_of(entry, default_seed(entry.id), gpu=False)
     assert {*checks} <= {one.id for one in whole.checks}, checks
-    return replace(
-        whole, checks=tuple(replace(one, cases=one.cases[:cases]) for one in whole.checks if one.id in checks)
-    )
+    return shortened(replace(whole, checks=tuple(one for one in whole.checks if one.id in checks)), cases)
+
+
+def shortened(plan: Plan, cases: int | None) -> Plan:
+    """Leave the first cases of each check; None: all."""
+    return replace(plan, checks=tuple(replace(one, cases=one.cases[:cases]) for one in plan.checks))
 
 
 def one_case_each(server: ForkServer, entry: Entry, canaries: Canaries) -> Grade:
@@ -221,11 +238,13 @@ def limited(limits: Limits) -> Entry:
 def grader_with(server: ForkServer, entry: Entry) -> Grade:
     """A function that grades whole parts with this server."""
 
-    def run(source: str | Path, *parts: str, shrink: bool = False, seed: int | None = None) -> Record:
+    def run(
+        source: str | Path, *parts: str, shrink: bool = False, seed: int | None = None, cases: int | None = None
+    ) -> Record:
         # A plan leaves out what it does not know without a word.
         assert {*parts} <= {one.name for one in entry.exercise.parts}, parts
         chosen = default_seed(entry.id) if seed is None else seed
         plan = plan_of(entry, chosen, gpu=server.mode == "gpu", parts=frozenset(parts) or None)
-        return answered(server, entry, source, plan, shrink=shrink)
+        return answered(server, entry, source, shortened(plan, cases), shrink=shrink)
 
     return run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,26 +17,31 @@ from tests.conftest import ROOT
 from tests.records import samples
 
 ENTRY = resolve(ROOT, "ex_15")[0]
-DRAWN = draw(ENTRY.exercise, 5, gpu=False, parts=frozenset(("vector_add",)))
-PLAN = replace(DRAWN, checks=DRAWN.checks[:2])
+
+
+@cache
+def two_checks() -> Plan:
+    """Draw two checks: half a second, so not where this file is collected."""
+    whole = draw(ENTRY.exercise, 5, gpu=False, parts=frozenset(("vector_add",)))
+    return replace(whole, checks=whole.checks[:2])
 
 
 def built_by(builder: str) -> Truth:
     return Truth(f"import torch\ncalls = []\n\n\ndef vector_add(case, generator):\n    {builder}\n", "")
 
 
-def outcomes(builder: str, plan: Plan = PLAN) -> list[tuple[bool | None, str]]:
-    return [(found.holds, found.outcome) for found in repeatable_inputs(plan, built_by(builder))]
+def outcomes(builder: str, plan: Plan | None = None) -> list[tuple[bool | None, str]]:
+    return [(found.holds, found.outcome) for found in repeatable_inputs(plan or two_checks(), built_by(builder))]
 
 
-def seeds(builder: str, plan: Plan = PLAN) -> list[tuple[bool | None, str]]:
-    return [(found.holds, found.outcome) for found in seeded_inputs(plan, built_by(builder))]
+def seeds(builder: str, plan: Plan | None = None) -> list[tuple[bool | None, str]]:
+    return [(found.holds, found.outcome) for found in seeded_inputs(plan or two_checks(), built_by(builder))]
 
 
 def oracles(value: str, honest: str) -> list[tuple[bool | None, str]]:
     functions = f"def vector_add(x):\n    return {value}\n\n\ndef vector_add_honest(x):\n    yield {honest}\n"
     truth = Truth("import torch\n\n\ndef vector_add(case, generator):\n    return (torch.ones(3),)\n", functions)
-    return [(found.holds, found.outcome) for found in wide_oracles(PLAN, truth)]
+    return [(found.holds, found.outcome) for found in wide_oracles(two_checks(), truth)]
 
 
 def test_inputs_that_depend_on_the_seed_alone_are_repeatable() -> None:
@@ -64,14 +70,14 @@ def test_equal_nans_are_the_same_inputs() -> None:
 
 
 def test_inputs_that_some_case_of_every_check_draws_by_its_seed_depend_on_it() -> None:
-    first = int(PLAN.checks[0].cases[0].case["N"])
+    first = int(two_checks().checks[0].cases[0].case["N"])
     drawn = "torch.rand(3, generator=generator)"
     assert seeds(f"return ({drawn},)") == [(True, "others for others")]
     assert seeds(f"return (torch.ones(3) if case['N'] == {first} else {drawn},)") == [(True, "others for others")]
 
 
 def test_a_check_whose_inputs_no_seed_changes_is_found_with_its_first_case() -> None:
-    second = PLAN.checks[1].cases
+    second = two_checks().checks[1].cases
     lengths = [int(one.case["N"]) for one in second]
     ((holds, outcome),) = seeds(
         f"return (torch.ones(3) if case['N'] in {lengths} else torch.rand(3, generator=generator),)"
@@ -85,7 +91,7 @@ def test_an_oracle_in_float64_with_an_error_allowed_at_every_element_is_wide() -
 
 
 def test_an_oracle_in_another_precision_is_found_with_its_case() -> None:
-    first = PLAN.checks[0].cases[0].case.words()
+    first = two_checks().checks[0].cases[0].case.words()
     found = oracles("(x + 1).float()", "x + 1")
     assert found == [(False, f"z must be computed in float64, got float32: {first}")]
 

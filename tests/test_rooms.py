@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -22,7 +23,17 @@ FILES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
     for path in sorted((ROOT / "grader").rglob("*.py"))
 }
-TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
+
+
+@cache
+def tree_of(module: str) -> ast.Module:
+    """Parse a module once, and only where a test of this file runs: every worker collects it."""
+    return ast.parse(FILES[module].read_text(encoding="utf-8"))
+
+
+def trees() -> Iterator[tuple[str, ast.Module]]:
+    """Yield every module by name."""
+    return ((name, tree_of(name)) for name in FILES)
 
 
 # What runs in a child process: the submission's, or the replayer's.
@@ -36,7 +47,7 @@ def within(module: str, room: str) -> bool:
 def imported_by(name: str) -> set[str]:
     """The grader's own modules that a module imports anywhere in its text."""
     found = set()
-    for node in ast.walk(TREES[name]):
+    for node in ast.walk(tree_of(name)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -230,7 +241,7 @@ def test_rooms_stand_on_floors_and_no_import_runs_back_up() -> None:
 
 def test_a_class_name_means_one_thing() -> None:
     homes: dict[str, set[str]] = {}
-    for name, tree in TREES.items():
+    for name, tree in trees():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name, set()).add(name)
@@ -300,8 +311,8 @@ def test_what_triton_s_interpreter_is_made_of_is_known_in_two_rooms() -> None:
     outside = "triton.runtime.interpreter.InterpretedFunction"
     knowing = {
         name
-        for name in TREES
-        for found in imports(TREES[name])
+        for name in FILES
+        for found in imports(tree_of(name))
         if within(found, "triton.runtime.interpreter") and found != outside
     }
     strangers = {name for name in knowing if not within(name, "grader.interpreter")}
@@ -322,7 +333,7 @@ OUTSIDE_WORLD = {"os", "io", "pathlib", "socket", "subprocess", "sys", "tempfile
     ],
 )
 def test_what_only_computes_reads_no_clock_and_no_file(module: str) -> None:
-    nodes = [node for node in ast.walk(TREES[module]) if isinstance(node, ast.Import | ast.ImportFrom)]
+    nodes = [node for node in ast.walk(tree_of(module)) if isinstance(node, ast.Import | ast.ImportFrom)]
     libraries = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     libraries |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
     assert not OUTSIDE_WORLD & {library.partition(".")[0] for library in libraries}
@@ -330,14 +341,14 @@ def test_what_only_computes_reads_no_clock_and_no_file(module: str) -> None:
 
 @pytest.mark.parametrize("module", [name for name in FILES if within(name, "grader.export")])
 def test_an_exporter_reads_no_clock_no_file_and_no_environment(module: str) -> None:
-    nodes = [node for node in ast.walk(TREES[module]) if isinstance(node, ast.Import | ast.ImportFrom)]
+    nodes = [node for node in ast.walk(tree_of(module)) if isinstance(node, ast.Import | ast.ImportFrom)]
     libraries = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     libraries |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
     # Paths and streams of text are computed with, not opened.
     assert not (OUTSIDE_WORLD - {"io", "pathlib"}) & {library.partition(".")[0] for library in libraries}
     calls = {
         node.func.id
-        for node in ast.walk(TREES[module])
+        for node in ast.walk(tree_of(module))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
     assert "open" not in calls
@@ -350,10 +361,7 @@ def test_only_the_command_line_and_its_entry_know_the_command_line() -> None:
 
 def test_only_the_command_line_prints() -> None:
     printing = {
-        name
-        for name, tree in TREES.items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name) and node.id == "print"
+        name for name, tree in trees() for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "print"
     }
     assert {name for name in printing if not within(name, "grader.cli")} == set()
     assert printing, "the command line prints, or this test looks in the wrong place"
@@ -361,7 +369,7 @@ def test_only_the_command_line_prints() -> None:
 
 def test_nothing_is_unpickled() -> None:
     unsafe = {"pickle", "cPickle", "dill", "marshal", "shelve", "multiprocessing"}
-    for name, tree in TREES.items():
+    for name, tree in trees():
         for node in ast.walk(tree):
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             modules += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
@@ -406,7 +414,7 @@ def test_no_module_knows_an_exercise_or_a_part_by_name() -> None:
     entries = discover(ROOT)
     assert entries
     known = {entry.id for entry in entries} | {part.name for entry in entries for part in entry.exercise.parts}
-    for name, tree in TREES.items():
+    for name, tree in trees():
         for word in words_of(tree):
             for example in EXAMPLES:
                 word = word.replace(example, "")  # noqa: PLW2901

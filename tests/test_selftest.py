@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from contextlib import closing
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from grader.protocol.messages import Start
 from grader.sandbox.outcome import Died
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
-from tests.conftest import ROOT
 
 pytestmark = pytest.mark.process
 
@@ -39,15 +37,13 @@ def test_other_values_are_wrong_and_no_values_are_broken(server: ForkServer, mon
     assert tried.words.startswith("TypeError: empty_like()")
 
 
+@pytest.mark.usefixtures("lent", "tree")
 @pytest.mark.parametrize(
     "command", [["ex_15"], ["all"], ["replay", "ex_15:vector_add.tail:N=5:0x1"]], ids=lambda c: c[0]
 )
 def test_where_it_does_not_come_out_right_nothing_is_judged_and_the_exit_code_is_5(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    for name in ("exercises", "reference"):
-        shutil.copytree(ROOT / name, tmp_path / name)
-    monkeypatch.setenv("GRADE_ROOT", str(tmp_path))
     monkeypatch.setattr(selftest, "_EXPECTED", b"")
     assert command_line.dispatch([*command, "--cpu"]) == 5
     said = capsys.readouterr()
@@ -70,6 +66,7 @@ def test_a_submission_that_ends_with_our_own_status_is_at_fault_itself(server: F
         assert session.load() == Died("ended with exit status 70 before it answered")
 
 
+@pytest.mark.usefixtures("lent")
 def test_workers_of_a_class_say_what_is_broken_before_they_get_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
     from grader.batch import work
 

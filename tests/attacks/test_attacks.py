@@ -23,7 +23,8 @@ CHECKS = tuple(f"vector_add.{name}" for name in ("full_blocks", "tail", "fresh",
 @pytest.mark.parametrize("path", files("attacks"), ids=lambda path: path.stem)
 def test_work_outside_the_kernels_is_noticed(path: Path, briefly: Grade) -> None:
     status, kind = claim(path)
-    record = briefly(path, *CHECKS)
+    # Who did the work is seen in the calls of any check; `fresh` starts processes of its own.
+    record = briefly(path, *(name for name in CHECKS if name != "vector_add.fresh"))
     # Who does the work of a wrong answer is not asked.
     technique = next(check for check in record.checks if check.id == "vector_add.kernels")
     told = technique if technique.status != "pass" else record.checks[0]

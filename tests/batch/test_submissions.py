@@ -6,8 +6,9 @@ import io
 import os
 import stat
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,7 @@ def lay(folder: Path, files: Mapping[str, str | bytes]) -> Path:
 
 def zipped(files: Mapping[str, str | bytes]) -> bytes:
     data = io.BytesIO()
-    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, content in files.items():
             archive.writestr(name, content)
     return data.getvalue()
@@ -287,7 +288,9 @@ def test_points_for_a_part_of_nothing_are_refused_and_points_above_the_maximum_a
 # -- what is no submission -------------------------------------------------------------------------------------------
 
 BOMB = zipped({FILE: b"#" * (1 << 24)})
-WIDE = zipped({f"{place}.bin": bytes(1 << 26) for place in range(9)})
+# Made where they are used: every worker collects this file.
+WIDE = partial(zipped, {f"{place}.bin": bytes(1 << 26) for place in range(9)})
+MANY = partial(zipped, {f"{place}.txt": "" for place in range(10_001)})
 
 
 @pytest.mark.parametrize(
@@ -298,10 +301,7 @@ WIDE = zipped({f"{place}.bin": bytes(1 << 26) for place in range(9)})
         (zipped({f"C:\\x\\{FILE}": TEXT}), "a path must stay inside its archive, got C:"),
         (BOMB, f"a submission must hold at most 1048576 bytes, got more in {FILE}"),
         (WIDE, "an archive must unpack to at most 536870912 bytes, got 603979776"),
-        (
-            zipped({f"{place}.txt": "" for place in range(10_001)}),
-            "an archive must hold at most 10000 files, got 10001",
-        ),
+        (MANY, "an archive must hold at most 10000 files, got 10001"),
         (b"PK\3\4 and no archive", "an archive must be a readable zip file, got: File is not a zip file"),
         (zipped({FILE: TEXT})[:-40], "an archive must be a readable zip file, got: "),
         (bytes((1 << 24) + 1), "an archive must hold at most 16777216 bytes, got more"),
@@ -318,9 +318,10 @@ WIDE = zipped({f"{place}.bin": bytes(1 << 26) for place in range(9)})
     ids=lambda value: value[:40] if isinstance(value, str) else None,
 )
 def test_what_cannot_be_graded_is_said_of_that_student_and_of_nobody_else(
-    tmp_path: Path, content: bytes, trouble: str
+    tmp_path: Path, content: bytes | Callable[[], bytes], trouble: str
 ) -> None:
-    found = handed(lay(tmp_path, {"mallory.zip": content, f"ada/{FILE}": TEXT}))
+    given = content if isinstance(content, bytes) else content()
+    found = handed(lay(tmp_path, {"mallory.zip": given, f"ada/{FILE}": TEXT}))
     ada, mallory = found.submissions
     assert (ada.student, ada.text, ada.trouble) == ("ada", TEXT, "")
     assert mallory.text == ""

@@ -25,16 +25,6 @@ SOLUTION = ROOT / "reference" / "ex_15_triton_basics" / "solution.py"
 KNOWN = ", ".join(entry.id for entry in discover(ROOT))
 
 
-@pytest.fixture
-def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the exercises, so that scorecards and resets touch nothing of ours; the working directory is in it."""
-    for folder in ("exercises", "reference"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("GRADE_ROOT", raising=False)
-    return tmp_path
-
-
 def one_line(capsys: pytest.CaptureFixture[str]) -> str:
     """What was said on stderr, which must be one line; nothing may be on stdout."""
     said = capsys.readouterr()
@@ -199,20 +189,18 @@ def test_exit_zero_is_for_adapters_that_want_it(tree: Path) -> None:
 
 
 @pytest.mark.usefixtures("lent")
-def test_another_seed_draws_another_plan_and_is_recorded(tree: Path) -> None:
-    assert graded("--seed", "7", "-q") == 3
-    record = from_json((tree / "scorecards" / "ex_15.json").read_text())
-    assert record.seed == "0x7"
-    assert record.command == "grade ex_15 --seed 0x7 --cpu"
-
-
-@pytest.mark.usefixtures("lent")
-def test_a_terminal_without_unicode_gets_ascii(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # It refuses every other letter, which the terminal of a process would show as an escape.
+def test_an_untouched_stub_ends_with_3_and_every_part_not_implemented(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A terminal without Unicode: it refuses every other letter, which that of a process would show as an escape.
     terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict")
     monkeypatch.setattr("sys.stdout", terminal)
-    assert graded("-q") == 3
-    assert b"0 of 75 points" in terminal.buffer.getvalue()  # type: ignore[attr-defined]
+    assert graded("--seed", "7") == 3
+    assert b"0 of 75 points that could be judged here" in terminal.buffer.getvalue()  # type: ignore[attr-defined]
+    assert (tree / "scorecards" / "ex_15.html").read_text().startswith("<!doctype html>")
+    record = from_json((tree / "scorecards" / "ex_15.json").read_text())
+    assert {check.status for check in record.checks} == {"not_implemented", "skipped_environment"}
+    assert (record.seed, record.command) == ("0x7", "grade ex_15 --seed 0x7 --cpu")
 
 
 # -- whole processes -------------------------------------------------------------------------------------------------
@@ -222,15 +210,6 @@ def grade(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "grader", *arguments]
     given = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(command, cwd=tree, capture_output=True, text=True, env=given, check=False)
-
-
-def test_an_untouched_stub_ends_with_3_and_every_part_not_implemented(tree: Path) -> None:
-    graded = grade(tree, "ex_15", "--cpu")
-    assert graded.returncode == 3
-    record = from_json((tree / "scorecards" / "ex_15.json").read_text())
-    assert {check.status for check in record.checks} == {"not_implemented", "skipped_environment"}
-    assert "0 of 75 points that could be judged here" in graded.stdout
-    assert (tree / "scorecards" / "ex_15.html").read_text().startswith("<!doctype html>")
 
 
 @pytest.mark.usefixtures("lent")
@@ -249,19 +228,17 @@ def test_a_failing_case_is_replayed_alone_and_bit_for_bit_by_another_process(tre
     assert (again.id, again.status) == ("vector_add.tail", "fail")
 
 
-def test_the_doctor_runs_a_real_kernel(tree: Path) -> None:
-    examined = grade(tree, "doctor")
-    assert examined.returncode == 0
-    assert "ok      a Triton kernel in mode interpret: right" in examined.stdout
-
-
 @pytest.mark.usefixtures("lent", "without_cutlass")
-def test_the_doctor_names_the_parts_that_lack_an_extra_and_is_content(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_doctor_runs_a_real_kernel_and_names_the_parts_that_lack_an_extra(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert dispatch(["doctor"]) == 0
+    examined = capsys.readouterr().out
+    assert "ok      a Triton kernel in mode interpret: right" in examined
     assert (
         "absent  blocked_gemm and gemm of ex_17 cannot be judged here: cutlass is not installed: "
         "pip install -c constraints.txt -e '.[cutlass]'\n"
-    ) in capsys.readouterr().out
+    ) in examined
 
 
 def test_an_interrupt_leaves_at_once_and_leaves_nothing_running(tree: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from grader.cli.trace import trace
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("lent")]
 
 KERNEL = """
 import torch

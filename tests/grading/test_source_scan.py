@@ -80,11 +80,9 @@ def test_it_costs_no_points_and_stands_in_the_record(graded: Grade, tmp_path: Pa
     odd = tmp_path / "odd.py"
     text = (ROOT / "tests" / "submissions" / "controls" / "two_steps_with_fill_between.py").read_text(encoding="utf-8")
     odd.write_text(f"{text}\nimport gc\n", encoding="utf-8")
-    record = graded(odd, "vector_add")
+    record = graded(odd, "vector_add", cases=1)
     assert record.sightings == (Sighting(text.count("\n") + 2, "imports gc"),)
-    assert (
-        record.score == graded(ROOT / "tests/submissions/controls/two_steps_with_fill_between.py", "vector_add").score
-    )
+    assert record.score == graded(text, "vector_add", cases=1).score > 0
 
 
 def test_the_page_counts_what_was_sighted() -> None:

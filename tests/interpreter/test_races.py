@@ -272,6 +272,6 @@ def test_a_thousand_programs_that_race_for_one_scalar_take_no_time() -> None:
     assert len(found) == 8
 
 
-def test_a_ticket_of_a_thousand_programs_is_no_race() -> None:
-    steps = [step for program in range(1000) for step in (store(program, 0, value=1), atomic(program, 1))]
-    assert run([*steps, load(999)]) == []
+def test_a_ticket_of_hundreds_of_programs_is_no_race() -> None:
+    steps = [step for program in range(300) for step in (store(program, 0, value=1), atomic(program, 1))]
+    assert run([*steps, load(299)]) == []

@@ -27,7 +27,7 @@ from grader.protocol.messages import Start
 from grader.record import PartInfo, Record
 from grader.sandbox.server import ForkServer
 from tests.compiled_kernels import COPY, HEAD, INPUTS
-from tests.conftest import plan_of
+from tests.conftest import plan_of, shortened
 from tests.racing import band_of
 
 ALL = {"sm_80", "sm_90", "sm_100"}
@@ -259,7 +259,7 @@ def recorded(server: ForkServer, ex_15: Entry) -> Graded:
     """The record of a text's grading, with kernels: recorded(text, "vector_add", …)."""
 
     def run(text: str, *parts: str, compiled: bool = True) -> Record:
-        plan = plan_of(ex_15, default_seed(ex_15.id), gpu=False, parts=frozenset(parts))
+        plan = shortened(plan_of(ex_15, default_seed(ex_15.id), gpu=False, parts=frozenset(parts)), 2)
         path, command = "/learner/ex_15.py", "grade ex_15"
         job = Job(ex_15, path, text, plan, command, "", False, timed=False, compiled=compiled, patience_s=30.0)
         return grade(job, server)

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.process
 SMALL = {"ELEMENTS_OF_A_PORTION": 512, "ROWS_OF_A_PORTION": 16}
 # The first portion, one in the middle, and the last.
 CHANCES = (0.0, 0.43, 1.0 - 2**-32)
-MOST_CASES = 3
+MOST_CASES = 2
 
 
 @pytest.fixture(autouse=True, scope="module")

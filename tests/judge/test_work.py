@@ -223,7 +223,7 @@ def test_launches_beyond_those_that_are_told_of_are_counted_all_the_same(server:
 
 
 def test_an_intermediate_in_memory_costs_the_points_of_the_check_and_no_other(graded: Grade, ex_15: Entry) -> None:
-    record = graded(ex_15.mistake("vector_add_through_memory").text, "vector_add")
+    record = graded(ex_15.mistake("vector_add_through_memory").text, "vector_add", cases=2)
     failed = {check.id: check for check in record.checks if check.status not in ("pass", "skipped_environment")}
     assert {*failed} == {"vector_add.traffic"}
     cause = failed["vector_add.traffic"].cause

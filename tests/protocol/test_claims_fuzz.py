@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from grader.compile.findings import described
 from grader.exercise.gpus import ARCHITECTURES
-from grader.exercise.plan import Plan, default_seed, draw
+from grader.exercise.plan import default_seed
 from grader.exercise.tensors import bytes_of
 from grader.grading import Job, grade
 from grader.judge.access_findings import cause_of
@@ -52,7 +52,7 @@ from grader.speed.suite import Suite
 from grader.speed.tuned import tuned_tables
 from grader.speed.verify import CannotBeTimed, are_alike, changed_failure
 from grader.text import as_json
-from tests.conftest import SHORT, limited
+from tests.conftest import SHORT, limited, plan_of, shortened
 from tests.hostile import TEXTS, commands_in, unseen_in
 from tests.racing import GAUGED, TINY, band_of
 
@@ -214,8 +214,7 @@ class Claiming:
 def grounds() -> tuple[Job, Truth]:
     entry = limited(SHORT)
     truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"))
-    plan = draw(entry.exercise, default_seed(entry.id), gpu=False, parts=frozenset({"vector_add"}))
-    few = Plan(plan.seed, tuple(dataclasses.replace(one, cases=one.cases[:2]) for one in plan.checks))
+    few = shortened(plan_of(entry, default_seed(entry.id), gpu=False, parts=frozenset({"vector_add"})), 1)
     job = Job(entry, "/learner/ex_15.py", "", few, "grade", "", shrink=False, timed=False, compiled=False)
     return job, truth
 

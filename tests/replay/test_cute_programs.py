@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import ctypes
 import hashlib
+import importlib.util
 import json
 import subprocess
 import sys
@@ -22,9 +23,11 @@ from grader.replay.cute_programs import prepare, text_of
 from grader.replay.memory import Unreplayable
 from grader.replay.values import RefusedFunction
 
-pytestmark = pytest.mark.process
-
-pytest.importorskip("cutlass")
+# Found and not imported: that takes a second, and every worker collects this file.
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(importlib.util.find_spec("cutlass") is None, reason="CUTLASS is not installed"),
+]
 
 # What tracing writes for a function that does nothing to four numbers.
 FUNCTION = """

@@ -34,7 +34,7 @@ from grader.sanitizer.text import render
 from grader.sanitizer.words import sightings_of
 from grader.speed.lock import GpuLock
 from tests.claims import SUBMISSIONS
-from tests.conftest import ROOT, plan_of
+from tests.conftest import ROOT, Lent, plan_of, shortened
 
 TROUBLES = SUBMISSIONS / "sanitize" / "a_trouble_in_each_part.py"
 PATH = "/learner/ex_15_triton_basics.py"
@@ -725,8 +725,14 @@ def test_a_bad_command_line_is_refused_in_one_line(
 
 
 @pytest.fixture
-def grade_sanitize(lent: None) -> Callable[..., int]:
-    """Run the command in this process, with the server of all tests: grade_sanitize("--part", …) -> exit code."""
+def grade_sanitize(server: ForkServer, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Run the command in this process, on two cases a check: grade_sanitize("--part", …) -> exit code.
+
+    The server of all tests stands for one of any mode: no tool of these tests asks it for a process.
+    """
+    draw = plan.draw
+    monkeypatch.setattr(plan, "draw", lambda *args, **named: shortened(draw(*args, **named), 2))
+    monkeypatch.setattr("grader.cli.sanitize.ForkServer", lambda mode: Lent(server))
     return lambda *arguments: dispatch(["sanitize", "ex_15", *arguments])
 
 

@@ -113,17 +113,13 @@ def test_a_baseline_process_that_dies_is_reported_with_its_last_words(tmp_path: 
                 dying.prepare(prepared(part="row_softmax"))
 
 
-def test_a_baselines_file_that_does_not_load_is_reported_at_the_first_question(tmp_path: Path) -> None:
-    with (
-        running_baselines(exercise(tmp_path, "import no_such_package\n")) as broken,
-        pytest.raises(BaselineProcessFailed, match=r"^ModuleNotFoundError: No module named 'no_such_package'$"),
-    ):
-        broken.missing(recipe(), ("torch_eager",))
-
-
-def test_it_ends_with_its_block(tmp_path: Path) -> None:
-    with running_baselines(exercise(tmp_path, BASELINES)) as ending:
-        process = Path("/proc", str(ending.pid))
+def test_a_baselines_file_that_does_not_load_is_reported_at_the_first_question_and_ends_with_its_block(
+    tmp_path: Path,
+) -> None:
+    with running_baselines(exercise(tmp_path, "import no_such_package\n")) as broken:
+        with pytest.raises(BaselineProcessFailed, match=r"^ModuleNotFoundError: No module named 'no_such_package'$"):
+            broken.missing(recipe(), ("torch_eager",))
+        process = Path("/proc", str(broken.pid))
         assert process.exists()
     assert not process.exists()
 

@@ -241,8 +241,8 @@ def longest(record: Record, part: str) -> float:
 
 
 def test_a_chain_that_goes_through_memory_is_predicted_to_take_half_as_long_again(graded: Grade, ex_15: Entry) -> None:
-    fused = graded(REFERENCE / "solution.py", "fused_multiply_add")
-    through_memory = graded(ex_15.mistake("fused_multiply_add_through_memory").text, "fused_multiply_add")
+    fused = graded(REFERENCE / "solution.py", "fused_multiply_add", cases=2)
+    through_memory = graded(ex_15.mistake("fused_multiply_add_through_memory").text, "fused_multiply_add", cases=2)
 
     times = [longest(record, "fused_multiply_add") for record in (fused, through_memory)]
     assert times[1] == pytest.approx(1.5 * times[0], rel=0.01)
@@ -251,6 +251,6 @@ def test_a_chain_that_goes_through_memory_is_predicted_to_take_half_as_long_agai
 def test_nothing_is_predicted_for_a_part_with_wrong_answers_or_for_one_that_is_not_there(
     graded: Grade, ex_15: Entry
 ) -> None:
-    wrong = graded(ex_15.mistake("vector_add_zeros").text, "vector_add", "global_sum")
+    wrong = graded(ex_15.mistake("vector_add_zeros").text, "vector_add", "global_sum", cases=2)
 
     assert [longest(wrong, part) for part in ("vector_add", "global_sum")] == [0, 0]

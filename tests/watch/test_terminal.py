@@ -12,7 +12,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -133,30 +133,18 @@ def test_the_loop_from_the_first_save_to_the_last_key(terminal: Terminal, mine: 
     assert len((tree / "scorecards" / "ex_15.attempts").read_text().splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    ("number", "moment"), [(signal.SIGTERM, " checks, "), (signal.SIGINT, "quit"), (signal.SIGHUP, "quit")]
-)
-def test_a_signal_restores_the_terminal_and_leaves_nothing(
-    terminal: Terminal, mine: Path, number: signal.Signals, moment: str
-) -> None:
-    mine.write_text(mine.read_text() + HANGING)
-    terminal.until(moment)
+def ends_by(terminal: Terminal, number: signal.Signals) -> None:
+    """See that a signal ends the command, restores the terminal and leaves nothing."""
     terminal.process.send_signal(number)
     assert terminal.wait() == 128 + number
     assert terminal.is_cooked()
     assert [path.name for path in terminal.scratch.iterdir() if not path.name.startswith("grade-hypothesis")] == []
 
 
-def to_process(pid: int) -> None:
-    os.kill(pid, signal.SIGTERM)
-
-
-def to_another_thread(pid: int) -> None:
-    """As a signal looks to a loop that is just about to wait: its wait is not interrupted."""
-    # By then it waits for good; if it does not, the test is only an easier one.
-    time.sleep(1)
-    others = [int(task.name) for task in Path(f"/proc/{pid}/task").iterdir() if int(task.name) != pid]
-    assert ctypes.CDLL(None).tgkill(pid, min(others), signal.SIGTERM) == 0
+def test_a_signal_restores_the_terminal_and_leaves_nothing(terminal: Terminal, mine: Path) -> None:
+    mine.write_text(mine.read_text() + HANGING)
+    terminal.until(" checks, ")
+    ends_by(terminal, signal.SIGTERM)
 
 
 def test_another_file_is_watched_without_replacing_the_standing_record(tree: Path, mine: Path) -> None:
@@ -166,13 +154,23 @@ def test_another_file_is_watched_without_replacing_the_standing_record(tree: Pat
     terminal = Terminal(tree, str(other), "--cpu")
     try:
         terminal.until("run again")
+        other.write_text(mine.read_text() + HANGING)
+        terminal.until("Checking")
+        ends_by(terminal, signal.SIGINT)
     finally:
         terminal.close()
     assert sorted(path.name for path in cards.iterdir()) == [f"ex_15-{mine.stem}.html", f"ex_15-{mine.stem}.json"]
 
 
-@pytest.mark.parametrize("tell", [to_process, to_another_thread])
-def test_without_a_terminal_it_says_so_and_prints_plainly(tree: Path, mine: Path, tell: Callable[[int], None]) -> None:
+def signal_another_thread(pid: int, number: signal.Signals) -> None:
+    """As a signal looks to a loop that is just about to wait: its wait is not interrupted."""
+    # By then it waits for good; if it does not, the test is only an easier one.
+    time.sleep(1)
+    others = [int(task.name) for task in Path(f"/proc/{pid}/task").iterdir() if int(task.name) != pid]
+    assert ctypes.CDLL(None).tgkill(pid, min(others), number) == 0
+
+
+def test_without_a_terminal_it_says_so_and_prints_plainly(tree: Path, mine: Path) -> None:
     command = [sys.executable, "-m", "grader", "watch", "15", "--cpu"]
     given = {**os.environ, "PYTHONPATH": str(ROOT), "FORCE_COLOR": "", "TERM": "xterm"}
     with subprocess.Popen(
@@ -183,12 +181,12 @@ def test_without_a_terminal_it_says_so_and_prints_plainly(tree: Path, mine: Path
         said = b""
         while b"0 of 1 done" not in said:
             said += process.stdout.readline()
-        tell(process.pid)
+        signal_another_thread(process.pid, signal.SIGHUP)
         try:
             rest, progress = process.communicate(timeout=PATIENCE_S)
         finally:
             process.kill()
-    assert process.returncode == 128 + signal.SIGTERM
+    assert process.returncode == 128 + signal.SIGHUP
     assert b"\x1b" not in said + rest + progress
     assert b"No terminal here: no keys" in progress
     assert b"Checking" in progress
