@@ -62,8 +62,13 @@ DONE = (
         "",
     ),
     (
-        "a fault of the grader costs nobody points; an installed package grades like a checkout",
-        ("pytest tests/test_selftest.py tests/test_installed.py",),
+        "a fault of the grader costs nobody points",
+        ("pytest tests/test_selftest.py",),
+        "",
+    ),
+    (
+        "a wheel carries the course: `grade init` writes it anywhere; it grades and hides answers like a checkout",
+        ("pytest tests/cli/test_init.py tests/test_installed.py",),
         "",
     ),
     (
