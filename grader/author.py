@@ -29,6 +29,7 @@ from grader.exercise.model import Part, Regret, check_id
 from grader.exercise.plan import Plan, PlannedCheck, draw
 from grader.exercise.planted import PlantedMistake
 from grader.exercise.tensors import bytes_of
+from grader.exercise.triton_version import lacking
 from grader.grading import Job, grade, truth_of
 from grader.judge.compare import compare
 from grader.judge.rules.regret import counted_ratios, mean_regret
@@ -134,6 +135,7 @@ def _trials(entry: Entry) -> list[_Trial]:
     trials += [
         _Trial(path, _text(path), entry.parts_in(path), timed=path in to_be_fast)
         for path in (*to_be_fast, *entry.honest, *entry.bases)
+        if not lacking(_text(path))
     ]
     for mistake in entry.wrong:
         claim = claim_of(mistake)
@@ -226,6 +228,9 @@ def run_gate(
         found = proved.result()
     finally:
         pool.shutdown(cancel_futures=True)
+    for path in entry.honest:
+        if why := lacking(_text(path)):
+            note(GateLine(_named(path), None, f"not judged: {why}"))
     # Last, and alone: it computes on several threads at once.
     for finding in (*found, *repeatable_inputs(whole, truth)):
         note(finding)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from grader.exercise.catalogue import discover
 from grader.exercise.planted import read
+from grader.exercise.triton_version import lacking
 from grader.record import Record
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -45,8 +46,9 @@ class Link:
 
 
 def files(folder: str) -> list[Path]:
-    """The submissions of one folder."""
-    return sorted((SUBMISSIONS / folder).glob("*.py"))
+    """The submissions of one folder, without those that need an older Triton than the one that is installed."""
+    paths = sorted((SUBMISSIONS / folder).glob("*.py"))
+    return [path for path in paths if not lacking(path.read_text(encoding="utf-8", errors="replace"))]
 
 
 def docstring(path: Path) -> str:

@@ -61,8 +61,18 @@ DONE = (
         "",
     ),
     (
-        "a fault of the grader costs nobody points; an installed package grades like a checkout",
-        ("pytest tests/test_selftest.py tests/test_installed.py",),
+        "a fault of the grader costs nobody points",
+        ("pytest tests/test_selftest.py",),
+        "",
+    ),
+    (
+        "a wheel carries the course: `grade init` writes it anywhere; it grades and hides answers like a checkout",
+        ("pytest tests/cli/test_init.py tests/test_installed.py",),
+        "",
+    ),
+    (
+        "triton 3.6 to 3.9: what differs stands in one module; another interpreter is refused by name",
+        ("tox -e triton36", "tox -e triton39", "pytest tests/interpreter/test_contract.py"),
         "",
     ),
     (

@@ -1,4 +1,6 @@
-"""Find exercises by a sorted scan of `reference/`. No other module knows the folder layout.
+"""Find courses, and their exercises by a sorted scan of `reference/`. No other module knows the folder layout.
+
+A course is a folder that holds exercises/. Its reference/ lies beside them; without one it is the grader's own.
 
 exercises/<name>.py            the learner's file
 reference/<name>/spec.py       EXERCISE = Exercise(...)
@@ -33,8 +35,11 @@ from grader.exercise.planted import PlantedMistake, bases, planted
 from grader.protocol.messages import Start
 
 _NAME = re.compile(r"(?P<id>ex_(?P<number>\d+))_\w+")
+_PACKAGE = Path(__file__).resolve().parents[1]
 # A checkout's root where the grader runs from one; site-packages where it is installed.
-_AROUND_THE_PACKAGE = Path(__file__).resolve().parents[2]
+_AROUND_THE_PACKAGE = _PACKAGE.parent
+# A wheel carries reference/ in here; in a checkout the folder is as good as empty.
+_IN_THE_PACKAGE = _PACKAGE / "course"
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ class Entry:
     @property
     def folder(self) -> Path:
         """Return the reference folder."""
-        return self.root / "reference" / self.name
+        return _reference_of(self.root) / self.name
 
     @property
     def stub(self) -> Path:
@@ -190,24 +195,46 @@ class Entry:
 
 
 def find_root(start: Path | None = None) -> Path:
-    """Return the folder that holds exercises/ and reference/. Raises UsageError.
+    """Return the root of the course that a command is about. Raises UsageError.
 
     It is $GRADE_ROOT, or else `start` (the working directory) or a parent of it, or else the checkout that this package
     lies in.
     """
-    named = os.environ.get("GRADE_ROOT")
+    if named := os.environ.get("GRADE_ROOT"):
+        if _is_root(Path(named)):
+            return Path(named)
+        raise UsageError(f"$GRADE_ROOT must name the folder of a course, which holds exercises/, got {named}")
     here = (start or Path.cwd()).resolve()
-    candidates = [Path(named)] if named else [here, *here.parents, _AROUND_THE_PACKAGE]
-    for candidate in candidates:
-        if _is_root(candidate):
-            return candidate
-    raise UsageError(f"a folder with exercises/ and reference/ must be here or above, got {candidates[0]}")
+    found = course_around(here)
+    if found is None and _is_root(_AROUND_THE_PACKAGE):
+        found = _AROUND_THE_PACKAGE
+    if found is None:
+        raise UsageError(f"a course must be in this folder or above it, got none from {here}: run grade init first")
+    return found
+
+
+def course_around(folder: Path) -> Path | None:
+    """Return the root of the course that a folder lies in, the folder itself included; None outside all courses."""
+    return next((one for one in (folder, *folder.parents) if _is_root(one)), None)
+
+
+def handed_out() -> tuple[Entry, ...]:
+    """Return the exercises that the grader brings along."""
+    return discover(_brought_along())
 
 
 def hidden_folders() -> tuple[Path, ...]:
-    """Return the folders that a submission must not read: the root of the exercises, and the grader's own checkout.
+    """Return the folders that a submission must not read: courses(), and the course inside an installed package.
 
-    A package that was installed into site-packages has no checkout around it. Raises nothing.
+    Raises nothing.
+    """
+    return (*courses(), *([_IN_THE_PACKAGE] if _has_reference(_IN_THE_PACKAGE) else []))
+
+
+def courses() -> tuple[Path, ...]:
+    """Return the root of the course that commands are about, and the grader's own checkout. Raises nothing.
+
+    A package that was installed into site-packages has no checkout around it.
     """
     roots = [_AROUND_THE_PACKAGE] if _is_root(_AROUND_THE_PACKAGE) else []
     with contextlib.suppress(UsageError):
@@ -216,12 +243,29 @@ def hidden_folders() -> tuple[Path, ...]:
 
 
 def _is_root(folder: Path) -> bool:
-    return (folder / "exercises").is_dir() and (folder / "reference").is_dir()
+    """Return whether a folder is a course: other courses have exercises/ too, so one of ours must be there."""
+    if not (folder / "exercises").is_dir():
+        return False
+    return _has_reference(folder) or any(entry.stub.is_file() for entry in discover(folder))
+
+
+def _has_reference(folder: Path) -> bool:
+    return (folder / "reference").is_dir()
+
+
+def _reference_of(root: Path) -> Path:
+    """Return the folder with the reference material of a course: its own, or else the grader's."""
+    return (root if _has_reference(root) else _brought_along()) / "reference"
+
+
+def _brought_along() -> Path:
+    """Return the folder of the grader's own reference/: in the package of a wheel, or else the checkout around it."""
+    return _IN_THE_PACKAGE if _has_reference(_IN_THE_PACKAGE) else _AROUND_THE_PACKAGE
 
 
 def discover(root: Path) -> tuple[Entry, ...]:
     """Return every exercise, sorted by name: the folders of reference/ that hold a spec.py."""
-    return tuple(Entry(root, spec.parent.name) for spec in sorted((root / "reference").glob("ex_*/spec.py")))
+    return tuple(Entry(root, spec.parent.name) for spec in sorted(_reference_of(root).glob("ex_*/spec.py")))
 
 
 def resolve(root: Path, requested: str) -> tuple[Entry, Path]:

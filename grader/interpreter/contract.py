@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from types import ModuleType
 
+from grader.interpreter.versions import DIFFERENCES, Difference
+
 # Every access to memory ends in one of these methods, so watching them misses nothing.
 DOORS: Mapping[str, str] = {
     "_interpreter.load": "InterpreterBuilder.create_masked_load",
@@ -20,7 +22,8 @@ DOORS: Mapping[str, str] = {
     "_interpreter.atomic_cas": "InterpreterBuilder.create_atomic_cas",
 }
 
-# Methods that are replaced, wrapped or called, with their parameters in order: callers pass some by name.
+# Methods that are replaced, wrapped or called, with their parameters in order: callers pass some by name. As in 3.7;
+# grader.interpreter.versions tells what differs later.
 PARAMETERS: Mapping[str, str] = {
     "InterpreterBuilder.create_masked_load": "self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile",
     "InterpreterBuilder.create_masked_store": "self, ptrs, value, mask, cache_modifier, eviction_policy",
@@ -89,6 +92,8 @@ PARAMETERS: Mapping[str, str] = {
     "ReduceOps.sum": "self, input",
     "ScanOps": "axis, combine_fn, reverse",
     "ScanOps.generic_scan": "self, input",
+    "ScanOps.cumsum": "self, input",
+    "ScanOps.cumprod": "self, input",
     "GridExecutor": "fn, arg_names, grid, pre_run_hooks",
     "GridExecutor.__call__": "self, *args_dev, **kwargs",
     "GridExecutor._init_args_hst": "self, args_dev, kwargs",
@@ -166,17 +171,42 @@ def require() -> None:
 
 def differences(interpreter: ModuleType) -> list[str]:
     """Return the broken assumptions, in words; an empty list if all hold."""
+    known = _known(interpreter)
+    wanted = _wanted(known)
+    new = [name for name in (*ABSENT, *_gone(known)) if name not in wanted and _found(interpreter, name) is not None]
     return [
-        *_wrong_parameters(interpreter),
+        *_wrong_parameters(interpreter, wanted),
         *(f"{name} is missing" for name in NAMES if _found(interpreter, name) is None),
-        *(f"{name} has come: is ours still needed?" for name in ABSENT if _found(interpreter, name) is not None),
+        *(f"{name} has come: is ours still needed?" for name in new),
         *(f"{method} must set {name}" for name, method in LEFT_BEHIND.items() if not _sets(interpreter, method, name)),
-        *_wrong_doors(interpreter),
+        *_wrong_doors(interpreter, known),
     ]
 
 
-def _wrong_parameters(interpreter: ModuleType) -> Iterator[str]:
-    for name, wanted in PARAMETERS.items():
+def _known(interpreter: ModuleType) -> tuple[Difference, ...]:
+    """Return the differences from 3.7 that are known of this version."""
+    version = tuple(int(part) for part in interpreter.triton.__version__.split(".")[:2])
+    return tuple(one for one in DIFFERENCES if one.since <= version)
+
+
+def _gone(known: tuple[Difference, ...]) -> tuple[str, ...]:
+    return tuple(name for one in known for name in one.gone)
+
+
+def _wanted(known: tuple[Difference, ...]) -> dict[str, str]:
+    """Return the parameters that methods must have, given these differences."""
+    changed = {name: parameters for one in known for name, parameters in one.parameters.items()}
+    gone = _gone(known)
+    kept = {
+        name: parameters
+        for name, parameters in PARAMETERS.items()
+        if not any(name == one or name.startswith(f"{one}.") for one in gone)
+    }
+    return {**kept, **changed}
+
+
+def _wrong_parameters(interpreter: ModuleType, parameters: Mapping[str, str]) -> Iterator[str]:
+    for name, wanted in parameters.items():
         method = _found(interpreter, name)
         if method is None:
             yield f"{name} is missing"
@@ -200,10 +230,13 @@ def _sets(interpreter: ModuleType, method: str, name: str) -> bool:
     return name.rpartition(".")[2] in getattr(code, "co_names", ())
 
 
-def _wrong_doors(interpreter: ModuleType) -> Iterator[str]:
+def _wrong_doors(interpreter: ModuleType, known: tuple[Difference, ...] = ()) -> Iterator[str]:
     """Yield accesses to memory that no hook watches, and hooked methods that make no access."""
     used = _accesses(ast.parse(inspect.getsource(interpreter)))
+    computing = {name for one in known for name in one.computing}
     for access, methods in used.items():
+        if access in computing:
+            continue
         for method in sorted(methods - {DOORS.get(access, "")}):
             yield f"{method} calls {access}: nothing watches that"
     for access, door in DOORS.items():

@@ -33,6 +33,7 @@ from grader.interpreter.lowering import value_was_read
 from grader.interpreter.numerics import correct_numerics
 from grader.interpreter.padding import PADDING
 from grader.interpreter.reductions import correct_reductions
+from grader.interpreter.versions import level
 
 
 def apply_corrections() -> None:
@@ -40,6 +41,7 @@ def apply_corrections() -> None:
     # A GPU gives no warnings about a kernel's numbers, so NumPy's are switched off.
     for module in (r"triton\.runtime\.interpreter", r"grader\.interpreter\.numerics"):
         warnings.filterwarnings("ignore", category=RuntimeWarning, module=module)
+    level()
     load_and_store_blocks()
     _raise_static_assertions()
     _refuse_numbers_of_warps()
@@ -116,16 +118,14 @@ def _poison_masked_loads() -> None:
 
     load = InterpreterBuilder.create_masked_load
 
-    def create_masked_load(
-        self: Any, ptrs: Any, mask: Any, other: Any, cache_modifier: Any, eviction_policy: Any, is_volatile: Any
-    ) -> Any:
+    def create_masked_load(self: Any, ptrs: Any, mask: Any, other: Any, *how: Any, **named: Any) -> Any:
         raw = mask if isinstance(mask, np.ndarray) else mask.data
         if other is None or not raw.all():
             kind, given = ptrs.get_element_ty(), None if other is None else other.data
             lit = np.broadcast_to(raw, ptrs.data.shape)
             lanes = PADDING.lanes(lit, np.dtype(_get_np_dtype(kind)), kind, given)
             other = other if lanes is given else TensorHandle(lanes, kind)
-        return load(self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile)
+        return load(self, ptrs, mask, other, *how, **named)
 
     InterpreterBuilder.create_masked_load = create_masked_load
 

@@ -22,9 +22,7 @@ def load_and_store_blocks() -> None:
     """Patch this process's interpreter. Call it before every other patch of loads and stores."""
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _get_np_dtype
 
-    def create_masked_load(
-        _builder: Any, ptrs: Any, mask: Any, other: Any, _cache_modifier: Any, _eviction_policy: Any, _is_volatile: Any
-    ) -> Any:
+    def create_masked_load(_builder: Any, ptrs: Any, mask: Any, other: Any, *_: Any, **__: Any) -> Any:
         kind = ptrs.get_element_ty()
         dtype, active = np.dtype(_get_np_dtype(kind)), np.broadcast_to(mask.data, ptrs.data.shape)
         if active.all():
@@ -35,9 +33,7 @@ def load_and_store_blocks() -> None:
         loaded[active] = read(ptrs.data[active], dtype)
         return TensorHandle(loaded, kind)
 
-    def create_masked_store(
-        _builder: Any, ptrs: Any, value: Any, mask: Any, _cache_modifier: Any, _eviction_policy: Any
-    ) -> None:
+    def create_masked_store(_builder: Any, ptrs: Any, value: Any, mask: Any, *_: Any, **__: Any) -> None:
         active = np.broadcast_to(mask.data, ptrs.data.shape)
         if active.all():
             write(ptrs.data, value.data)

@@ -14,19 +14,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from grader.interpreter.groups import Alone, Array, firsts, go_alone, programs_at_once
+from grader.interpreter.versions import block_pointer_handle, rereads
 
 
 @cache
 def builder_of_groups() -> Any:
     """Return the builder of values with a leading axis. Call it after every patch of the interpreter's builder."""
-    from triton.runtime.interpreter import (
-        BlockPointerHandle,
-        InterpreterBuilder,
-        TensorDescHandle,
-        TensorHandle,
-        _get_np_dtype,
-        tl,
-    )
+    from triton.runtime.interpreter import InterpreterBuilder, TensorDescHandle, TensorHandle, _get_np_dtype, tl
 
     def alike(*handles: Any) -> list[Any]:
         """Return handles of one shape."""
@@ -50,7 +44,7 @@ def builder_of_groups() -> Any:
                 inside = inside & (offset < spread(handle.shape[axis], rank)) & (offset >= 0)
         return TensorHandle(pointers, handle.base.dtype.scalar), inside
 
-    class BlockPointer(BlockPointerHandle):  # type: ignore[misc]
+    class BlockPointer(block_pointer_handle()):  # type: ignore[misc]
         """A block pointer of each program."""
 
         def materialize_pointers(self, boundary_check: Any) -> Any:
@@ -72,7 +66,9 @@ def builder_of_groups() -> Any:
             return materialized(self, offsets, range(self.ndim))
 
     def of_groups(desc: Any) -> Any:
-        return Descriptor(desc.base, desc.shape, desc.strides, desc.block_shape, desc.padding)
+        made = Descriptor.__new__(Descriptor)
+        made.__dict__.update(desc.__dict__)
+        return made
 
     class GroupBuilder(InterpreterBuilder):  # type: ignore[misc]
         """The interpreter's builder for values with a leading axis; elementwise operations need no change."""
@@ -85,20 +81,16 @@ def builder_of_groups() -> Any:
 
         # -- memory ----------------------------------------------------------------------------------------------------
 
-        def create_masked_load(
-            self, ptrs: Any, mask: Any, other: Any, cache_modifier: Any, eviction_policy: Any, is_volatile: Any
-        ) -> Any:
-            if is_volatile or getattr(cache_modifier, "name", "") == "CV":
+        def create_masked_load(self, ptrs: Any, mask: Any, other: Any, *how: Any, **named: Any) -> Any:
+            if rereads(how, named):
                 go_alone()
             ptrs, mask, *others = self._broadcast(ptrs, mask, *(() if other is None else (other,)))
             other = others[0] if others else None
-            return super().create_masked_load(ptrs, mask, other, cache_modifier, eviction_policy, is_volatile)
+            return super().create_masked_load(ptrs, mask, other, *how, **named)
 
-        def create_masked_store(
-            self, ptrs: Any, value: Any, mask: Any, cache_modifier: Any, eviction_policy: Any
-        ) -> Any:
+        def create_masked_store(self, ptrs: Any, value: Any, mask: Any, *how: Any, **named: Any) -> Any:
             ptrs, mask, value = self._broadcast(ptrs, mask, value)
-            return super().create_masked_store(ptrs, value, mask, cache_modifier, eviction_policy)
+            return super().create_masked_store(ptrs, value, mask, *how, **named)
 
         def _broadcast(self, ptrs: Any, mask: Any, *values: Any) -> list[Any]:
             """Return handles of one shape; the bare mask of a block pointer stays bare."""
@@ -129,8 +121,8 @@ def builder_of_groups() -> Any:
             made.validate()
             return made
 
-        def create_descriptor_load(self, desc: Any, indices: Any, cache_modifier: Any, eviction_policy: Any) -> Any:
-            return super().create_descriptor_load(of_groups(desc), indices, cache_modifier, eviction_policy)
+        def create_descriptor_load(self, desc: Any, indices: Any, *how: Any) -> Any:
+            return super().create_descriptor_load(of_groups(desc), indices, *how)
 
         def create_descriptor_store(self, desc: Any, value: Any, indices: Any) -> Any:
             return super().create_descriptor_store(of_groups(desc), value, indices)

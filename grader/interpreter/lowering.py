@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from grader.interpreter.versions import block_pointer_handle
+
 # The counter of a loop that is unrolled is a constant to the operations in it: a long loop needs many entries.
 _MOST_REMEMBERED = 20_000
 _Key = tuple[Any, ...]
@@ -89,17 +91,11 @@ class Lowerings:
     """The cache of lowered operations of one process."""
 
     def __init__(self) -> None:
-        from triton.runtime.interpreter import (
-            BlockPointerHandle,
-            TensorDescHandle,
-            TensorHandle,
-            interpreter_semantic,
-            tl,
-        )
+        from triton.runtime.interpreter import TensorDescHandle, TensorHandle, interpreter_semantic, tl
 
         self._core = tl.core
         self._semantic = interpreter_semantic
-        self._handles = TensorHandle, BlockPointerHandle, TensorDescHandle
+        self._handles = TensorHandle, block_pointer_handle(), TensorDescHandle
         self._types = tl.dtype, tl.pointer_type, tl.block_type
         # None: not to be cached.
         self._known: dict[_Key, _Lowered | None] = {}

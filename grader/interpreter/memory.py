@@ -23,6 +23,7 @@ from grader.interpreter.leading_axis import reduce_within_programs
 from grader.interpreter.lockstep import LockstepKernel
 from grader.interpreter.patience import PATIENCE
 from grader.interpreter.races import Access, Heed, Kind, Order
+from grader.interpreter.versions import rereads
 from grader.protocol.footprint import Footprint
 from grader.protocol.messages import GuardFinding, Traffic
 
@@ -178,27 +179,23 @@ class MemoryWatch:
             plain, allowed = self._look(access, ptrs, lanes_of(mask), values)
             return TensorHandle(plain, pointer), allowed
 
-        def create_masked_load(
-            self: Any, ptrs: Any, mask: Any, other: Any, cache_modifier: Any, eviction_policy: Any, is_volatile: Any
-        ) -> Any:
-            waits = is_volatile or getattr(cache_modifier, "name", "") == "CV"
+        def create_masked_load(self: Any, ptrs: Any, mask: Any, other: Any, *how: Any, **named: Any) -> Any:
             given = () if other is None else (other,)
-            plain, allowed = look("load", ptrs, mask, *given, order="waits" if waits else "plain")
+            order: Order = "waits" if rereads(how, named) else "plain"
+            plain, allowed = look("load", ptrs, mask, *given, order=order)
             if allowed is None:
-                return load(self, plain, mask, other, cache_modifier, eviction_policy, is_volatile)
+                return load(self, plain, mask, other, *how, **named)
             outside = lanes_of(mask) & ~allowed
-            got = load(self, plain, TensorHandle(allowed, int1), other, cache_modifier, eviction_policy, is_volatile)
+            got = load(self, plain, TensorHandle(allowed, int1), other, *how, **named)
             got.data = got.data.copy()
             got.data[outside] = np.frombuffer(_POISON * got.data.dtype.itemsize, got.data.dtype)[0]
             return got
 
-        def create_masked_store(
-            self: Any, ptrs: Any, value: Any, mask: Any, cache_modifier: Any, eviction_policy: Any
-        ) -> Any:
+        def create_masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *how: Any, **named: Any) -> Any:
             plain, allowed = look("store", ptrs, mask, value, values=value.data)
             lit = mask if allowed is None else TensorHandle(allowed, int1)
             remember_bytes(plain.data, lanes_of(mask), value.data.dtype)
-            return store(self, plain, value, lit, cache_modifier, eviction_policy)
+            return store(self, plain, value, lit, *how, **named)
 
         def create_atomic_rmw(self: Any, rmwOp: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:  # noqa: N803
             heed = Heed()

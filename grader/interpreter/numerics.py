@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from grader.interpreter.beyond import NeedsGpu
 from grader.interpreter.groups import agreed, elements
 from grader.interpreter.lowering import value_was_read
+from grader.interpreter.versions import has_block_pointers
 
 Array = NDArray[Any]
 
@@ -337,23 +338,26 @@ def _pad_with_nan() -> None:
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _ir, tl
 
     load = InterpreterBuilder.create_descriptor_load
-    load_block = InterpreterBuilder.create_tensor_pointer_load
 
     def padded(self: Any, ptrs: Any, mask: Array, *how: Any) -> Any:
         other = TensorHandle(np.full(ptrs.data.shape, _BFLOAT16_NAN, np.uint16), tl.bfloat16)
         return self.create_masked_load(ptrs, TensorHandle(mask, tl.int1), other, *how)
 
-    def create_descriptor_load(self: Any, desc: Any, indices: Any, cache_modifier: Any, eviction_policy: Any) -> Any:
+    def create_descriptor_load(self: Any, desc: Any, indices: Any, *how: Any) -> Any:
         if desc.padding != _ir.PADDING_OPTION.PAD_NAN or desc.base.get_element_ty().name != BFLOAT16:
-            return load(self, desc, indices, cache_modifier, eviction_policy)
-        return padded(self, *desc.materialize_pointers(indices), cache_modifier, eviction_policy, False)
+            return load(self, desc, indices, *how)
+        return padded(self, *desc.materialize_pointers(indices), *how, False)
+
+    InterpreterBuilder.create_descriptor_load = create_descriptor_load
+    if not has_block_pointers():
+        return
+    load_block = InterpreterBuilder.create_tensor_pointer_load
 
     def create_tensor_pointer_load(self: Any, ptr: Any, boundary_check: Any, padding_option: Any, *how: Any) -> Any:
         if padding_option != _ir.PADDING_OPTION.PAD_NAN or ptr.base.get_element_ty().name != BFLOAT16:
             return load_block(self, ptr, boundary_check, padding_option, *how)
         return padded(self, *ptr.materialize_pointers(boundary_check), *how)
 
-    InterpreterBuilder.create_descriptor_load = create_descriptor_load
     InterpreterBuilder.create_tensor_pointer_load = create_tensor_pointer_load
 
 

@@ -24,15 +24,13 @@ def correct_reductions() -> None:
     """Patch this process's interpreter. Call it before the submission is loaded.
 
     The combine function runs in the element type, along any axis; numbers win over NaN. Compiled tl.sum of float16 and
-    bfloat16 adds in that type (add.f16, add.bf16) along a tree, and so does this. tl.max, tl.min and tl.cumsum convert
-    bfloat16 to float32 themselves.
+    bfloat16 adds in that type (add.f16, add.bf16) along a tree, and so does this. tl.max, tl.min, tl.argmax, tl.cumsum
+    and tl.cumprod convert bfloat16 to float32 themselves before 3.9; since then the last three compute in bfloat16.
     """
     from triton.runtime.interpreter import ReduceOps, ReduceScanOpInterface, ScanOps
 
-    apply, total, extreme = ReduceScanOpInterface.apply, ReduceOps.sum, ReduceOps.min_max
+    apply, total = ReduceScanOpInterface.apply, ReduceOps.sum
     one_by_one = ReduceOps.generic_reduce, ScanOps.generic_scan
-    # The same functions without NumPy's warning for all-NaN input.
-    quiet = {np.nanmax: np.fmax.reduce, np.nanmin: np.fmin.reduce}
 
     def apply_along(self: Any, input: Any) -> Any:
         if not isinstance(input, tuple):
@@ -52,9 +50,6 @@ def correct_reductions() -> None:
         while values.shape[axis] > 1:
             values = add(*np.split(values, 2, axis))
         return self.to_tensor(values.reshape(shape), input.dtype)
-
-    def min_max(self: Any, input: Any, val_reduce_op: Any, idx_reduce_op: Any = None) -> Any:
-        return extreme(self, input, quiet.get(val_reduce_op, val_reduce_op), idx_reduce_op)
 
     def reduce_in_a_tree(self: Any, input: Any) -> Any:
         values = [one.handle.data for one in input]
@@ -87,8 +82,65 @@ def correct_reductions() -> None:
         return [self.to_tensor(one, like.dtype) for one, like in zip(values, input, strict=True)]
 
     ReduceScanOpInterface.apply = apply_along
-    ReduceOps.sum, ReduceOps.min_max = sum_in_a_tree, min_max
+    ScanOps.cumsum, ScanOps.cumprod = (_in_steps(one, scan_in_steps) for one in (ScanOps.cumsum, ScanOps.cumprod))
+    ReduceOps.sum, ReduceOps.min_max = sum_in_a_tree, _of_numbers(ReduceOps.min_max)
     ReduceOps.generic_reduce, ScanOps.generic_scan = reduce_in_a_tree, scan_in_steps
+
+
+def _of_numbers(extreme: Callable[..., Any]) -> Callable[..., Any]:
+    """Return min_max for bfloat16 as well, without NumPy's warning, or its error, for all-NaN input."""
+    from triton.runtime.interpreter import tl
+
+    quiet = {
+        np.nanmax: np.fmax.reduce,
+        np.nanmin: np.fmin.reduce,
+        np.nanargmax: place_of_largest,
+        np.nanargmin: place_of_smallest,
+    }
+
+    def min_max(self: Any, input: Any, val_reduce_op: Any, idx_reduce_op: Any = None) -> Any:
+        operations = quiet.get(val_reduce_op, val_reduce_op), quiet.get(idx_reduce_op, idx_reduce_op)
+        one = input[0] if isinstance(input, tuple) else input
+        if one.dtype.name != BFLOAT16:
+            return extreme(self, one, *operations)
+        found = extreme(self, _holding(one, from_bfloat16(one.handle.data), tl.float32), *operations)
+        value, *place = found if isinstance(found, tuple) else (found,)
+        value = _holding(value, to_bfloat16(value.handle.data), tl.bfloat16)
+        return (value, *place) if place else value
+
+    return min_max
+
+
+def _in_steps(scan: Callable[..., Any], in_steps: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a scan that computes bfloat16 in steps of the combine function."""
+
+    def run(self: Any, input: Any) -> Any:
+        return in_steps(self, (input,)) if input.dtype.name == BFLOAT16 else scan(self, input)
+
+    return run
+
+
+def place_of_largest(numbers: Array, axis: int | None = None, keepdims: bool = False) -> Array:
+    """Return where the largest number is, the first of equal ones; among NaN alone the last, as they are combined."""
+    last = (numbers.size if axis is None else numbers.shape[axis]) - 1
+    if numbers.dtype.kind != "f":
+        return np.asarray(np.argmax(numbers, axis=axis, keepdims=keepdims))
+    places = np.argmax(np.where(np.isnan(numbers), -np.inf, numbers), axis=axis, keepdims=keepdims)
+    return np.where(np.isnan(numbers).all(axis=axis, keepdims=keepdims), last, places)
+
+
+def place_of_smallest(numbers: Array, axis: int | None = None, keepdims: bool = False) -> Array:
+    """Return where the smallest number is, as place_of_largest does."""
+    if numbers.dtype.kind != "f":
+        return np.asarray(np.argmin(numbers, axis=axis, keepdims=keepdims))
+    return place_of_largest(-numbers, axis, keepdims)
+
+
+def _holding(like: Any, data: Array, kind: Any) -> Any:
+    """Return a tensor of that element type in the shape of another."""
+    from triton.runtime.interpreter import TensorHandle, tl
+
+    return tl.tensor(TensorHandle(data, kind), tl.block_type(kind, like.type.shape) if like.type.is_block() else kind)
 
 
 class _NotBlockwise(Exception):

@@ -1,1 +1,1 @@
-"""The student bundle: stubs, grader, specifications and oracles, but no solution."""
+"""Files that are handed out: the student bundle, which holds no solution, and the course of `grade init`."""

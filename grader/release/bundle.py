@@ -33,22 +33,26 @@ def files(entries: Sequence[Entry], package: Path, version: str) -> dict[str, by
     """
     if not entries:
         raise UsageError("a bundle must hold an exercise, got none")
-    found = dict([*_grader(package), *_installation(package.parent), *_exercises(entries), *_words(entries, version)])
+    found = dict([*_grader(package), *_installation(package), *_exercises(entries), *_words(entries, version)])
     ordered = {name: found[name] for name in sorted(found)}
     return {**ordered, MANIFEST: _manifest(ordered, entries, version)}
 
 
 def _grader(package: Path) -> Iterator[tuple[str, bytes]]:
     for path in sorted(package.rglob("*")):
+        place = path.relative_to(package)
+        # A wheel carries the answers inside the package.
+        if place.parts[:2] == ("course", "reference"):
+            continue
         if path.is_file() and path.suffix in _SOURCES and "__pycache__" not in path.parts:
-            yield f"grader/{path.relative_to(package).as_posix()}", path.read_bytes()
+            yield f"grader/{place.as_posix()}", path.read_bytes()
 
 
-def _installation(checkout: Path) -> Iterator[tuple[str, bytes]]:
+def _installation(package: Path) -> Iterator[tuple[str, bytes]]:
     for name in _INSTALL:
-        path = checkout / name
-        if not path.is_file():
-            raise UsageError(f"a bundle must be made from a checkout with {name}, got none in {checkout}")
+        path = next((one / name for one in (package / "course", package.parent) if (one / name).is_file()), None)
+        if path is None:
+            raise UsageError(f"a bundle must be made from a checkout with {name}, got none in {package.parent}")
         yield name, path.read_bytes()
 
 

@@ -14,6 +14,7 @@ from triton.runtime import interpreter
 from triton.runtime.jit import ConstexprFunction, JITFunction
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from grader.interpreter.versions import block_pointer_handle
 from grader.protocol.trace import (
     ConstexprValue,
     DictValue,
@@ -240,7 +241,7 @@ def is_acting(name: str, value: object) -> bool:
 @cache
 def _method_names() -> frozenset[str]:
     types = (tl.core.base_type, tl.core.base_value, tl.dtype, tl.pointer_type, tl.block_type, tl.core.tuple_type, tuple)
-    insides = (interpreter.TensorHandle, interpreter.BlockPointerHandle, interpreter.TensorDescHandle)
+    insides = (interpreter.TensorHandle, block_pointer_handle(), interpreter.TensorDescHandle)
     descriptors = (tl.core.tensor_descriptor_base, tl.tensor_descriptor, TensorDescriptor)
     kernels = (JITFunction, ConstexprFunction, interpreter.InterpretedFunction)
     names = {name for one in (*types, *insides, *descriptors, *kernels) for name in dir(one)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from grader.exercise.catalogue import hidden_folders
+from grader.exercise.catalogue import courses
 
 # The package is imported without the folder around it. That folder may be a checkout, which would offer solutions as
 # modules, and which a confined process cannot list.
@@ -65,10 +64,16 @@ def last_words(process: subprocess.Popen[bytes], errors: IO[bytes]) -> str:
 
 
 def _import_path() -> list[str]:
-    """Return this process's import path without the working directory and without entries that show a hidden folder."""
-    here, hidden = {"", ".", os.getcwd()}, hidden_folders()
-    return [entry for entry in sys.path if entry not in here and not _shows(Path(entry).resolve(), hidden)]
+    """Return this process's import path without the working directory and without entries that show a course.
+
+    Nor has it relative entries: one stands for the working directory, and an editable installation leaves another.
+    """
+    here, roots = Path.cwd(), courses()
+    entries = ((entry, Path(entry)) for entry in sys.path)
+    return [
+        entry for entry, path in entries if path.is_absolute() and path != here and not _shows(path.resolve(), roots)
+    ]
 
 
-def _shows(place: Path, hidden: Sequence[Path]) -> bool:
-    return any(folder.is_relative_to(place) for folder in hidden)
+def _shows(place: Path, roots: Sequence[Path]) -> bool:
+    return any(root.is_relative_to(place) for root in roots)

@@ -170,5 +170,5 @@ def test_there_is_a_worker_per_gpu_or_per_core() -> None:
 def test_a_worker_raises_nothing_and_refuses_what_it_cannot_stand_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.loads(work("no task"))["trouble"].startswith("JSONDecodeError")
     monkeypatch.setenv("GRADE_ROOT", "/nowhere")
-    assert "must be here or above" in json.loads(introduce(True))["trouble"]
-    assert "must be here or above" in json.loads(work(encode(replace(TASK, cpu=True))))["trouble"]
+    assert "must name the folder of a course" in json.loads(introduce(True))["trouble"]
+    assert "must name the folder of a course" in json.loads(work(encode(replace(TASK, cpu=True))))["trouble"]

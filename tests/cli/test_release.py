@@ -127,6 +127,20 @@ def test_what_somebody_tried_in_exercises_is_not_handed_out(tmp_path: Path) -> N
         assert held[f"exercises/{entry.name}.py"] == entry.pristine_stub.read_bytes()
 
 
+def test_the_answers_that_a_wheel_carries_are_not_handed_out(tmp_path: Path) -> None:
+    package = tmp_path / "grader"
+    answers = package / "course" / "reference" / ENTRIES[0].name
+    answers.mkdir(parents=True)
+    for name in ("pyproject.toml", "constraints.txt"):
+        (package / "course" / name).write_text(name)
+    (answers / "solution.py").write_text("the answer")
+    (package / "judge.py").write_text("")
+    held = bundle.files(ENTRIES[:1], package, "1")
+    assert b"the answer" not in held.values()
+    assert held["pyproject.toml"] == b"pyproject.toml"
+    assert [name for name in held if name.startswith("grader/")] == ["grader/judge.py"]
+
+
 def test_an_exercise_is_the_same_one_there(released: Path) -> None:
     """Its hash is in every record: a student's own grading and the instructor's are of the same exercise."""
     assert {entry.name: entry.sha256() for entry in discover(released)} == {

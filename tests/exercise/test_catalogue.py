@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from grader.errors import SpecError, UsageError
-from grader.exercise.catalogue import Entry, discover, find_root, resolve
+from grader.exercise.catalogue import Entry, course_around, courses, discover, find_root, hidden_folders, resolve
 
 SPEC = """
 from grader import Agrees, Cases, Check, Exercise, Part, Size, Space, Tolerance
@@ -126,15 +126,47 @@ def test_a_path_that_names_no_exercise_is_refused(root: Path, wanted: str) -> No
 
 
 def test_without_any_exercise_that_is_what_is_said(tmp_path: Path) -> None:
+    (tmp_path / "reference").mkdir()
     with pytest.raises(UsageError, match=r"^the exercise must be one of none found, got 'ex_18'$"):
         resolve(tmp_path, "ex_18")
 
 
-def test_a_folder_without_a_course_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_root_that_is_named_must_be_a_course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRADE_ROOT", str(tmp_path))
     with pytest.raises(UsageError) as refused:
         find_root()
-    assert str(refused.value) == f"a folder with exercises/ and reference/ must be here or above, got {tmp_path}"
+    assert str(refused.value) == f"$GRADE_ROOT must name the folder of a course, which holds exercises/, got {tmp_path}"
+
+
+def test_an_installed_grader_without_a_course_says_how_to_make_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GRADE_ROOT", raising=False)
+    monkeypatch.setattr("grader.exercise.catalogue._AROUND_THE_PACKAGE", tmp_path / "site-packages")
+    with pytest.raises(UsageError) as refused:
+        find_root(tmp_path)
+    assert str(refused.value) == (
+        f"a course must be in this folder or above it, got none from {tmp_path}: run grade init first"
+    )
+
+
+def test_exercises_of_another_kind_are_no_course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GRADE_ROOT", raising=False)
+    (tmp_path / "exercises").mkdir()
+    (tmp_path / "exercises" / "ex_15_list_comprehensions.py").touch()
+    assert course_around(tmp_path) is None
+    (tmp_path / "exercises" / "ex_15_triton_basics.py").touch()
+    assert course_around(tmp_path / "exercises") == tmp_path
+
+
+def test_the_course_of_a_wheel_is_hidden_from_submissions(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRADE_ROOT", str(root))
+    brought = root / "site-packages" / "grader" / "course"
+    monkeypatch.setattr("grader.exercise.catalogue._IN_THE_PACKAGE", brought)
+    assert brought not in hidden_folders()
+    (brought / "reference").mkdir(parents=True)
+    assert hidden_folders() == (*courses(), brought)
+    assert brought not in courses()
 
 
 # -- what is found ---------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from grader.interpreter import contract
+from grader.interpreter.versions import DIFFERENCES, Difference
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.process
@@ -24,7 +25,7 @@ LOOK = "from triton.runtime import interpreter; from grader.interpreter import c
 MODULES = {path.stem: ast.parse(path.read_text("utf-8")) for path in Path(contract.__file__).parent.glob("*.py")}
 RELYING = (
     *("corrections", "memory", "numerics", "loops", "libdevice", "reductions", "lowering", "once"),
-    *("beyond", "gather", "patience", "leading_axis", "lockstep"),
+    *("beyond", "gather", "patience", "leading_axis", "lockstep", "versions"),
 )
 
 
@@ -50,8 +51,8 @@ CHANGES = {
     "del interpreter.GridExecutor": "GridExecutor.__call__ is missing",
     "del interpreter._ir": "_ir.ROUNDING_MODE.RTZ is missing",
     "interpreter.interpreter_builder.options = object()": ("interpreter_builder.options.sanitize_overflow is missing"),
-    "interpreter.InterpreterBuilder.get_bf16 = lambda self, value: None": (
-        "InterpreterBuilder.get_bf16 has come: is ours still needed?"
+    "interpreter.interpreter_semantic.numbered = lambda value: None": (
+        "interpreter_semantic.numbered has come: is ours still needed?"
     ),
 }
 # Each is made in a process of its own, all of which have triton from one that imported it.
@@ -109,6 +110,33 @@ def test_an_access_by_another_door_is_noticed(monkeypatch: pytest.MonkeyPatch) -
     ]
 
 
+def of_version(version: str, **attributes: object) -> types.ModuleType:
+    """An interpreter of that version of Triton that has only these attributes."""
+    interpreter = types.ModuleType("interpreter")
+    vars(interpreter).update(attributes, triton=types.SimpleNamespace(__version__=version))
+    return interpreter
+
+
+def test_a_difference_is_expected_from_its_version_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    renamed = Difference((3, 9), "a name", parameters={"load": "ptr, policy"}, gone=("Block",))
+    monkeypatch.setattr(contract, "DIFFERENCES", (renamed,))
+    monkeypatch.setattr(contract, "PARAMETERS", {"load": "ptr, cache", "Block": "base", "Block.advance": "self"})
+    for version, wanted in {
+        "3.8.1": {"load": "ptr, cache", "Block": "base", "Block.advance": "self"},
+        "3.9.0": {"load": "ptr, policy"},
+        "3.10.0": {"load": "ptr, policy"},
+    }.items():
+        assert contract._wanted(contract._known(of_version(version))) == wanted
+
+
+def test_what_is_known_to_be_gone_is_noticed_where_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contract, "DIFFERENCES", (Difference((3, 9), "a name", gone=("Block",)),))
+    monkeypatch.setattr(contract.inspect, "getsource", lambda module: "")
+    found = contract.differences(of_version("3.9.0", Block=object()))
+    assert "Block has come: is ours still needed?" in found
+    assert "Block has come: is ours still needed?" not in contract.differences(of_version("3.8.0", Block=object()))
+
+
 # -- nothing is relied on that is not written down ---------------------------------------------------------------------
 
 
@@ -144,6 +172,7 @@ def relied_on(tree: ast.Module) -> Iterator[str]:
 def written_down() -> set[str]:
     """Everything that the contract names, and what that is part of."""
     names = {*contract.PARAMETERS, *contract.NAMES, *contract.ABSENT, *contract.LEFT_BEHIND, *contract.DOORS}
+    names |= {name for one in DIFFERENCES for name in one.parameters}
     parts = {name.rpartition(".")[0] for name in names}
     return names | parts | {part.rpartition(".")[0] for part in parts}
 

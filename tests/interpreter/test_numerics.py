@@ -19,6 +19,7 @@ from torch import Tensor
 from triton.language.extra import libdevice
 from triton.language.extra.cuda import libdevice as cuda_libdevice
 
+from grader.exercise.triton_version import TRITON
 from grader.interpreter import numerics
 from grader.interpreter.corrections import apply_corrections
 
@@ -137,7 +138,7 @@ def multiply(a, b):
 
 @triton.jit
 def greater(a, b):
-    return tl.maximum(a, b)
+    return tl.maximum(a, b).to(tl.float32)
 
 
 @triton.jit
@@ -714,11 +715,15 @@ def in_steps(x: Tensor, combine: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
     return x
 
 
+def totals(x: Tensor, combine: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """Before 3.9 triton converts to float32 first, and the store rounds; since then it combines in the type of x."""
+    return in_steps(x, combine) if TRITON >= (3, 9) else running(x.float(), combine).to(x.dtype)
+
+
 ROWS = {
-    # triton converts to float32 first; the store rounds.
-    "cumsum": lambda x: running(x.float(), torch.add).to(x.dtype),
-    "cumsum reversed": lambda x: running(x.float().flip(1), torch.add).flip(1).to(x.dtype),
-    "cumprod": lambda x: running(x.float(), torch.mul).to(x.dtype),
+    "cumsum": lambda x: totals(x, torch.add),
+    "cumsum reversed": lambda x: totals(x.flip(1), torch.add).flip(1),
+    "cumprod": lambda x: totals(x, torch.mul),
     "scan": lambda x: in_steps(x, torch.mul),
     "scan last axis": lambda x: in_steps(x, torch.mul),
     "sort": lambda x: x.sort(1).values,
@@ -775,7 +780,8 @@ def test_a_loop_takes_bounds_that_are_known_at_run_time_only(interpret):
     assert steps.tolist() == [4 + 4 + 3]
 
 
-@pytest.mark.parametrize("op", ["and", "max", "chain"])
+# Since 3.9 `0 < x < 1` compares elements, in the interpreter as in a compiled kernel.
+@pytest.mark.parametrize("op", ["and", "max", *(["chain"] if TRITON < (3, 9) else [])])
 def test_the_truth_of_a_block_is_refused(interpret, op):
     with pytest.raises(Exception, match=r"only a scalar is true or false, got a block of shape \[8\]: write &"):
         interpret(truth_kernel, torch.ones(8), torch.zeros(8), OP=op, N=8)

@@ -135,6 +135,23 @@ def test_a_hidden_folder_inside_python_s_own_cannot_be_read_and_all_beside_it_ca
     assert found == ["words", "EACCES", "EACCES"]
 
 
+def test_a_folder_of_imports_is_listed_around_a_hidden_one(inside: Tried, tmp_path: Path) -> None:
+    site = tmp_path / "site-packages"
+    for folder in (site / "torch", site / "grader" / "course"):
+        folder.mkdir(parents=True)
+        (folder / "file").write_text("words")
+    places = ["torch/file", "grader/course/file"]
+    _, found = inside(
+        "found = [sorted(os.listdir(given['site']))]\n"
+        "found += [tried(lambda: open(f\"{given['site']}/{place}\").read()) for place in given['places']]",
+        before=f"import sys; sys.path.append({str(site)!r})",
+        hidden=[str(site / "grader" / "course")],
+        site=str(site),
+        places=places,
+    )
+    assert found == [["grader", "torch"], "words", "EACCES"]
+
+
 def test_passwords_cannot_be_read_whoever_may_read_all_files(inside: Tried) -> None:
     _, found = inside("found = tried(lambda: open('/etc/shadow').read())")
     assert found == "EACCES"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import struct
 import sys
 from collections.abc import Iterator, Sequence
@@ -60,8 +61,11 @@ def restrict(scratch: str, hidden: Sequence[str] = (), tool: str = "") -> str:
         return ""
     try:
         folders = (_TOOLS, _installed(tool)) if tool else ()
-        for path in _readable([Path(folder).resolve() for folder in hidden], folders):
+        unreadable = [os.path.realpath(folder) for folder in hidden]
+        for path in dict.fromkeys(_readable(unreadable, folders)):
             _allow(ruleset, path, _READ & handled)
+        for path in _listed(unreadable):
+            _allow(ruleset, path, _READ_DIR & handled)
         for device in _devices():
             _allow(ruleset, device, (_READ_FILE | _WRITE_FILE | _IOCTL_DEVICE) & handled)
         _allow(ruleset, _OWN_THREADS, (_READ | _WRITE_FILE | _TRUNCATE) & handled)
@@ -82,11 +86,11 @@ def _ruleset(version: int, handled: int, *, tcp: bool) -> int:
     return system.syscall(_CREATE_RULESET, attributes, len(attributes), 0)
 
 
-def _allow(ruleset: int, path: Path, rights: int) -> None:
+def _allow(ruleset: int, path: str | Path, rights: int) -> None:
     with contextlib.suppress(OSError):
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
-            allowed = rights if path.is_dir() else rights & _ON_FILES
+            allowed = rights if stat.S_ISDIR(os.fstat(place).st_mode) else rights & _ON_FILES
             system.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("<Qi", allowed, place), 0)
         finally:
             os.close(place)
@@ -100,27 +104,39 @@ def _installed(tool: str) -> Path:
     return next((place for place in places if place != place.parent), program)
 
 
-def _readable(hidden: Sequence[Path], folders: Sequence[Path]) -> Iterator[Path]:
-    """Yield the folders of the interpreter, its libraries and imports, and `folders`; none of the hidden ones."""
-    yield Path(__file__).resolve().parents[2]
-    yield from (Path("/etc", name) for name in _SETTINGS)
+def _readable(hidden: Sequence[str], folders: Sequence[Path]) -> Iterator[str]:
+    """Yield the folders of the interpreter, its libraries and imports, and `folders`; none of the hidden ones.
+
+    All paths are text: a course inside site-packages splits it into hundreds, and every process starts here.
+    """
+    yield from _around(str(Path(__file__).resolve().parents[2]), hidden)
+    yield from (f"/etc/{name}" for name in _SETTINGS)
     named = [entry for name in _ENVIRONMENT for entry in os.environ.get(name, "").split(os.pathsep)]
     for entry in filter(None, (*_SYSTEM, sys.prefix, sys.base_prefix, *sys.path, *named, *map(str, folders))):
-        yield from _around(Path(entry).resolve(), hidden)
+        yield from _around(os.path.realpath(entry), hidden)
 
 
-def _around(folder: Path, hidden: Sequence[Path]) -> Iterator[Path]:
+def _around(folder: str, hidden: Sequence[str]) -> Iterator[str]:
     """Yield a folder, or the largest pieces of it that hold no hidden folder."""
     if folder in hidden:
         return
-    if not any(one.is_relative_to(folder) for one in hidden):
+    if not _holds(folder, hidden):
         yield folder
         return
-    with contextlib.suppress(OSError):
-        for inner in folder.iterdir():
+    with contextlib.suppress(OSError), os.scandir(folder) as pieces:
+        for piece in pieces:
             # A link may lead back into a hidden folder, and what it leads to has a path of its own.
-            if not inner.is_symlink():
-                yield from _around(inner, hidden)
+            if not piece.is_symlink():
+                yield from _around(piece.path, hidden)
+
+
+def _listed(hidden: Sequence[str]) -> Iterator[str]:
+    """Yield the folders of imports that hold a hidden folder: an import lists them, and reads a piece."""
+    yield from (folder for folder in {os.path.realpath(entry) for entry in sys.path} if _holds(folder, hidden))
+
+
+def _holds(folder: str, hidden: Sequence[str]) -> bool:
+    return any(one.startswith(f"{folder.rstrip('/')}/") for one in hidden)
 
 
 def _devices() -> Iterator[Path]:

@@ -1,4 +1,7 @@
-"""Block pointers with a boundary check instead of pointers with a mask, in all four parts."""
+"""Block pointers with a boundary check instead of pointers with a mask, in all four parts.
+
+Needs triton < 3.9: block pointers.
+"""
 
 import torch
 import triton

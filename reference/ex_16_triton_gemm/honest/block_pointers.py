@@ -1,4 +1,7 @@
-"""Block pointers with a boundary check instead of pointers with a mask."""
+"""Block pointers with a boundary check instead of pointers with a mask.
+
+Needs triton < 3.9: block pointers.
+"""
 
 import torch
 import triton

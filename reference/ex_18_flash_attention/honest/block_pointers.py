@@ -1,4 +1,7 @@
-"""Block pointers, whose bounds are checked where tiles may overrun."""
+"""Block pointers, whose bounds are checked where tiles may overrun.
+
+Needs triton < 3.9: block pointers.
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""Keys and values through block pointers that end where the sequence does."""
+"""Keys and values through block pointers that end where the sequence does.
+
+Needs triton < 3.9: block pointers.
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""fail: out_of_bounds: store of z_ptr: boundary_check for the columns, but the rows end as well."""
+"""fail: out_of_bounds: store of z_ptr: boundary_check for the columns, but the rows end as well.
+
+Needs triton < 3.9: block pointers.
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""fail: out_of_bounds: load of x_ptr: a block pointer without boundary_check."""
+"""fail: out_of_bounds: load of x_ptr: a block pointer without boundary_check.
+
+Needs triton < 3.9: block pointers.
+"""
 
 import torch
 import triton

@@ -1,4 +1,7 @@
-"""pass: block pointers with boundary_check, advanced along the rows, padded with zeros."""
+"""pass: block pointers with boundary_check, advanced along the rows, padded with zeros.
+
+Needs triton < 3.9: block pointers.
+"""
 
 import torch
 import triton
