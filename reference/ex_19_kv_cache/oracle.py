@@ -484,8 +484,8 @@ def _decode_mistakes(
 
 def _empty_splits(lengths: Tensor, splits: int, of: int | Tensor) -> Tensor:
     """[B]: how many splits of a cache of so many slots, or of a length, have none of the sequence's slots."""
-    size = -(-torch.as_tensor(of) // splits).clamp(min=1)
-    return splits - -(-lengths // size).clamp(max=splits)
+    size = (-(-torch.as_tensor(of) // splits)).clamp(min=1)
+    return splits - -(-lengths // size)
 
 
 def _lse(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
