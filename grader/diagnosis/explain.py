@@ -50,10 +50,11 @@ class Diagnosis:
         """Store the clues of a failure that no bench can look at again."""
         self._clues[planned.id] = clues_in(failure, planned.part, self._truth)
 
-    def look_closer(self, bench: Bench, planned: PlannedCheck, ruling: Ruling, seconds: float) -> Failure | None:
+    def look_closer(self, bench: Bench, planned: PlannedCheck, ruling: Ruling, worked_s: float) -> Failure | None:
         """Store the clues of a ruling's failure. Return the failure to show, or None where there is none.
 
-        seconds: duration of the ruling. Failing calls that are quick are repeated once, for more clues.
+        worked_s: seconds that all answers of the ruling took, without waits: a busy machine finds the same clues.
+        Failing calls that are quick are repeated, for more clues.
         """
         first = ruling.failure
         if first is None or first.status in NO_CAUSE:
@@ -66,12 +67,15 @@ class Diagnosis:
         try:
             clues, shown = gathered(bench, first, ruling.alike, known=known)
             calls = max(1, int(float(ruling.metrics.get("cases", 1))))
-            is_quick = seconds / calls <= _PROBE_S
+            is_quick = worked_s / calls <= _PROBE_S
             if not any(clue.confirmed for clue in clues):
                 known_padding = [clue for one in others for clue in one if clue.kind == PADDING and clue.confirmed]
                 clues += self._padding_clues(bench, first) if is_quick else padding_elsewhere(first, known_padding)
             if is_quick and not others and not any(clue.confirmed for clue in clues):
                 clues += again(bench, first)
+            seen = first.seen
+            if is_quick and seen and seen.recipe.part == bench.part.name and not any(clue.confirmed for clue in clues):
+                clues += bench.remembered(seen.recipe, seen.outcome)
         except Exception:
             return first
         self._clues[planned.id] = clues

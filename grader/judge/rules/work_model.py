@@ -140,7 +140,7 @@ def weigh(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> We
     if tightest.kind == "traffic":
         clues = tuple(_clues(work, wastes, results))
     elif tightest.kind == "stores":
-        clues = (Clue("through_memory", 0.8, _stored_beside(work.unique_stored_bytes, results)),)
+        clues = (_stored_clue(work, results),)
     return Weighed(work, share, advice, Failure("fail", _cause(tightest, work, launches, advice), clues))
 
 
@@ -368,6 +368,15 @@ def _clues(work: Work, wastes: _Wastes, results: int) -> Iterator[Clue]:
             "reads_unneeded", 0.75, "No byte is loaded twice, and only results are stored: some loads are not needed."
         )
         yield Clue("through_memory", 0.3, "")
+
+
+def _stored_clue(work: Work, results: int) -> Clue:
+    """Return the clue of too many stored bytes. A value goes through memory only where there is memory for it."""
+    if work.extra_bytes:
+        return Clue("through_memory", 0.8, _stored_beside(work.unique_stored_bytes, results))
+    stored = f"{_bytes(work.unique_stored_bytes)} are stored, each counted once"
+    seen = f"{stored}, and the call has no memory besides its arguments and results: it stores values that stay equal."
+    return Clue("reads_unneeded", 0.8, seen)
 
 
 def _stored_beside(stored: int, results: int) -> str:
