@@ -14,11 +14,12 @@ from grader.diagnosis.padding import KIND as PADDING
 from grader.diagnosis.padding import masks_lanes, padding_clues, padding_elsewhere
 from grader.diagnosis.ranking import again, clues_in, explained, gathered, space_of, suspects_of
 from grader.diagnosis.surroundings import with_surroundings
+from grader.diagnosis.variations import Variation, variations_of
 from grader.exercise.model import Exercise, check_id
 from grader.exercise.plan import PlannedCase, PlannedCheck
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue
-from grader.judge.failures import NO_CAUSE, Failure
+from grader.judge.failures import NO_CAUSE, Failure, WrongCall
 from grader.judge.rules import decide
 from grader.judge.ruling import Ruling
 from grader.judge.trial import TriedCase
@@ -43,6 +44,8 @@ class Diagnosis:
         self._tried: dict[str, list[TriedCase]] = {}
         # Parts in which masked lanes changed nothing.
         self._unpadded: set[str] = set()
+        # By part: variations of failing cases.
+        self._varied: dict[str, list[Variation]] = {}
         # By part: number of cases that were repeated in the interpreter, on a GPU.
         self._interpreted: dict[str, int] = {}
 
@@ -76,6 +79,8 @@ class Diagnosis:
             seen = first.seen
             if is_quick and seen and seen.recipe.part == bench.part.name and not any(clue.confirmed for clue in clues):
                 clues += bench.remembered(seen.recipe, seen.outcome)
+                if not any(clue.confirmed for clue in clues):
+                    self._vary(bench, planned, seen)
         except Exception:
             return first
         self._clues[planned.id] = clues
@@ -83,6 +88,14 @@ class Diagnosis:
             return with_surroundings(shown, planned.part, self._truth)
         except Exception:
             return shown
+
+    def _vary(self, bench: Bench, planned: PlannedCheck, seen: WrongCall) -> None:
+        """Run variations of the part's first failing case."""
+        part, cases = planned.part.name, planned.check.cases
+        if part not in self._varied and cases is not None and seen.recipe.patch_seed is None:
+            declared = [one for one in self._exercise.contrasts if one.part in ("", part)]
+            self._varied[part] = []
+            self._varied[part] += variations_of(bench, seen, declared, cases.space)
 
     def look_in_interpreter(self, bench: Bench, planned: PlannedCheck, failure: Failure, one: PlannedCase) -> Failure:
         """Repeat a case that failed on a GPU in the interpreter. Return the failure to show.
@@ -142,6 +155,7 @@ class Diagnosis:
                 self._exercise.contrasts,
                 kinds,
                 planned.part.name,
+                self._varied.get(planned.part.name, []),
             )
         except Exception:
             return result
