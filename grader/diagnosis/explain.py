@@ -6,6 +6,7 @@ cost the learner nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from grader.diagnosis.interpreted import EXPLAINED, right_in_interpreter, with_access
@@ -28,6 +29,8 @@ from grader.record import CheckResult
 
 # A failing call that takes longer is not repeated for clues.
 _PROBE_S = 0.5
+# Kinds of causes that lie in earlier calls, or seem to be in the recorded call.
+_OF_EARLIER_CALLS = frozenset({"remembered_input", "remembered_result", "work_outside_kernels"})
 # Failing checks of a part whose case is repeated in the interpreter, on a GPU.
 _MOST_INTERPRETED = 8
 
@@ -76,11 +79,8 @@ class Diagnosis:
                 clues += self._padding_clues(bench, first) if is_quick else padding_elsewhere(first, known_padding)
             if is_quick and not others and not any(clue.confirmed for clue in clues):
                 clues += again(bench, first)
-            seen = first.seen
-            if is_quick and seen and seen.recipe.part == bench.part.name and not any(clue.confirmed for clue in clues):
-                clues += bench.remembered(seen.recipe, seen.outcome)
-                if not any(clue.confirmed for clue in clues):
-                    self._vary(bench, planned, seen)
+            if is_quick and not any(clue.confirmed for clue in clues):
+                clues += self._probed(bench, planned, first, others)
         except Exception:
             return first
         self._clues[planned.id] = clues
@@ -88,6 +88,22 @@ class Diagnosis:
             return with_surroundings(shown, planned.part, self._truth)
         except Exception:
             return shown
+
+    def _probed(
+        self, bench: Bench, planned: PlannedCheck, failure: Failure, others: Sequence[Sequence[Clue]]
+    ) -> Iterable[Clue]:
+        """Return the clue of a call that an earlier one spoils; run variations of the case of any other.
+
+        A cause that another check has confirmed explains this one too.
+        """
+        seen = failure.seen
+        if seen is None or seen.recipe.part != bench.part.name:
+            return ()
+        known = {clue.kind for clues in others for clue in clues if clue.confirmed}
+        found = () if known - _OF_EARLIER_CALLS else bench.remembered(seen.recipe, seen.outcome)
+        if not found and not known:
+            self._vary(bench, planned, seen)
+        return found
 
     def _vary(self, bench: Bench, planned: PlannedCheck, seen: WrongCall) -> None:
         """Run variations of the part's first failing case."""

@@ -13,7 +13,7 @@ from enum import Enum, auto
 from grader.diagnosis.case_contrast import EXCHANGED_KIND, FULL, LAYOUT_KIND
 from grader.exercise.cases import Case, Size, Space, Value
 from grader.exercise.causes import Contrast
-from grader.judge.bench import Bench, TriedCase
+from grader.judge.bench import Bench, NotRunHere, TriedCase
 from grader.judge.clue import Clue
 from grader.judge.failures import WrongCall
 from grader.protocol.messages import Recipe
@@ -71,18 +71,29 @@ def variations_of(bench: Bench, seen: WrongCall, declared: Sequence[Contrast], o
     case, until = Case(seen.recipe.case), bench.pair.worked_s + _MOST_S
     spaces = [check.cases.space.without_bounds() for check in bench.part.checks if check.cases]
     found: list[Variation] = []
-    tried = {case: True}
+    fails: dict[Case, bool | None] = {case: True}
     for change, values in _changes(seen, declared, own):
         varied = case.changed(**values)
         if bench.pair.worked_s > until or not any(space.holds(varied) for space in spaces):
             continue
-        if varied not in tried:
-            with bench.aside():
-                again = bench.repeat(Recipe(bench.part.name, dict(varied), seen.recipe.seed))
-            tried[varied] = again.failure is not None
-            bench.tried.append(TriedCase(varied, tried[varied], seen.recipe.seed))
-        found.append(Variation(case, varied, tried[varied], change))
+        if varied not in fails:
+            fails[varied] = _fails(bench, varied, seen.recipe.seed)
+        if (failed := fails[varied]) is not None:
+            found.append(Variation(case, varied, failed, change))
     return found
+
+
+def _fails(bench: Bench, case: Case, seed: int) -> bool | None:
+    """Return whether a case fails as a tried one; None where its call ends in another way than with an answer."""
+    try:
+        with bench.aside():
+            failure = bench.repeat(Recipe(bench.part.name, dict(case), seed)).failure
+    except NotRunHere:
+        return None
+    if failure is not None and failure.status != "fail":
+        return None
+    bench.tried.append(TriedCase(case, failure is not None, seed))
+    return failure is not None
 
 
 def _changes(seen: WrongCall, declared: Sequence[Contrast], own: Space) -> Iterator[tuple[Change, Mapping[str, Value]]]:

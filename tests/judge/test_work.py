@@ -332,7 +332,7 @@ def test_what_limits_stores_and_memory_says_nothing_of_reading_again_or_storing_
 
 
 def test_what_is_stored_beside_the_results_fails_where_stores_are_limited() -> None:
-    found = judged(moved(8000, 6000), model=PAIRS, sizes=(4000,))
+    found = judged(moved(8000, 6000), model=PAIRS, sizes=(4000,), allocated=8000)
     assert found.failure is not None
     assert (cause(found).kind, cause(found).title) == ("stores", "Stores more bytes than needed")
     assert "6,000 bytes are stored, each counted once. All points are earned up to 4,000 bytes" in (
@@ -340,6 +340,12 @@ def test_what_is_stored_beside_the_results_fails_where_stores_are_limited() -> N
     )
     assert "and none from 6,000 bytes on" in cause(found).rationale
     assert [clue.kind for clue in found.failure.clues] == ["through_memory"]
+
+
+def test_too_many_stores_of_a_call_without_memory_of_its_own_go_to_elements_that_stay_equal() -> None:
+    found = judged(moved(8000, 6000), model=PAIRS, sizes=(4000,), allocated=4000)
+    assert found.failure is not None
+    assert [clue.kind for clue in found.failure.clues] == ["reads_unneeded"]
 
 
 def test_stores_that_could_not_be_followed_pass_where_even_all_of_them_may_be_and_are_left_undecided_elsewhere() -> (
