@@ -23,7 +23,7 @@ _MOST_S = 2.0
 # The smallest usual block, and the largest constant of a launch that counts as one.
 _LEAST_BLOCK, _LARGEST_BLOCK = 16, 4096
 # The weight of an axis on which the failure depends, over that of its contrast; and of sizes that must be equal.
-_DEPENDS, _EQUAL = 0.7, 0.85
+_DEPENDS, _EQUAL = 0.7, 0.68
 
 
 class Change(Enum):
@@ -135,8 +135,12 @@ def layout_matters(varied: Sequence[Variation], declared: Sequence[Contrast]) ->
 
 
 def fails_full(varied: Sequence[Variation]) -> bool:
-    """Return whether a failing case fails with full blocks too: there no mask is needed."""
-    return any(one.failed and one.change is not Change.AXIS for one in varied)
+    """Return whether a failing case fails with full blocks too: there no mask is needed.
+
+    Where it fails with different sizes only, a mask may compare with the size of another axis.
+    """
+    equal = [one for one in varied if one.change is Change.EQUAL]
+    return any(one.failed for one in equal or varied if one.change is not Change.AXIS)
 
 
 def variation_clues(varied: Sequence[Variation], declared: Sequence[Contrast]) -> Iterator[Clue]:
