@@ -439,7 +439,8 @@ def test_work_that_programs_do_twice_is_no_intermediate_value(launches: list[Lau
         ([moved(26000, 6000, (10000, 6000))], "loads each byte 2.6 times", ["read_again", "through_memory"]),
         # 4,000 bytes are loaded again; 24,000 are stored beside the results, and loaded again.
         ([moved(24000, 16000, (20000, 16000))], "not inputs and not results", ["through_memory", "read_again"]),
-        ([moved(24000, 16000, (20000, 4000))], "stores each byte 4.0 times", ["through_memory", "read_again"]),
+        # 12,000 bytes are stored again, and loaded in between: the 4,000 that are loaded again are among these.
+        ([moved(24000, 16000, (20000, 4000))], "stores each byte 4.0 times", ["through_memory"]),
     ],
 )
 def test_what_costs_most_bytes_is_told_first(launches: list[LaunchInfo], said: str, kinds: list[str]) -> None:

@@ -274,7 +274,7 @@ class _Wastes:
     """Bytes of one call that were not needed.
 
     again: loaded more than once by one launch, beyond the room in the model. restored: stored more than once by one
-    launch. handed: stored beside the results and loaded again. loaded_times, stored_times: how often a launch loads and
+    launch; as many are loaded in between, and do not count as loaded again. handed: stored beside the results and loaded again. loaded_times, stored_times: how often a launch loads and
     stores a byte, on average.
     """
 
@@ -287,7 +287,7 @@ class _Wastes:
     @property
     def through(self) -> int:
         """Bytes that go through memory and could stay in registers."""
-        return self.restored + self.handed
+        return 2 * self.restored + self.handed
 
     @property
     def is_read_again(self) -> bool:
@@ -302,9 +302,10 @@ def _wastes(work: Work, traffic: Sequence[Traffic], results: int) -> _Wastes:
         # Without unique bytes, only the bytes stored beside the results are known.
         return _Wastes(0, 0, 2 * max(work.stored_bytes - results, 0), 1.0, 1.0)
     room = max(work.model_bytes - loaded_once - stored_once, 0)
+    restored = work.stored_bytes - stored_once
     return _Wastes(
-        again=max(work.loaded_bytes - loaded_once - room, 0),
-        restored=work.stored_bytes - stored_once,
+        again=max(work.loaded_bytes - loaded_once - room - restored, 0),
+        restored=restored,
         handed=2 * max(stored_once - results, 0),
         loaded_times=work.loaded_bytes / max(loaded_once, 1),
         stored_times=work.stored_bytes / max(stored_once, 1),
