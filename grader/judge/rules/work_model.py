@@ -274,8 +274,8 @@ class _Wastes:
     """Bytes of one call that were not needed.
 
     again: loaded more than once by one launch, beyond the room in the model. restored: stored more than once by one
-    launch; as many are loaded in between, and do not count as loaded again. handed: stored beside the results and loaded again. loaded_times, stored_times: how often a launch loads and
-    stores a byte, on average.
+    launch; as many are loaded in between, and do not count as loaded again. handed: stored beside the results and
+    loaded again. loaded_times, stored_times: how often a launch loads and stores a byte, on average.
     """
 
     again: int
