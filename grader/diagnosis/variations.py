@@ -13,9 +13,10 @@ from enum import Enum, auto
 from grader.diagnosis.case_contrast import EXCHANGED_KIND, FULL, LAYOUT_KIND
 from grader.exercise.cases import Case, Size, Space, Value
 from grader.exercise.causes import Contrast
-from grader.judge.bench import Bench, NotRunHere, TriedCase
+from grader.judge.bench import Bench
 from grader.judge.clue import Clue
 from grader.judge.failures import WrongCall
+from grader.judge.trial import NotRunHere, TriedCase
 from grader.protocol.messages import Recipe
 
 # All variations of one failing case take at most about so many seconds of work.
