@@ -16,7 +16,7 @@ from grader.diagnosis.altered import altered_clues
 from grader.diagnosis.case_contrast import RAGGED_KINDS, REFUTED, by_layout_alone, contrasts, only_size, refuted
 from grader.diagnosis.known_mistakes import agree, mistake_clues, mistakes_in, passing_like, rounding_clues
 from grader.diagnosis.patterns import Answer, Reach, clues_of
-from grader.diagnosis.variations import Variation, fails_full, layout_matters, variation_clues
+from grader.diagnosis.variations import Variation, fails_full, layout_matters, not_varied, variation_clues
 from grader.exercise.cases import Domain, Size, Space
 from grader.exercise.causes import Contrast, Kind
 from grader.exercise.model import Part
@@ -310,7 +310,7 @@ def suspects_of(
     factors: Mapping[str, float] = {}
     declared = [one for one in declared if one.part in ("", part)]
     if space is not None:
-        own += [*contrasts(tried, declared, space), *variation_clues(varied, declared)]
+        own += [*not_varied(contrasts(tried, declared, space), varied), *variation_clues(varied, declared)]
         factors = refuted(tried, declared, space)
         if fails_full(varied):
             # An access outside a tensor has another reason then.

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from grader.diagnosis.case_contrast import EXCHANGED_KIND, FULL, LAYOUT_KIND
+from grader.diagnosis.case_contrast import EXCHANGED_KIND, FULL, LAYOUT_KIND, RAGGED_KINDS
 from grader.exercise.cases import Case, Size, Space, Value
 from grader.exercise.causes import Contrast
 from grader.judge.bench import Bench
@@ -24,7 +24,7 @@ _MOST_S = 2.0
 # The smallest usual block, and the largest constant of a launch that counts as one.
 _LEAST_BLOCK, _LARGEST_BLOCK = 16, 4096
 # The weight of an axis on which the failure depends, over that of its contrast; and of sizes that must be equal.
-_DEPENDS, _EQUAL = 0.7, 0.68
+_DEPENDS, _EQUAL = 0.7, 0.6
 
 
 class Change(Enum):
@@ -142,6 +142,17 @@ def fails_full(varied: Sequence[Variation]) -> bool:
     """
     equal = [one for one in varied if one.change is Change.EQUAL]
     return any(one.failed for one in equal or varied if one.change is not Change.AXIS)
+
+
+def not_varied(contrasted: Sequence[Clue], varied: Sequence[Variation]) -> list[Clue]:
+    """Return the clues of a case contrast without those that variations answer better.
+
+    A case with full blocks that fails is no ragged one, and equal sizes were tried with everything else alike.
+    """
+    full = [one for one in varied if one.change is Change.FULL]
+    answered = RAGGED_KINDS if any(one.failed for one in full) else ()
+    compared = (EXCHANGED_KIND,) if full and any(one.change is Change.EQUAL for one in varied) else ()
+    return [clue for clue in contrasted if clue.kind not in (*answered, *compared)]
 
 
 def variation_clues(varied: Sequence[Variation], declared: Sequence[Contrast]) -> Iterator[Clue]:

@@ -9,6 +9,7 @@ from grader.diagnosis.variations import (
     Variation,
     fails_full,
     layout_matters,
+    not_varied,
     variation_clues,
     variations_of,
 )
@@ -16,6 +17,7 @@ from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.exercise.causes import Contrast
 from grader.judge.bench import Bench
+from grader.judge.clue import Clue
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of
 
@@ -80,6 +82,12 @@ def test_no_mask_is_missing_where_equal_full_blocks_fail() -> None:
 
 def test_a_mask_may_compare_with_another_axis_where_only_different_sizes_fail() -> None:
     assert not fails_full(sized("x---", *SIZES))
+
+
+def test_full_blocks_that_fail_answer_what_ragged_cases_have_in_common() -> None:
+    contrasted = [Clue("remainder_skipped", 0.4), Clue("axes_exchanged", 0.7), Clue("overflow", 0.5)]
+    assert [clue.kind for clue in not_varied(contrasted, sized("x---", *SIZES))] == ["overflow"]
+    assert not_varied(contrasted, [varied(fails=True, layout="rows")]) == contrasted
 
 
 def test_a_single_size_has_full_blocks_too() -> None:
