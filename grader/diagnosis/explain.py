@@ -47,7 +47,9 @@ class Diagnosis:
         self._tried: dict[str, list[TriedCase]] = {}
         # Parts in which masked lanes changed nothing.
         self._unpadded: set[str] = set()
-        # By part: variations of failing cases.
+        # Parts in which a call is wrong without earlier ones too.
+        self._alone: set[str] = set()
+        # By part: variations of its first failing case.
         self._varied: dict[str, list[Variation]] = {}
         # By part: number of cases that were repeated in the interpreter, on a GPU.
         self._interpreted: dict[str, int] = {}
@@ -94,24 +96,26 @@ class Diagnosis:
     ) -> Iterable[Clue]:
         """Return the clue of a call that an earlier one spoils; run variations of the case of any other.
 
-        A cause that another check has confirmed explains this one too.
+        A cause that another check has confirmed explains this one too. A part is asked until the answer is no.
         """
         seen = failure.seen
         if seen is None or seen.recipe.part != bench.part.name:
             return ()
         known = {clue.kind for clues in others for clue in clues if clue.confirmed}
-        found = () if known - _OF_EARLIER_CALLS else bench.remembered(seen.recipe, seen.outcome)
-        if not found and not known:
+        if known - _OF_EARLIER_CALLS or bench.part.name in self._alone:
+            return ()
+        found = bench.remembered(seen.recipe, seen.outcome)
+        if not found:
+            self._alone.add(bench.part.name)
             self._vary(bench, planned, seen)
         return found
 
     def _vary(self, bench: Bench, planned: PlannedCheck, seen: WrongCall) -> None:
-        """Run variations of the part's first failing case."""
+        """Run variations of a failing case."""
         part, cases = planned.part.name, planned.check.cases
-        if part not in self._varied and cases is not None and seen.recipe.patch_seed is None:
+        if cases is not None and seen.recipe.patch_seed is None:
             declared = [one for one in self._exercise.contrasts if one.part in ("", part)]
-            self._varied[part] = []
-            self._varied[part] += variations_of(bench, seen, declared, cases.space)
+            self._varied[part] = variations_of(bench, seen, declared, cases.space)
 
     def look_in_interpreter(self, bench: Bench, planned: PlannedCheck, failure: Failure, one: PlannedCase) -> Failure:
         """Repeat a case that failed on a GPU in the interpreter. Return the failure to show.
