@@ -63,14 +63,20 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
   An answer with these values is not a guess either.
 - **Case contrast** (`grader/diagnosis/case_contrast.py`): all cases of the part, failing and passing, along every axis.
   A specification names the kind that an axis points to (`contrasts`). A kind that leaves other cases right is unlikely
-  if those fail as well. No mask is missing where the layout alone parts failing and passing cases. A part that reduces
-  nothing (`reduces=False`) is offered no mistake in a sum or a maximum.
+  if those fail as well. No mask is missing where the layout alone parts failing and passing cases. Two sizes whose
+  order alone parts them are taken for each other. A part that reduces nothing (`reduces=False`) is offered no mistake
+  in a sum or a maximum.
+- **Variations** (`grader/diagnosis/variations.py`): the first failing case of a part is made again with one difference:
+  in the simplest layout, with the simplest value of each declared axis, with sizes that fill every block, and with
+  such sizes that are all equal. An access outside a tensor that full blocks make too is a wrong address. A case that
+  fails with different sizes and passes with equal ones has two axes in each other's place.
 - **The replay**: accesses and races, launches, bytes, memory, repeated calls; also the compiled kernels. The trace of
   the call names other computations ([the trace](trace.md)).
-- **Probes**: the first failing call of a part is repeated on the same inputs. A wrong answer is compared with the right
-  answers of earlier calls. A call that is wrong in the replay is made in the submission's own process. Where loads
-  masked lanes, the call is replayed with 0 and infinities in these lanes: a value that makes the answer right proves
-  that they count (`grader/diagnosis/padding.py`).
+- **Probes**: the first failing call of a part is repeated on the same inputs. A failing call is also made as the first
+  one of a new process: if it is right there, something of an earlier call is remembered. A wrong answer is compared
+  with the right answers of earlier calls. A call that is wrong in the replay is made in the submission's own process.
+  Where loads masked lanes, the call is replayed with 0 and infinities in these lanes: a value that makes the answer
+  right proves that they count (`grader/diagnosis/padding.py`).
 
 Clues of one kind strengthen each other. A clue that only some of the failing cases show counts less. A suspect is
 *confirmed* if values or a probe leave no doubt; all others say "looks like". A suspect is left out if its weight is

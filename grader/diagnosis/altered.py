@@ -29,7 +29,7 @@ _MOST_AXES = 4
 _LOOKED_AT = 2
 # Larger constants are lengths.
 _LARGEST_BLOCK = 1 << 14
-# The search for one check takes at most this long.
+# The search for one check takes at most so many seconds of a core, so that a busy machine finds the same.
 _MOST_S = 3.0
 
 # The value of one argument, altered; None where the alteration does not fit to it.
@@ -97,7 +97,7 @@ def altered_clues(bench: Bench, failures: Sequence[Failure]) -> list[Clue]:
 
     Only small calls are looked at: the oracle computes each of them some hundred times.
     """
-    part, until = bench.part, time.monotonic() + _MOST_S
+    part, until = bench.part, time.thread_time() + _MOST_S
     calls = [one.seen for one in failures if one.seen is not None and one.cause.mismatch is not None]
     calls = sorted((one for one in calls if one.recipe.part == part.name and _tells(one)), key=_size)
     names = [name if name not in part.mutates else "" for name in part.arguments]
@@ -105,7 +105,7 @@ def altered_clues(bench: Bench, failures: Sequence[Failure]) -> list[Clue]:
         inputs, answers = bench.truth.inputs(seen.recipe), list(seen.answers())
         found = []
         for one in alterations(names, inputs, _blocks(seen)):
-            if time.monotonic() > until:
+            if time.thread_time() > until:
                 break
             if _gives(one, bench, answers, inputs):
                 found.append(one)

@@ -5,10 +5,12 @@ A property that all failing cases have and some passing ones lack points to a ca
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
-from grader.exercise.cases import Case, Size, Space
+from grader.exercise.cases import Case, Size, Space, Value
 from grader.exercise.causes import Contrast
 from grader.judge.clue import Clue
 from grader.judge.trial import TriedCase
@@ -21,18 +23,24 @@ RAGGED_KINDS = ("missing_mask", "remainder_skipped", "padding_counted")
 _RAGGED = (0.5, 0.45, 0.45)
 # The kind that layouts point to.
 LAYOUT_KIND = "strides_ignored"
+# The kind that two axes point to which must have one size.
+EXCHANGED_KIND = "axes_exchanged"
+# Its weight where the cases fail in which two sizes differ, and only those.
+_DIFFER = 0.75
+# For so many failing cases, one like them may pass by luck: the strides of short tensors may be equal.
+_LUCKY = 20
 # Kinds that spare no case.
 EVERYWHERE_KINDS = ("zeros", "copies_input", "last_left_out", "not_cleared")
 # This many passing cases are not chance.
 _SOME = 3
 # Every usual block divides this.
-_FULL = 128
+FULL = 128
 # Weaker properties are no evidence.
 _WEAK = 0.2
 # Values that no contrast declares count less.
 _SOME_VALUES = 0.85
 # Factor for a clue whose kind the cases speak against.
-_REFUTED = 0.25
+REFUTED = 0.25
 
 
 @dataclass(frozen=True)
@@ -88,7 +96,7 @@ def contrasts(tried: Sequence[TriedCase], declared: Sequence[Contrast], space: S
                 best = likely, Clue(kind, likely, parted.sentence(says))
         if best:
             found.append(best[1])
-    return [*found, *_ragged(tried, space)]
+    return [*found, *_ragged(tried, space), *_unequal(tried, space)]
 
 
 def only_size(tried: Sequence[TriedCase], space: Space) -> list[Clue]:
@@ -142,14 +150,14 @@ def refuted(tried: Sequence[TriedCase], declared: Sequence[Contrast], space: Spa
     for kind, several in _by_kind(declared, space).items():
         strict = [_having(one, space) for one in several if one.only]
         if len(strict) == len(several) and any(not any(has(case) for has in strict) for case in failing):
-            factors[kind] = _REFUTED
+            factors[kind] = REFUTED
     if by_layout_alone(tried, declared, space):
-        factors.update(dict.fromkeys(RAGGED_KINDS, _REFUTED))
+        factors.update(dict.fromkeys(RAGGED_KINDS, REFUTED))
     sizes = _sizes(space)
-    if sizes and any(all(int(case.get(axis, 0)) % _FULL == 0 for axis in sizes) for case in failing):
-        factors.update(dict.fromkeys(RAGGED_KINDS, _REFUTED))
+    if sizes and any(all(int(case.get(axis, 0)) % FULL == 0 for axis in sizes) for case in failing):
+        factors.update(dict.fromkeys(RAGGED_KINDS, REFUTED))
     if sum(not one.failed for one in tried) >= _SOME:
-        factors.update(dict.fromkeys(EVERYWHERE_KINDS, _REFUTED))
+        factors.update(dict.fromkeys(EVERYWHERE_KINDS, REFUTED))
     return factors
 
 
@@ -198,3 +206,28 @@ def _ragged(tried: Sequence[TriedCase], space: Space) -> Iterator[Clue]:
     seen = parted.sentence(f"in which {name} is no multiple of {block}")
     for kind, weight in zip(RAGGED_KINDS, _RAGGED, strict=True):
         yield Clue(kind, weight * strength, seen)
+
+
+def _unequal(tried: Sequence[TriedCase], space: Space) -> Iterator[Clue]:
+    """Yield the clue of two axes that must have one size: a case fails if one is larger, and passes if none is."""
+    best: tuple[float, Clue] | None = None
+    for one, other in permutations(_counts(tried, space), 2):
+        for relation, has in (("larger than", operator.gt), ("not equal to", operator.ne)):
+            parted = split(tried, _related(one, other, has))
+            exact = parted.holds and _LUCKY * parted.passing_with <= parted.failing_with
+            if exact and min(parted.failing_with, parted.passing_without) >= _SOME:
+                likely = _DIFFER * parted.strength
+                if best is None or likely > best[0]:
+                    seen = parted.sentence(f"in which {one} is {relation} {other}")
+                    best = likely, Clue(EXCHANGED_KIND, likely, seen)
+    if best:
+        yield best[1]
+
+
+def _related(one: str, other: str, has: Callable[[Value, Value], bool]) -> Callable[[Case], bool]:
+    return lambda case: has(case[one], case[other])
+
+
+def _counts(tried: Sequence[TriedCase], space: Space) -> list[str]:
+    """Return the axes whose values are whole numbers in every case."""
+    return [name for name in space.axes if all(type(one.case.get(name)) is int for one in tried)]

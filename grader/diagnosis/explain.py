@@ -6,6 +6,7 @@ cost the learner nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from grader.diagnosis.interpreted import EXPLAINED, right_in_interpreter, with_access
@@ -14,11 +15,12 @@ from grader.diagnosis.padding import KIND as PADDING
 from grader.diagnosis.padding import masks_lanes, padding_clues, padding_elsewhere
 from grader.diagnosis.ranking import again, clues_in, explained, gathered, space_of, suspects_of
 from grader.diagnosis.surroundings import with_surroundings
+from grader.diagnosis.variations import Variation, variations_of
 from grader.exercise.model import Exercise, check_id
 from grader.exercise.plan import PlannedCase, PlannedCheck
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue
-from grader.judge.failures import NO_CAUSE, Failure
+from grader.judge.failures import NO_CAUSE, Failure, WrongCall
 from grader.judge.rules import decide
 from grader.judge.ruling import Ruling
 from grader.judge.trial import TriedCase
@@ -27,6 +29,8 @@ from grader.record import CheckResult
 
 # A failing call that takes longer is not repeated for clues.
 _PROBE_S = 0.5
+# Kinds of causes that lie in earlier calls, or seem to be in the recorded call.
+_OF_EARLIER_CALLS = frozenset({"remembered_input", "remembered_result", "work_outside_kernels"})
 # Failing checks of a part whose case is repeated in the interpreter, on a GPU.
 _MOST_INTERPRETED = 8
 
@@ -43,6 +47,10 @@ class Diagnosis:
         self._tried: dict[str, list[TriedCase]] = {}
         # Parts in which masked lanes changed nothing.
         self._unpadded: set[str] = set()
+        # Parts in which a call is wrong without earlier ones too.
+        self._alone: set[str] = set()
+        # By part: variations of its first failing case.
+        self._varied: dict[str, list[Variation]] = {}
         # By part: number of cases that were repeated in the interpreter, on a GPU.
         self._interpreted: dict[str, int] = {}
 
@@ -50,10 +58,11 @@ class Diagnosis:
         """Store the clues of a failure that no bench can look at again."""
         self._clues[planned.id] = clues_in(failure, planned.part, self._truth)
 
-    def look_closer(self, bench: Bench, planned: PlannedCheck, ruling: Ruling, seconds: float) -> Failure | None:
+    def look_closer(self, bench: Bench, planned: PlannedCheck, ruling: Ruling, worked_s: float) -> Failure | None:
         """Store the clues of a ruling's failure. Return the failure to show, or None where there is none.
 
-        seconds: duration of the ruling. Failing calls that are quick are repeated once, for more clues.
+        worked_s: seconds that all answers of the ruling took, without waits: a busy machine finds the same clues.
+        Failing calls that are quick are repeated, for more clues.
         """
         first = ruling.failure
         if first is None or first.status in NO_CAUSE:
@@ -66,12 +75,14 @@ class Diagnosis:
         try:
             clues, shown = gathered(bench, first, ruling.alike, known=known)
             calls = max(1, int(float(ruling.metrics.get("cases", 1))))
-            is_quick = seconds / calls <= _PROBE_S
+            is_quick = worked_s / calls <= _PROBE_S
             if not any(clue.confirmed for clue in clues):
                 known_padding = [clue for one in others for clue in one if clue.kind == PADDING and clue.confirmed]
                 clues += self._padding_clues(bench, first) if is_quick else padding_elsewhere(first, known_padding)
             if is_quick and not others and not any(clue.confirmed for clue in clues):
                 clues += again(bench, first)
+            if is_quick and not any(clue.confirmed for clue in clues):
+                clues += self._probed(bench, planned, first, others)
         except Exception:
             return first
         self._clues[planned.id] = clues
@@ -79,6 +90,32 @@ class Diagnosis:
             return with_surroundings(shown, planned.part, self._truth)
         except Exception:
             return shown
+
+    def _probed(
+        self, bench: Bench, planned: PlannedCheck, failure: Failure, others: Sequence[Sequence[Clue]]
+    ) -> Iterable[Clue]:
+        """Return the clue of a call that an earlier one spoils; run variations of the case of any other.
+
+        A cause that another check has confirmed explains this one too. A part is asked until the answer is no.
+        """
+        seen = failure.seen
+        if seen is None or seen.recipe.part != bench.part.name:
+            return ()
+        known = {clue.kind for clues in others for clue in clues if clue.confirmed}
+        if known - _OF_EARLIER_CALLS or bench.part.name in self._alone:
+            return ()
+        found = bench.remembered(seen.recipe, seen.outcome)
+        if not found:
+            self._alone.add(bench.part.name)
+            self._vary(bench, planned, seen)
+        return found
+
+    def _vary(self, bench: Bench, planned: PlannedCheck, seen: WrongCall) -> None:
+        """Run variations of a failing case."""
+        part, cases = planned.part.name, planned.check.cases
+        if cases is not None and seen.recipe.patch_seed is None:
+            declared = [one for one in self._exercise.contrasts if one.part in ("", part)]
+            self._varied[part] = variations_of(bench, seen, declared, cases.space)
 
     def look_in_interpreter(self, bench: Bench, planned: PlannedCheck, failure: Failure, one: PlannedCase) -> Failure:
         """Repeat a case that failed on a GPU in the interpreter. Return the failure to show.
@@ -138,6 +175,7 @@ class Diagnosis:
                 self._exercise.contrasts,
                 kinds,
                 planned.part.name,
+                self._varied.get(planned.part.name, []),
             )
         except Exception:
             return result

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from grader.diagnosis.altered import altered_clues
-from grader.diagnosis.case_contrast import RAGGED_KINDS, by_layout_alone, contrasts, only_size, refuted
+from grader.diagnosis.case_contrast import RAGGED_KINDS, REFUTED, by_layout_alone, contrasts, only_size, refuted
 from grader.diagnosis.known_mistakes import agree, mistake_clues, mistakes_in, passing_like, rounding_clues
 from grader.diagnosis.patterns import Answer, Reach, clues_of
+from grader.diagnosis.variations import Variation, fails_full, layout_matters, not_varied, variation_clues
 from grader.exercise.cases import Domain, Size, Space
 from grader.exercise.causes import Contrast, Kind
 from grader.exercise.model import Part
@@ -41,6 +42,8 @@ _MOSTLY, _UNSURE = 0.6, 0.97
 _WATCHED = 0.12
 # The factor of a known mistake's weight if it would fail a case that passes.
 _UNLIKELY = 0.4
+# The weight of a wrong address, over that of a mask that cannot be missing.
+_NO_MASK = 0.6
 # Symptoms that are facts by themselves.
 _FACTS = ("out_of_bounds", "race")
 # Kinds that say how a call ended, and not why.
@@ -292,10 +295,11 @@ def suspects_of(
     declared: Sequence[Contrast],
     kinds: Mapping[str, Kind],
     part: str = "",
+    varied: Sequence[Variation] = (),
 ) -> tuple[Suspect, ...]:
     """Return the likeliest few suspects, likeliest first.
 
-    elsewhere: clues of the part's other failed checks.
+    elsewhere: clues of the part's other failed checks. varied: variations of failing cases.
     """
     own = list(clues)
     if space is not None and any(clue.confirmed and clue.kind in _ENDS for clue in own):
@@ -306,9 +310,15 @@ def suspects_of(
     factors: Mapping[str, float] = {}
     declared = [one for one in declared if one.part in ("", part)]
     if space is not None:
-        own += contrasts(tried, declared, space)
+        own += [*not_varied(contrasts(tried, declared, space), varied), *variation_clues(varied, declared)]
         factors = refuted(tried, declared, space)
-        if by_layout_alone(tried, declared, space):
+        if fails_full(varied):
+            # An access outside a tensor has another reason then.
+            own = [_with_wrong_address(clue) for clue in own]
+        spared = layout_matters(varied, declared) or fails_full(varied)
+        if spared:
+            factors = {**factors, **dict.fromkeys(RAGGED_KINDS, REFUTED)}
+        if spared or by_layout_alone(tried, declared, space):
             own = [replace(clue, firm=False) if clue.kind in RAGGED_KINDS else clue for clue in own]
     # The part cannot have a kind that is not among them.
     own = [clue for clue in own if clue.kind in kinds]
@@ -318,6 +328,12 @@ def suspects_of(
     least = max(_LEAST, _LEAST_OF_FIRST * ranked[0][0])
     few = [one for weight, one in ranked if weight >= least or one[0].confirmed][:_MOST]
     return tuple(_suspect(kinds[same[0].kind], same) for same in few)
+
+
+def _with_wrong_address(clue: Clue) -> Clue:
+    """Return a missing mask's clue by an access as that of a wrong address; any other as it is."""
+    by_access = clue.kind == "missing_mask" and not clue.confirmed and clue.firm
+    return Clue("wrong_address", _NO_MASK * clue.weight, clue.seen, firm=True) if by_access else clue
 
 
 def _from_elsewhere(clue: Clue) -> Clue:

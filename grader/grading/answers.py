@@ -168,10 +168,10 @@ class Answers:
         return self._judge_counted(bench, planned) if counted else self._judge_check(bench, planned)
 
     def _judge_check(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
-        started = monotonic()
+        started, worked_s = monotonic(), bench.pair.worked_s
         try:
             ruling = decide(bench, planned)
-            failure = self._diagnosis.look_closer(bench, planned, ruling, monotonic() - started)
+            failure = self._diagnosis.look_closer(bench, planned, ruling, bench.pair.worked_s - worked_s)
             counterexample = None
             self._note_wrong_call(planned, failure)
             if failure and ruling.failing:

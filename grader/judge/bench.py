@@ -20,7 +20,7 @@ import torch
 
 from grader.exercise.cases import Case, Value
 from grader.exercise.model import Part
-from grader.judge.clue import sure
+from grader.judge.clue import Clue, sure
 from grader.judge.compare import compare, tensor_of
 from grader.judge.coverage import coverage_of, more_telling
 from grader.judge.evidence import Evidence, evidence_of_answer, evidence_of_trace, with_line
@@ -469,6 +469,21 @@ class Bench:
         inputs = partial(self.truth.inputs, trial.recipe)
         right = examine(outcome, trial.expected, inputs, self.path)[0] is None
         return "by other means" if right else ""
+
+    def remembered(self, recipe: Recipe, outcome: Outcome) -> tuple[Clue, ...]:
+        """Return the clue of a wrong call that is right as the first one of a new process.
+
+        A part whose first call failed already does not fail because of earlier calls. A new process that holds a GPU
+        takes too long.
+        """
+        if self.pair.session.runs_on_gpu or not self.tried or self.tried[0].failed:
+            return ()
+        with self.aside(), self.pair.in_new_process():
+            if self.repeat(recipe).failure is not None:
+                return ()
+        launches = isinstance(outcome, Finished) and outcome.answer.launches
+        seen = "As the first call of a new process, the same call is right: this one uses something of earlier calls."
+        return (sure("remembered_input" if launches else "remembered_result", seen),)
 
     def _with_wrong_call(self, failure: Failure, wrong_call: WrongCall) -> Failure:
         """Return the failure with its call, and with a clue where a recent call had this answer."""

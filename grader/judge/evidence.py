@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from grader.exercise.cases import Case
+from grader.judge.idle_kernels import are_idle
 from grader.judge.trial import CallRequest
 from grader.protocol.messages import Returned
 from grader.protocol.operators import READING
@@ -22,7 +23,8 @@ class Evidence:
 
     helpers: functions of installed packages that kernels call. reads: operators that gave Python values of a tensor.
     seed: as planned. launches, moved_bytes: kernels that ran, and the bytes that they loaded and stored, in a replayed
-    call; 0 where unknown. Names and numbers only: the evidence of all calls stays in memory, and answers may be large.
+    call; 0 where unknown. idle: the kernels get no memory of the call. Names and numbers only: the evidence of all
+    calls stays in memory, and answers may be large.
     """
 
     case: Case
@@ -36,6 +38,7 @@ class Evidence:
     seed: int = 0
     launches: int = 0
     moved_bytes: int = 0
+    idle: bool = False
 
 
 def evidence_of_answer(case: Case, answer: Returned) -> Evidence:
@@ -74,6 +77,7 @@ def evidence_of_trace(
         request.seed,
         launched,
         moved,
+        are_idle(recorded.trace),
     )
 
 

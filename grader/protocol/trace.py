@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -320,6 +320,21 @@ def launches_in(steps: Sequence[Step]) -> tuple[Launch | CuteCall, ...]:
             case Choose(alternatives):
                 found += launches_in(alternatives[0])
     return tuple(found)
+
+
+def windows_in(value: Value) -> Iterator[int]:
+    """Yield the places of the tensors in a value."""
+    match value:
+        case TensorValue(index):
+            yield index
+        case TupleValue(items) | ListValue(items) | NamedValue(items=items):
+            for one in items:
+                yield from windows_in(one)
+        case DictValue(items):
+            for key, one in items:
+                yield from (*windows_in(key), *windows_in(one))
+        case ConstexprValue(one) | DescriptorValue(base=one) | WrapperValue(base=one):
+            yield from windows_in(one)
 
 
 def choices_in(steps: Sequence[Step]) -> tuple[Choose, ...]:

@@ -179,6 +179,17 @@ class Pair:
         untried = precompile([*self._replayers, *(self.compilers if tunes else ())], calls)
         return [replace(recorded, untried=places) for recorded, places in zip(calls, untried, strict=True)]
 
+    @contextmanager
+    def in_new_process(self) -> Iterator[None]:
+        """Record the calls of the block in another process of the submission, which remembers no earlier call."""
+        kept = self.session
+        try:
+            with kept.another() as self.session:
+                self._apart = True
+                yield
+        finally:
+            self.session, self._apart = kept, True
+
     def end_all_but_one(self) -> Session:
         """End the submission's process and all replayers but one; return that one, which times."""
         first, *others = *self._replayers, *self.compilers

@@ -185,6 +185,10 @@ class Session:
     def __enter__(self) -> Session:
         return self
 
+    def another(self) -> Session:
+        """Return a session of the same submission, with a folder and processes of its own."""
+        return Session(self._server, self._start, self._limits)
+
     def __exit__(self, *_: object) -> None:
         self.restart()
         if self._owns_scratch:

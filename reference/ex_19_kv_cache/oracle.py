@@ -422,12 +422,10 @@ def _decode_mistakes(
             title = f"Looks as if all sequences are as long as sequence {b}"
             yield "length_of_first", title, LENGTH_HELP, attended(right, torch.full_like(lengths, length))
     help_text = "In float32 exp(89) is inf: what can you subtract without changing the quotient?"
-    yield (
-        "no_maximum",
-        "Looks as if the maximum is not subtracted",
-        help_text,
-        attended(partial(_no_maximum, scale=given)),
-    )
+    title = "Looks as if the maximum is not subtracted"
+    for dtype, least in product((torch.float32, torch.float16, torch.bfloat16), (0.0, 1.0)):
+        powers = partial(_no_maximum, scale=given, dtype=dtype, least=least)
+        yield "no_maximum", title, help_text, attended(powers)
     if bool((lengths == 0).any()):
         help_text = "Without slots, the sum of weights is 0: what divides by it?"
         o = attended(right)
@@ -484,8 +482,8 @@ def _decode_mistakes(
 
 def _empty_splits(lengths: Tensor, splits: int, of: int | Tensor) -> Tensor:
     """[B]: how many splits of a cache of so many slots, or of a length, have none of the sequence's slots."""
-    size = -(-torch.as_tensor(of) // splits).clamp(min=1)
-    return splits - -(-lengths // size).clamp(max=splits)
+    size = (-(-torch.as_tensor(of) // splits)).clamp(min=1)
+    return splits - -(-lengths // size)
 
 
 def _lse(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
@@ -507,12 +505,14 @@ def _modulo(attend: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Callable[[Ten
     return attended
 
 
-def _no_maximum(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+def _no_maximum(q: Tensor, k: Tensor, v: Tensor, scale: float, dtype: torch.dtype, least: float) -> Tensor:
+    """In float32, where exp of a large logit is inf. dtype: of the weights. least: divides in place of a sum of 0."""
     if k.shape[2] == 0:
         return torch.zeros_like(q)
-    # In float32, where exp of a large logit is inf.
-    powers = _logits(q, k, scale).exp().float().double()
-    return ((powers @ v) / powers.sum(-1, keepdim=True)).reshape(q.shape)
+    powers = _logits(q, k, scale).exp().float()
+    total = powers.double().sum(-1, keepdim=True).float().double()
+    total = torch.where(total == 0, least, total)
+    return ((powers.to(dtype).double() @ v).float().double() / total).reshape(q.shape)
 
 
 def _not_rescaled(q: Tensor, k: Tensor, v: Tensor, scale: float, tile: int, rescaled: tuple[bool, bool]) -> Tensor:

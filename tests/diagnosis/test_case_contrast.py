@@ -129,3 +129,34 @@ def test_a_size_that_all_passing_cases_have_and_no_failing_one_is_assumed() -> N
     assert (clue.kind, clue.confirmed) == ("size_assumed", True)
     assert clue.seen == "All 3 cases that pass have N=64, and no failing one has."
     assert only_size(tried("..xxx", *cases), SPACE) == []
+
+
+PRODUCTS = Space({"M": Size(1, 512), "N": Size(1, 512)})
+
+
+def products(*cases: tuple[int, int, bool]) -> list[TriedCase]:
+    return [TriedCase(PRODUCTS.case(M=m, N=n), failed) for m, n, failed in cases]
+
+
+def test_two_sizes_whose_order_alone_parts_the_cases_are_exchanged_axes() -> None:
+    tried = products(*((33, 17, True), (128, 64, True), (5, 4, True)), *((9, 9, False), (8, 64, False), (3, 70, False)))
+    clue = next(one for one in contrasts(tried, [], PRODUCTS) if one.kind == "axes_exchanged")
+    assert clue.seen == "All 3 failing cases are ones in which M is larger than N; 3 others pass."
+
+
+def test_two_sizes_that_must_be_equal_are_exchanged_axes() -> None:
+    tried = products(*((33, 17, True), (64, 128, True), (5, 4, True)), *((9, 9, False), (8, 8, False), (3, 3, False)))
+    clue = next(one for one in contrasts(tried, [], PRODUCTS) if one.kind == "axes_exchanged")
+    assert "in which M is not equal to N" in clue.seen
+
+
+def test_one_case_in_twenty_may_pass_by_luck() -> None:
+    failing = [(size + 1, size, True) for size in range(1, 21)]
+    tried = products(*failing, (2, 1, False), (9, 9, False), (8, 8, False), (3, 3, False))
+    clue = next(one for one in contrasts(tried, [], PRODUCTS) if one.kind == "axes_exchanged")
+    assert "one like them passes; 3 others pass" in clue.seen
+
+
+def test_an_order_of_sizes_that_one_passing_case_has_is_no_evidence() -> None:
+    tried = products(*((33, 17, True), (128, 64, True), (5, 4, True)), *((9, 7, False), (8, 64, False), (3, 70, False)))
+    assert "axes_exchanged" not in {one.kind for one in contrasts(tried, [], PRODUCTS)}

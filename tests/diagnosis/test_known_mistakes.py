@@ -13,6 +13,7 @@ import torch
 
 from grader.diagnosis.kinds import known_kinds
 from grader.diagnosis.known_mistakes import _explains, mistake_clues, mistakes_in, rounding_clues
+from grader.exercise import tensors
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry, discover
 from grader.exercise.model import Agrees, Part
@@ -184,3 +185,10 @@ def test_every_mistake_that_an_oracle_foresees_has_a_known_kind_and_the_outputs_
                 assert [output.shape for output in outputs] == shapes, (planned.id, one.case, kind)
             found += len(every)
     assert found > 0
+
+
+def test_splits_without_a_slot_are_counted_by_the_size_of_a_split() -> None:
+    cache = next(entry for entry in discover(ROOT) if entry.id == "ex_19")
+    oracle = tensors.module_from_text("oracle.py", cache.source("oracle.py"))
+    lengths = torch.tensor([0, 7, 18, 27])
+    assert oracle._empty_splits(lengths, 4, 27).tolist() == [4, 3, 1, 0]

@@ -10,6 +10,7 @@ import pytest
 from grader.author import claim_of, label_fault
 from grader.diagnosis.kinds import GENERAL, OF_REDUCTIONS, known_kinds
 from grader.diagnosis.ranking import explained, suspects_of, together
+from grader.diagnosis.variations import Change, Variation
 from grader.exercise.cases import Choice, Size, Space
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.exercise.causes import Contrast
@@ -31,8 +32,9 @@ def ranked(
     elsewhere: tuple[Clue, ...] = (),
     tried: tuple[TriedCase, ...] = (),
     declared: tuple[Contrast, ...] = (),
+    varied: tuple[Variation, ...] = (),
 ) -> tuple[Suspect, ...]:
-    return suspects_of(clues, elsewhere, tried, SPACE, declared, GENERAL)
+    return suspects_of(clues, elsewhere, tried, SPACE, declared, GENERAL, varied=varied)
 
 
 def kinds(suspects: tuple[Suspect, ...]) -> list[str]:
@@ -47,6 +49,19 @@ def test_the_likeliest_comes_first_and_what_is_unlikely_is_left_out() -> None:
 def test_clues_that_agree_strengthen_each_other() -> None:
     clues = Clue("overflow", 0.5), Clue("clamped", 0.6), Clue("overflow", 0.5)
     assert kinds(ranked(*clues)) == ["overflow", "clamped"]
+
+
+def test_an_access_outside_that_full_blocks_make_too_has_a_wrong_address() -> None:
+    access, failing = Clue("missing_mask", 0.85, firm=True), SPACE.case(N=100)
+    full = Variation(failing, failing.changed(N=4096), failed=True, change=Change.FULL)
+    assert kinds(ranked(access)) == ["missing_mask"]
+    assert kinds(ranked(access, varied=(full,))) == ["wrong_address"]
+
+
+def test_an_access_outside_that_the_layout_alone_makes_misses_no_mask() -> None:
+    access, failing = Clue("missing_mask", 0.85, firm=True), SPACE.case(N=100, layout="columns")
+    plain = Variation(failing, failing.changed(layout="rows"), failed=False)
+    assert kinds(ranked(access, declared=(LAYOUT,), varied=(plain,))) == ["strides_ignored"]
 
 
 def test_what_is_sure_comes_before_every_guess() -> None:

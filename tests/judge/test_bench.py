@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.exercise.plan import PlannedCase
 from grader.judge.rules.fresh import judge_case
@@ -9,7 +10,7 @@ from grader.judge.trial import CallRequest
 from grader.protocol.messages import Form
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer
-from tests.benches import bench_of
+from tests.benches import VECTOR_ADD, bench_of
 
 LENGTHS = (100, 300, 500, 700, 900, 1100)
 
@@ -36,3 +37,34 @@ def test_a_call_that_is_made_again_in_between_leaves_later_ones_right_and_their_
 def _forms(outcome: object) -> tuple[Form, ...]:
     assert isinstance(outcome, Finished)
     return outcome.answer.outputs
+
+
+FIRST = Case({"N": 100, "dtype": "float32", "values": "normal", "offset": 0})
+LAUNCH = "    add[(triton.cdiv(x.numel(), 64),)]"
+
+
+def remembered(server: ForkServer, entry: Entry, source: str) -> list[str]:
+    """The kinds of the clues of a second call, on other inputs of the same form, that is wrong."""
+    with bench_of(server, entry, source) as bench:
+        trials = [bench.try_case(FIRST, seed) for seed in (5, 6)]
+        assert trials[1].failure is not None
+        before = len(bench.tried), len(bench.evidence)
+        clues = bench.remembered(trials[1].recipe, trials[1].outcome)
+        assert (len(bench.tried), len(bench.evidence)) == before
+        # The process that remembers is still the one that the part is judged in.
+        assert bench.try_case(FIRST, 7).failure is not None
+    return [clue.kind for clue in clues]
+
+
+def test_an_input_that_an_earlier_call_left_is_told_by_a_new_process(server: ForkServer, ex_15: Entry) -> None:
+    kept = f"    y = kept.setdefault(y.shape, y.clone())\n{LAUNCH}"
+    assert remembered(server, ex_15, f"{VECTOR_ADD}\nkept = {{}}\n".replace(LAUNCH, kept)) == ["remembered_input"]
+
+
+def test_a_result_that_an_earlier_call_left_is_told_by_a_new_process(server: ForkServer, ex_15: Entry) -> None:
+    kept = f"    if x.shape in kept:\n        return kept[x.shape]\n    kept[x.shape] = z\n{LAUNCH}"
+    assert remembered(server, ex_15, f"{VECTOR_ADD}\nkept = {{}}\n".replace(LAUNCH, kept)) == ["remembered_result"]
+
+
+def test_a_part_that_is_wrong_from_its_first_call_on_remembers_nothing(server: ForkServer, ex_15: Entry) -> None:
+    assert remembered(server, ex_15, VECTOR_ADD.replace("x + y,", "x + 2 * y,")) == []

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from grader.exercise.cases import Case
 from grader.judge.evidence import Evidence
 from grader.judge.failures import Failure
 from grader.judge.rules.kernels_only import by_evidence
+from grader.protocol.trace import Deed
 
 
 def failure_of(*calls: tuple[int, tuple[str, ...], tuple[str, ...]]) -> Failure:
@@ -39,3 +42,13 @@ def test_a_size_that_torch_computes_is_told_of_work_outside_kernels(
 ) -> None:
     failure = failure_of(*others, (1, (), ("aten.add (line 4)",)))
     assert (failure.cause.title, failure.clues) == ("No kernel was launched", ())
+
+
+def test_a_value_read_beside_kernels_without_memory_of_the_call_is_not_what_comes_first() -> None:
+    reading = ("aten._local_scalar_dense (line 4)",)
+    read = Deed("aten._local_scalar_dense", 4, ("lengths",))
+    seen = Evidence(Case({"N": 7}), ("decoy_kernel",), frozenset(), reading, reads=(read,))
+    named = [by_evidence([one], ()) for one in (seen, replace(seen, idle=True))]
+    assert [failure.cause.kind for failure in named if failure] == ["value_read", "outside_kernels"]
+    assert named[1] is not None
+    assert "decoy_kernel got no argument, no result, and no copy of one" in named[1].cause.rationale

@@ -41,6 +41,8 @@ def by_evidence(
             )
             return replace(found, clues=_remembered_clues(seen, evidence, allowed))
         computing = [name for name in seen.operators if name.partition(" ")[0] not in allowed]
+        if computing and seen.idle:
+            return _idle_kernels_failure(seen, computing)
         if computing and seen.reads:
             return _reading_failure(seen, computing, bounds)
         if computing:
@@ -50,6 +52,17 @@ def by_evidence(
                 f"For {seen.case.words()} these ran beside your kernels: {_first_names(computing)}.",
             )
     return None
+
+
+def _idle_kernels_failure(seen: Evidence, computing: Sequence[str]) -> Failure:
+    """Return the failure of a call whose kernels get no memory of it."""
+    kernels = clean(", ".join(seen.kernels), 200)
+    return policy_failure(
+        "outside_kernels",
+        "Your kernels do none of the work",
+        f"For {seen.case.words()}: {kernels} got no argument, no result, and no copy of one. "
+        f"These ran beside: {_first_names(computing)}.",
+    )
 
 
 def _reading_failure(seen: Evidence, computing: Sequence[str], bounds: Mapping[str, str]) -> Failure:
@@ -95,12 +108,13 @@ def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure)
         return replace(failure, clues=(*failure.clues, Clue("not_cleared", 0.7, seen)))
     if not how:
         return failure
-    return policy_failure(
+    found = policy_failure(
         "outside_kernels",
         "Your kernels do not do all of the work",
         f"For {one.case.words()} the function returns the right values. Its kernels alone, launched again on other "
         f"inputs, do not: {failure.cause.rationale}",
     )
+    return replace(found, clues=bench.remembered(trial.recipe, trial.outcome))
 
 
 def _computes_nothing(seen: Evidence, allowed: Sequence[str]) -> bool:

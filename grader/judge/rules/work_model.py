@@ -140,7 +140,7 @@ def weigh(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> We
     if tightest.kind == "traffic":
         clues = tuple(_clues(work, wastes, results))
     elif tightest.kind == "stores":
-        clues = (Clue("through_memory", 0.8, _stored_beside(work.unique_stored_bytes, results)),)
+        clues = (_stored_clue(work, results),)
     return Weighed(work, share, advice, Failure("fail", _cause(tightest, work, launches, advice), clues))
 
 
@@ -274,8 +274,8 @@ class _Wastes:
     """Bytes of one call that were not needed.
 
     again: loaded more than once by one launch, beyond the room in the model. restored: stored more than once by one
-    launch. handed: stored beside the results and loaded again. loaded_times, stored_times: how often a launch loads and
-    stores a byte, on average.
+    launch; as many are loaded in between, and do not count as loaded again. handed: stored beside the results and
+    loaded again. loaded_times, stored_times: how often a launch loads and stores a byte, on average.
     """
 
     again: int
@@ -287,7 +287,7 @@ class _Wastes:
     @property
     def through(self) -> int:
         """Bytes that go through memory and could stay in registers."""
-        return self.restored + self.handed
+        return 2 * self.restored + self.handed
 
     @property
     def is_read_again(self) -> bool:
@@ -302,9 +302,10 @@ def _wastes(work: Work, traffic: Sequence[Traffic], results: int) -> _Wastes:
         # Without unique bytes, only the bytes stored beside the results are known.
         return _Wastes(0, 0, 2 * max(work.stored_bytes - results, 0), 1.0, 1.0)
     room = max(work.model_bytes - loaded_once - stored_once, 0)
+    restored = work.stored_bytes - stored_once
     return _Wastes(
-        again=max(work.loaded_bytes - loaded_once - room, 0),
-        restored=work.stored_bytes - stored_once,
+        again=max(work.loaded_bytes - loaded_once - room - restored, 0),
+        restored=restored,
         handed=2 * max(stored_once - results, 0),
         loaded_times=work.loaded_bytes / max(loaded_once, 1),
         stored_times=work.stored_bytes / max(stored_once, 1),
@@ -368,6 +369,15 @@ def _clues(work: Work, wastes: _Wastes, results: int) -> Iterator[Clue]:
             "reads_unneeded", 0.75, "No byte is loaded twice, and only results are stored: some loads are not needed."
         )
         yield Clue("through_memory", 0.3, "")
+
+
+def _stored_clue(work: Work, results: int) -> Clue:
+    """Return the clue of too many stored bytes. A value goes through memory only where there is memory for it."""
+    if work.extra_bytes:
+        return Clue("through_memory", 0.8, _stored_beside(work.unique_stored_bytes, results))
+    stored = f"{_bytes(work.unique_stored_bytes)} are stored, each counted once"
+    seen = f"{stored}, and the call has no memory besides its arguments and results: it stores values that stay equal."
+    return Clue("reads_unneeded", 0.8, seen)
 
 
 def _stored_beside(stored: int, results: int) -> str:
