@@ -61,8 +61,8 @@ def grader() -> str:
     digest = hashlib.sha256()
     for path in sorted(_PACKAGE.rglob("*.py")):
         place = path.relative_to(_PACKAGE)
-        # The package's own __init__ holds the version.
-        if place.parts[0] not in (*WITHOUT, "__init__.py"):
+        # The package's own __init__ holds the version; a wheel's course has hashes of its own, exercise by exercise.
+        if place.parts[0] not in (*WITHOUT, "__init__.py", "course"):
             digest.update(str(place).encode() + b"\0" + _code(path.read_text(encoding="utf-8")).encode() + b"\0")
     return digest.hexdigest()[:16]
 

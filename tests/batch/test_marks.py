@@ -406,6 +406,21 @@ def test_a_result_is_not_used_again_once_a_missing_package_is_installed(monkeypa
     assert (len(keys("ex_17_cutlass_gemm")), len(keys("ex_15_triton_basics"))) == (2, 1)
 
 
+def test_the_course_that_a_wheel_carries_is_no_code_of_the_grader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "judge").mkdir()
+    (tmp_path / "judge" / "rule.py").write_text("x = 1\n")
+    monkeypatch.setattr(key, "_PACKAGE", tmp_path)
+    before = key.grader.__wrapped__()
+    for name in ("course/reference/ex_1/wrong/broken.py", "cli/main.py", "__init__.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("def f(:\n")
+        assert key.grader.__wrapped__() == before
+    (tmp_path / "judge" / "rule.py").write_text("x = 2\n")
+    assert key.grader.__wrapped__() != before
+
+
 def test_a_comment_or_a_docstring_of_the_grader_changes_no_key() -> None:
     code = 'def f(x):\n    """Return x."""\n    return x  # as it is\n'
     assert key._code(code) == key._code("def f(x):\n\n    return x\n") != key._code("def f(x):\n    return -x\n")
