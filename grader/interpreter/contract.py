@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from types import ModuleType
 
-from grader.interpreter.versions import DIFFERENCES, Difference
+from grader.interpreter.versions import DIFFERENCES, VersionDifference
 
 # Every access to memory ends in one of these methods, so watching them misses nothing.
 DOORS: Mapping[str, str] = {
@@ -183,17 +183,17 @@ def differences(interpreter: ModuleType) -> list[str]:
     ]
 
 
-def _known(interpreter: ModuleType) -> tuple[Difference, ...]:
+def _known(interpreter: ModuleType) -> tuple[VersionDifference, ...]:
     """Return the differences from 3.7 that are known of this version."""
     version = tuple(int(part) for part in interpreter.triton.__version__.split(".")[:2])
     return tuple(one for one in DIFFERENCES if one.since <= version)
 
 
-def _gone(known: tuple[Difference, ...]) -> tuple[str, ...]:
+def _gone(known: tuple[VersionDifference, ...]) -> tuple[str, ...]:
     return tuple(name for one in known for name in one.gone)
 
 
-def _wanted(known: tuple[Difference, ...]) -> dict[str, str]:
+def _wanted(known: tuple[VersionDifference, ...]) -> dict[str, str]:
     """Return the parameters that methods must have, given these differences."""
     changed = {name: parameters for one in known for name, parameters in one.parameters.items()}
     gone = _gone(known)
@@ -230,7 +230,7 @@ def _sets(interpreter: ModuleType, method: str, name: str) -> bool:
     return name.rpartition(".")[2] in getattr(code, "co_names", ())
 
 
-def _wrong_doors(interpreter: ModuleType, known: tuple[Difference, ...] = ()) -> Iterator[str]:
+def _wrong_doors(interpreter: ModuleType, known: tuple[VersionDifference, ...] = ()) -> Iterator[str]:
     """Yield accesses to memory that no hook watches, and hooked methods that make no access."""
     used = _accesses(ast.parse(inspect.getsource(interpreter)))
     computing = {name for one in known for name in one.computing}

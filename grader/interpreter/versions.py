@@ -14,7 +14,7 @@ _REREADS = "cv"
 
 
 @dataclass(frozen=True)
-class Difference:
+class VersionDifference:
     """A change of the interpreter that this package knows.
 
     since: the first version with it. parameters: of methods that changed or came, in order. gone: names, and all below
@@ -29,7 +29,7 @@ class Difference:
 
 
 DIFFERENCES = (
-    Difference(
+    VersionDifference(
         (3, 8),
         "block pointers are made of plain pointers and masks by the language; 3.9 removes them",
         gone=(
@@ -39,7 +39,7 @@ DIFFERENCES = (
             "InterpreterBuilder.create_advance",
         ),
     ),
-    Difference(
+    VersionDifference(
         (3, 9),
         "cache modifier and eviction policy are one argument",
         parameters={
@@ -49,20 +49,20 @@ DIFFERENCES = (
             "InterpreterBuilder.create_descriptor_load": "self, desc, indices, cache_policy",
         },
     ),
-    Difference(
+    VersionDifference(
         (3, 9),
         "descriptors can round float32 to TF32, and their mask is a handle",
         parameters={"TensorDescHandle": "base, shape, strides, block_shape, padding, round_f32_to_tf32"},
     ),
-    Difference(
+    VersionDifference(
         (3, 9),
         "a bfloat16 constant is made by the interpreter, too; ours rounds once",
         parameters={"InterpreterBuilder.get_bf16": "self, value"},
     ),
-    Difference(
+    VersionDifference(
         (3, 9), "tl.argmax, tl.argmin, tl.cumsum and tl.cumprod leave bfloat16 as it is; reductions.py widens it"
     ),
-    Difference(
+    VersionDifference(
         (3, 9),
         "tl.fma rounds once, in functions of the compiled half",
         computing=("_interpreter.fma_fp32", "_interpreter.fma_fp64"),

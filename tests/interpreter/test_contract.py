@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from grader.interpreter import contract
-from grader.interpreter.versions import DIFFERENCES, Difference
+from grader.interpreter.versions import DIFFERENCES, VersionDifference
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.process
@@ -118,7 +118,7 @@ def of_version(version: str, **attributes: object) -> types.ModuleType:
 
 
 def test_a_difference_is_expected_from_its_version_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    renamed = Difference((3, 9), "a name", parameters={"load": "ptr, policy"}, gone=("Block",))
+    renamed = VersionDifference((3, 9), "a name", parameters={"load": "ptr, policy"}, gone=("Block",))
     monkeypatch.setattr(contract, "DIFFERENCES", (renamed,))
     monkeypatch.setattr(contract, "PARAMETERS", {"load": "ptr, cache", "Block": "base", "Block.advance": "self"})
     for version, wanted in {
@@ -130,7 +130,7 @@ def test_a_difference_is_expected_from_its_version_on(monkeypatch: pytest.Monkey
 
 
 def test_what_is_known_to_be_gone_is_noticed_where_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contract, "DIFFERENCES", (Difference((3, 9), "a name", gone=("Block",)),))
+    monkeypatch.setattr(contract, "DIFFERENCES", (VersionDifference((3, 9), "a name", gone=("Block",)),))
     monkeypatch.setattr(contract.inspect, "getsource", lambda module: "")
     found = contract.differences(of_version("3.9.0", Block=object()))
     assert "Block has come: is ours still needed?" in found

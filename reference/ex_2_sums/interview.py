@@ -1,0 +1,1 @@
+QUESTIONS = 7
