@@ -41,10 +41,9 @@ def by_evidence(
             )
             return replace(found, clues=_remembered_clues(seen, evidence, allowed))
         computing = [name for name in seen.operators if name.partition(" ")[0] not in allowed]
-        if computing and seen.idle:
-            return _idle_kernels_failure(seen, computing)
         if computing and seen.reads:
-            return _reading_failure(seen, computing, bounds)
+            # Who does the work comes before how it is launched.
+            return _idle_kernels_failure(seen, computing) if seen.idle else _reading_failure(seen, computing, bounds)
         if computing:
             return policy_failure(
                 "library_call",
