@@ -250,8 +250,8 @@ HELD_OUT_NOTE = """\
 The rules were made with the planted files at hand, so those figures are too good. The other mistakes
 (`benchmarks/held_out.json`) are model solutions, or honest ones of another structure, with one typical mistake of a
 learner. They were written and labelled before any of them was graded; the first failing check counts. General rules
-were improved because of the *tried* ones, in three rounds. No rule was changed because of the *held out* ones: they were
-written without a look at the rules, during the last round. Expect their figures for a mistake that no rule knows.
+were improved because of the *tried* ones, in three rounds. No rule was changed because of the *held out* ones: they
+were written without a look at the rules, during the last round. Expect their figures for a mistake that no rule knows.
 """
 
 
