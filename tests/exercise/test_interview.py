@@ -76,9 +76,16 @@ def test_commentary_on_another_part_is_refused(tmp_path: Path) -> None:
         _ = entry.commentary
 
 
+def entry_of_its_own(root: Path) -> Entry:
+    """An empty exercise of a course that has a reference/, and so uses nothing of the grader's."""
+    (root / "reference" / "ex_2_sums").mkdir(parents=True)
+    return Entry(root, "ex_2_sums")
+
+
 def test_an_exercise_without_the_file_has_no_questions(tmp_path: Path) -> None:
-    assert Entry(tmp_path, "ex_2_sums").questions == ()
-    assert Entry(tmp_path, "ex_2_sums").commentary == {}
+    entry = entry_of_its_own(tmp_path)
+    assert entry.questions == ()
+    assert entry.commentary == {}
 
 
 @pytest.mark.parametrize(
@@ -90,8 +97,7 @@ def test_an_exercise_without_the_file_has_no_questions(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_without_questions_is_named(tmp_path: Path, text: str, words: str) -> None:
-    entry = Entry(tmp_path, "ex_2_sums")
-    entry.folder.mkdir(parents=True)
+    entry = entry_of_its_own(tmp_path)
     (entry.folder / "interview.py").write_text(text)
     with pytest.raises(SpecError, match=words):
         _ = entry.questions

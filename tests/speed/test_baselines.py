@@ -158,6 +158,7 @@ def test_an_unknown_name_is_its_own_title() -> None:
 @pytest.fixture
 def entry_with_a_record(tmp_path: Path) -> Entry:
     """An exercise like ex_15, whose fast/ holds what the test writes into it."""
+    (tmp_path / "reference").mkdir()
     entry = Entry(tmp_path, "ex_15_triton_basics")
     (entry.folder / "fast").mkdir(parents=True)
     for name in ("spec.py", "baselines.py"):
