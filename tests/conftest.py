@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SHORT = Limits(load_s=6.0, call_s=4.0, memory_bytes=1 << 30, processes=32)
 # For submissions that misbehave: what waits for its limit is waited for, and what fills its folder does so at once.
 HASTY = replace(
-    SHORT, call_s=2.0, memory_bytes=384 << 20, scratch_bytes=64 << 20, scratch_files=4000, file_bytes=32 << 20
+    SHORT, call_s=2.0, memory_bytes=384 << 20, scratch_bytes=64 << 20, scratch_files=2500, file_bytes=32 << 20
 )
 
 Grade = Callable[..., Record]

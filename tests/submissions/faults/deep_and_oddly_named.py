@@ -15,7 +15,7 @@ def vector_add(x, y):
         os.mkfifo("pipe")
         os.mkdir("deep")
         os.chdir("deep")
-        for _ in range(3000):
+        for _ in range(2100):
             os.mkdir("d")
             os.chdir("d")
         os.symlink("/tmp", "out")
