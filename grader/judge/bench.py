@@ -473,9 +473,11 @@ class Bench:
     def remembered(self, recipe: Recipe, outcome: Outcome) -> tuple[Clue, ...]:
         """Return the clue of a wrong call that is right as the first one of a new process.
 
-        A part whose first call failed already does not fail because of earlier calls. A new process that holds a GPU
-        takes too long.
+        A part whose first call failed already does not fail because of earlier calls, and a configuration of an
+        autotuned kernel may be wrong without them. A new process that holds a GPU takes too long.
         """
+        if isinstance(outcome, Finished) and outcome.answer.configuration >= 0:
+            return ()
         if self.pair.session.runs_on_gpu or not self.tried or self.tried[0].failed:
             return ()
         with self.aside(), self.pair.in_new_process():

@@ -68,3 +68,11 @@ def test_a_result_that_an_earlier_call_left_is_told_by_a_new_process(server: For
 
 def test_a_part_that_is_wrong_from_its_first_call_on_remembers_nothing(server: ForkServer, ex_15: Entry) -> None:
     assert remembered(server, ex_15, VECTOR_ADD.replace("x + y,", "x + 2 * y,")) == []
+
+
+def test_what_one_configuration_does_wrong_is_laid_to_no_earlier_call(server: ForkServer, ex_15: Entry) -> None:
+    tuned = "@triton.autotune([triton.Config({'BLOCK': 64}), triton.Config({'BLOCK': 128})], key=[])\n@triton.jit"
+    kept = f"    y = kept.setdefault(y.shape, y.clone())\n{LAUNCH}"
+    source = f"{VECTOR_ADD}\nkept = {{}}\n".replace(LAUNCH, kept)
+    source = source.replace("@triton.jit", tuned, 1).replace(", BLOCK=64", "", 1)
+    assert remembered(server, ex_15, source) == []
