@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing.util
 import os
 import shutil
 import socket
@@ -84,6 +85,8 @@ def watched(root: Path, door: str = NAME) -> Iterator[Canaries]:
     for name in ("submission.py", "result.json", "triton.py"):
         (anyones / name).write_text("somebody else's")
         (anyones / name).chmod(0o666)
+    # Made once in a process, and removed when it ends: not in the folder that is removed here.
+    multiprocessing.util.get_temp_dir()
     tempdir, tempfile.tempdir = tempfile.tempdir, str(scratches)
     listeners = _listeners(door)
     try:

@@ -64,25 +64,19 @@ def compare(got: Tensor, expected: Expected) -> Comparison:
         return Comparison(got, wrong, error, math.inf if bool(wrong.any()) else 0.0)
     value, wide = expected.value, got.double()
     error = (wide - value).abs()
-    if bool((error <= expected.allowed).all()):
-        # The usual outcome, in few passes. A NaN is within nothing, so this has none.
-        return Comparison(got, torch.zeros_like(error, dtype=torch.bool), error, _largest(error / expected.allowed))
-    target = value.to(expected.dtype).double()
-    same = (wide == target) | (wide.isnan() & target.isnan())
-    # Next to the largest finite number, one honest rounding may overflow where another does not.
-    largest = torch.finfo(expected.dtype).max
-    near = (value.abs() + expected.allowed >= largest) & (value.abs() - expected.allowed <= largest)
-    edge = value.isfinite() & near & (wide * value.sign() >= largest)
-    ratio = torch.where(same | edge, 0.0, error / expected.allowed)
-    # Equal after rounding is right by definition, yet its rounding error still says how much room is left.
-    ratio = torch.where(same & error.isfinite(), error / expected.allowed, ratio)
+    right, ratio = error <= expected.allowed, error / expected.allowed
+    # A NaN is within nothing; usually everything is, and few passes say so.
+    if not bool(right.all()):
+        target = value.to(expected.dtype).double()
+        right = (wide == target) | (wide.isnan() & target.isnan())
+        # Next to the largest finite number, one honest rounding may overflow where another does not.
+        largest = torch.finfo(expected.dtype).max
+        near = (value.abs() + expected.allowed >= largest) & (value.abs() - expected.allowed <= largest)
+        edge = value.isfinite() & near & (wide * value.sign() >= largest)
+        # Equal after rounding is right by definition, yet its rounding error still says how much room is left.
+        ratio = torch.where((edge & ~right) | (right & ~error.isfinite()), 0.0, ratio)
     ratio = ratio.nan_to_num(math.inf, math.inf)
-    return Comparison(got, (ratio > 1) & ~same, error, _largest(ratio))
-
-
-def _largest(ratio: Tensor) -> float:
-    """Return the largest error in units of the allowed one; infinite where 0 is allowed."""
-    return float(ratio.nan_to_num(math.inf, math.inf).max()) if ratio.numel() else 0.0
+    return Comparison(got, (ratio > 1) & ~right, error, float(ratio.max()) if ratio.numel() else 0.0)
 
 
 def describe(comparison: Comparison, expected: Expected, launches: Sequence[LaunchInfo] = ()) -> Mismatch:

@@ -112,7 +112,7 @@ class Kernels:
         found = check(tree, "constexpr" if kernel_text.kind == "constexpr" else "jit", names.thing)
         plain = copy.deepcopy(tree)
         if self._interpreted or kernel_text.kind == "constexpr":
-            # Code that runs as Python reads fields through _field_of; a compiler must see them unchanged.
+            # Code that runs as Python reads fields by a call; a compiler must see them unchanged.
             tree = rewrite_fields(tree, found)
         if self._interpreted:
             tree = rewrite_conditions(tree, found)
