@@ -96,19 +96,25 @@ def run(exercise: str, submission: str | None, options: RunOptions, outputs: Out
 
 
 def _hand_out(record: Record, source: str, outputs: Outputs, entry: Entry, card: Path | None) -> None:
-    """Write and print what was asked for. source: the graded text. card: where the scorecard goes, None for nowhere."""
+    """Print the result, then write what was asked for.
+
+    source: the graded text. card: where the scorecard goes, None for nowhere.
+    """
     from grader.report import html, junit
 
+    stream = sys.stderr if "-" in outputs.targets else sys.stdout
+    if card is not None:
+        keep_results(entry, record, source)
+    # Nobody waits for the plots to read the verdict.
+    show(record, stream, listing.step_after(entry, record))
     with spent("write the scorecard"):
         if card is not None:
-            keep(entry, record, source, card)
+            _write_card(entry, record, card)
         if outputs.html is not None:
             write_or_print(outputs.html, html.render(record, finish=finish_of(entry, record)))
         for target, render in ((outputs.json, to_json), (outputs.junit, junit.render)):
             if target is not None:
                 write_or_print(target, render(record))
-    stream = sys.stderr if "-" in outputs.targets else sys.stdout
-    show(record, stream, listing.step_after(entry, record))
     if outputs.timeline:
         show_timeline(record, stream)
     if card is not None:
@@ -118,13 +124,18 @@ def _hand_out(record: Record, source: str, outputs: Outputs, entry: Entry, card:
 
 
 def keep(entry: Entry, record: Record, source: str, card: Path) -> str:
-    """Write a scorecard and its record beside it, keep the parts' results, and count the attempt; return the page.
+    """Keep the parts' results, and write a scorecard and its record beside it; return the page.
 
     source: the text that was graded.
     """
+    keep_results(entry, record, source)
+    return _write_card(entry, record, card)
+
+
+def _write_card(entry: Entry, record: Record, card: Path) -> str:
+    """Write a scorecard and its record beside it, and count the attempt; return the page."""
     from grader.report import html
 
-    keep_results(entry, record, source)
     page = html.render(record, finish=finish_of(entry, record), step=listing.step_after(entry, record))
     write(card.with_suffix(".json"), to_json(record))
     write(card, page)
@@ -240,7 +251,7 @@ def show(record: Record, stream: object, step: view.Step | None = None, *, one_c
 
     colour, ascii_only, width = terminal_of(stream)
     text = terminal.render(record, width=width, colour=colour, ascii_only=ascii_only, step=step, one_case=one_case)
-    print(text, file=stream)  # type: ignore[call-overload]
+    print(text, file=stream, flush=True)  # type: ignore[call-overload]
 
 
 def terminal_of(stream: object) -> tuple[bool, bool, int]:

@@ -23,8 +23,9 @@ from grader.protocol.messages import Sampled
 
 # Passes over the cover: together longer than the host needs to enqueue some launches.
 _COVERS = 2
-# An output is summed up in this many pieces, each of at least so many elements; so many elements at a time.
-_PIECES, _LEAST_PIECE, _AT_A_TIME = 128, 1024, 1 << 26
+# An output is summed up in this many pieces, each of at least so many elements; so many elements at a time. The signs
+# repeat along a piece, after about so many elements: a GPU adds up many short rows sooner than a few long ones.
+_PIECES, _LEAST_PIECE, _AT_A_TIME, _SIGNS = 128, 1024, 1 << 26, 1 << 16
 # The largest number in an answer; no honest sum comes near.
 _MOST_SUM = 1e14
 _NO_SUM = -1.0
@@ -135,10 +136,14 @@ class Clock:
         if self._device.type != "cuda":
             return -1
         torch.cuda.reset_peak_memory_stats(self._device)
-        return torch.cuda.memory_allocated(self._device)
+        return self._bytes_held("current")
 
     def _peak_bytes(self, held: int) -> int:
-        return -1 if held < 0 else torch.cuda.max_memory_allocated(self._device) - held
+        return -1 if held < 0 else self._bytes_held("peak") - held
+
+    def _bytes_held(self, when: str) -> int:
+        """Return the bytes allocated, "current" or "peak". torch's shorter functions for it sort all statistics."""
+        return int(torch.cuda.memory_stats_as_nested_dict(self._device)["allocated_bytes"]["all"][when])
 
 
 class Graph:
@@ -213,17 +218,19 @@ def _sums_of(output: Tensor, chance: Generator) -> Tensor:
     """Return the sum under random signs, and the norm, of every piece of a tensor: [2, pieces] on the device."""
     flat = output.reshape(-1)
     pieces = max(1, min(_PIECES, flat.numel() // _LEAST_PIECE))
-    run = flat.numel() // pieces
+    stripes = max(1, flat.numel() // (pieces * _SIGNS))
+    run = flat.numel() // (pieces * stripes)
     if not run:
         return torch.zeros(2, 1, dtype=torch.float32, device=output.device)
-    body = flat[: pieces * run].view(pieces, run)
+    body = flat[: pieces * stripes * run].view(pieces * stripes, run)
     signs = torch.randint(0, 2, (run,), generator=chance, device=output.device, dtype=torch.int8).float() * 2 - 1
     rows = max(1, _AT_A_TIME // run)
     found = []
-    for first in range(0, pieces, rows):
+    for first in range(0, pieces * stripes, rows):
         some = body[first : first + rows].float()
         found.append(torch.stack([some @ signs, torch.linalg.vector_norm(some, dim=1)]))
-    return torch.cat(found, dim=1)
+    projections, norms = torch.cat(found, dim=1).view(2, pieces, stripes)
+    return torch.stack([projections.sum(1), torch.linalg.vector_norm(norms, dim=1)])
 
 
 def _representable_sum(number: float) -> float:

@@ -36,8 +36,9 @@ from grader.timeline import spent
 # A ratio is known well enough when its interval reaches half a per cent to either side.
 _NARROW = 0.005
 _LEAST_ROUNDS, _MOST_ROUNDS = 6, 400
-# Short calls vary more: they are known after so many rounds at the earliest, and not before the interval is so narrow.
-_BRIEF_US, _BRIEF_ROUNDS, _BRIEF_NARROW = 200.0, 16, 0.012
+# Short calls vary more: they are known after so many rounds at the earliest, and not before the interval is so narrow,
+# or all points are certain after so many.
+_BRIEF_US, _BRIEF_ROUNDS, _BRIEF_NARROW, _BRIEF_CERTAIN = 200.0, 16, 0.012, 40
 _SIZE_BUDGET_S = 1.5
 # Where the interval leaves more than this share of the points open, the size is not judged.
 _MOST_DOUBT = 0.15
@@ -238,10 +239,11 @@ class Suite:
             return True
         if len(samples.submission) < _OUTSIDE_ROUNDS and self._clocks(samples).hidden_us:
             return False
-        ratio = _ratio(samples.baselines[self.band.baseline], samples.submission)
-        if base_us < _BRIEF_US and (len(samples.submission) < _BRIEF_ROUNDS or ratio.half_width > _BRIEF_NARROW):
-            return False
-        return self._open_share(ratio) == 0 or ratio.half_width <= _NARROW
+        ratio, rounds = _ratio(samples.baselines[self.band.baseline], samples.submission), len(samples.submission)
+        is_certain = self._open_share(ratio) == 0
+        if base_us < _BRIEF_US and (rounds < _BRIEF_ROUNDS or ratio.half_width > _BRIEF_NARROW):
+            return is_certain and rounds >= _BRIEF_CERTAIN
+        return is_certain or ratio.half_width <= _NARROW
 
     def _open_share(self, ratio: Interval) -> float:
         """Return the share of the points that a ratio's interval leaves open."""

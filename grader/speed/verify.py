@@ -23,8 +23,7 @@ from grader.speed.baseline_process import BaselineProcess
 # bfloat16 come to a thousandth; one element in a hundred that is missing or made up comes to this.
 _LOOSE = 0.05
 # What the oracle looks at of every output: so many stretches of so many elements; of a doubtful one, more.
-_STRETCHES, _DOUBTFUL_STRETCHES = 4, 64
-_ELEMENTS = 1 << 18
+_STRETCHES, _DOUBTFUL_STRETCHES = (4, 1 << 16), (64, 1 << 18)
 _CHANCE = random.SystemRandom()
 
 
@@ -79,9 +78,9 @@ def compare_with_oracle(
 
 def _stretches(elements: int, *, whole: bool) -> Iterator[tuple[int, int]]:
     """Yield (first element, how many): from the start on where that shows everything, else drawn by chance."""
-    count = min(elements, _ELEMENTS)
-    most = _DOUBTFUL_STRETCHES if whole else _STRETCHES
-    if elements <= most * _ELEMENTS:
+    most, longest = _DOUBTFUL_STRETCHES if whole else _STRETCHES
+    count = min(elements, longest)
+    if elements <= most * longest:
         starts = range(0, elements, max(count, 1))
         yield from ((first, min(count, elements - first)) for first in starts)
         return
