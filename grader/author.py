@@ -201,6 +201,8 @@ def run_gate(
             compiled=trial.path == entry.solution,
             patience_s=60.0,
             shared_inputs=True,
+            # A claim names a check and a status. Causes are measured elsewhere (benchmarks.causes).
+            diagnosed=False,
         )
         return grade(job, on, truth=truth)
 

@@ -171,7 +171,9 @@ class Answers:
         started, worked_s = monotonic(), bench.pair.worked_s
         try:
             ruling = decide(bench, planned)
-            failure = self._diagnosis.look_closer(bench, planned, ruling, bench.pair.worked_s - worked_s)
+            failure = ruling.failure
+            if self._job.diagnosed:
+                failure = self._diagnosis.look_closer(bench, planned, ruling, bench.pair.worked_s - worked_s)
             counterexample = None
             self._note_wrong_call(planned, failure)
             if failure and ruling.failing:
@@ -195,7 +197,7 @@ class Answers:
         counterexample: Counterexample | None,
     ) -> Failure:
         """Return the failure to show: on a GPU, with what the interpreter sees in the smallest case that fails."""
-        if bench.interpreter is None:
+        if bench.interpreter is None or not self._job.diagnosed:
             return failure
         one = replace(failing, case=Case(counterexample.case)) if counterexample else failing
         return self._diagnosis.look_in_interpreter(bench.interpreted(), planned, failure, one)

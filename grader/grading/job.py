@@ -16,7 +16,8 @@ class Job:
     compile slowly. compiled: compile kernels for the record. patience_s: how long the finished record waits for these
     compilations; short for somebody who edits and grades again. owner: gradings with the same owner share compiled
     kernels (grader.sandbox.kernels); no record names it. shared_inputs: the plan alone decides the inputs, for files
-    that can be trusted; otherwise they follow from the text and its traces too.
+    that can be trusted; otherwise they follow from the text and its traces too. diagnosed: search for the causes of
+    failures, which makes further calls.
     """
 
     entry: Entry
@@ -33,3 +34,4 @@ class Job:
     patience_s: float = 3.0
     owner: str = ""
     shared_inputs: bool = False
+    diagnosed: bool = True
