@@ -1,0 +1,186 @@
+"""Measure model solutions and record kernels beside every baseline on this machine's GPU, and write the table.
+
+    python -m benchmarks.records --markdown docs/records.md [EXERCISE ...]
+
+--keep DIR stores the records (`grade/result/v1`). With --from DIR nothing is measured: the table is made from them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import exp, log
+from pathlib import Path
+
+from grader.exercise.catalogue import Entry, discover, resolve
+from grader.record import CheckResult, Contender, Record, SizeTiming, Speed, from_json
+from grader.report.speed import size_words
+from grader.speed.baselines import FAMILIES, title_of
+
+ROOT = Path(__file__).resolve().parents[1]
+# Kernels of this project.
+OURS = ("submission", "our_fastest")
+
+HEAD = """# Records: how fast our kernels are
+
+Made by `python -m benchmarks.records --markdown docs/records.md` on a machine with a GPU; do not edit.
+
+Each row is one judged size, timed as a grading times it ([how](timing.md)): rounds in random order, new inputs in every
+round, cold caches. *Best peer* is the fastest of all baselines that ran. *Ratio* is its time over ours, so above 1 ours
+is faster; the interval goes from the lower end of its 95 % interval over the upper end of ours to the reverse.
+*Of the limit* is the time that the measured ceilings of memory and arithmetic allow, over ours.
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One size of a part: our measurements and the best peer's. bound: which ceiling limits the time."""
+
+    file: str
+    part: str
+    words: str
+    own: Contender
+    peer: Contender
+    bound: str
+
+    @property
+    def ratio(self) -> float:
+        """Return the peer's median over ours."""
+        return self.peer.median_us / self.own.median_us
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Return the cautious interval of the ratio."""
+        return self.peer.low_us / self.own.high_us, self.peer.high_us / self.own.low_us
+
+
+def rows(file: str, record: Record) -> Iterator[Row]:
+    """Yield the judged sizes of a record that have a peer."""
+    for check in record.checks:
+        if check.speed is not None:
+            sizes = check.speed.sizes
+            for size, words in zip(sizes, size_words(sizes, check.speed.curves), strict=True):
+                if row := _row(file, check, size, words):
+                    yield row
+
+
+def _row(file: str, check: CheckResult, size: SizeTiming, words: str) -> Row | None:
+    peers = [one for one in size.contenders if one.name not in OURS and FAMILIES[one.name].computes]
+    if not peers or not size.judged:
+        return None
+    best = min(peers, key=lambda one: one.median_us)
+    return Row(file, check.part, words, size.submission, best, size.bound)
+
+
+def mean(found: Sequence[Row]) -> float:
+    """Return the geometric mean of the ratios."""
+    return exp(sum(log(row.ratio) for row in found) / len(found))
+
+
+def page(records: Sequence[tuple[str, Record]]) -> str:
+    """Return the page. records: the path of each file, relative to reference/, and its record."""
+    found = [row for file, record in records for row in rows(file, record)]
+    lines = [HEAD, _environment([record for _, record in records]), "", *_summary(found)]
+    for file in dict.fromkeys(row.file for row in found):
+        lines += ["", f"## [{file}](../reference/{file})", "", *_sizes([row for row in found if row.file == file])]
+    if missing := sorted(_missing(record for _, record in records)):
+        lines += ["", "## Peers that did not run", "", *(f"- {one}" for one in missing)]
+    return "\n".join(lines) + "\n"
+
+
+def _environment(records: Sequence[Record]) -> str:
+    envs = {(one.env.gpu, one.env.driver, one.env.torch, one.env.triton, one.graded_at[:10]) for one in records}
+    return "\n".join(
+        f"Measured on {gpu}, driver {driver}, torch {torch}, triton {triton}, {day}."
+        for gpu, driver, torch, triton, day in sorted(envs)
+    )
+
+
+def _summary(found: Sequence[Row]) -> list[str]:
+    lines = ["| file | part | sizes | ratio, geometric mean | least | best |", "| --- | --- | --- | --- | --- | --- |"]
+    for file, part in dict.fromkeys((row.file, row.part) for row in found):
+        own = [row for row in found if (row.file, row.part) == (file, part)]
+        ratios = [row.ratio for row in own]
+        lines.append(f"| {file} | {part} | {len(own)} | **{mean(own):.3f}** | {min(ratios):.3f} | {max(ratios):.3f} |")
+    return lines
+
+
+def _sizes(found: Sequence[Row]) -> list[str]:
+    lines = [
+        "| part | size | ours | best peer | its time | ratio | of the limit |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for row in found:
+        low, high = row.interval
+        share = f"{100 * row.own.roofline_share:.0f} % ({row.bound})"
+        lines.append(
+            f"| {row.part} | {row.words} | {_time(row.own)} | {title_of(row.peer.name)} | {_time(row.peer)} "
+            f"| {row.ratio:.3f} [{low:.3f}, {high:.3f}] | {share} |"
+        )
+    return lines
+
+
+def _time(one: Contender) -> str:
+    return f"{one.median_us / 1000:.3g} ms" if one.median_us >= 1000 else f"{one.median_us:.3g} µs"
+
+
+def _missing(records: Iterable[Record]) -> set[str]:
+    speeds: list[Speed] = [check.speed for one in records for check in one.checks if check.speed is not None]
+    return {f"{one.title}: {one.missing}" for speed in speeds for one in speed.baselines if one.missing}
+
+
+def files_of(entry: Entry) -> tuple[Path, ...]:
+    """Return what is measured of an exercise: its solution, then its record kernels."""
+    return entry.solution, *entry.fast
+
+
+def measure(entry: Entry, path: Path, folder: Path) -> None:
+    """Grade one file with all baselines, and store its record."""
+    target = folder / f"{entry.id}-{path.stem}.json"
+    parts = [word for name in sorted(entry.parts_in(path)) for word in ("--part", name)]
+    options = ["--all-baselines", "--quiet", "--json", str(target), *parts]
+    command = [sys.executable, "-m", "grader", entry.id, "--submission", str(path), *options]
+    print(f"{entry.id} {path.name} …", file=sys.stderr, flush=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if not target.is_file():
+        raise SystemExit(f"{path} must be graded, got exit code {done.returncode}: {done.stderr[-800:]}")
+
+
+def stored(entry: Entry, folder: Path) -> Iterator[tuple[str, Record]]:
+    """Yield the stored records of an exercise's files."""
+    for path in files_of(entry):
+        target = folder / f"{entry.id}-{path.stem}.json"
+        if target.is_file():
+            yield str(path.relative_to(ROOT / "reference")), from_json(target.read_text())
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=re.split(r"\n\n", __doc__ or "")[0])
+    parser.add_argument("exercises", nargs="*", help="default: all")
+    parser.add_argument("--markdown", type=Path, help="the page to write; default: print it")
+    parser.add_argument("--keep", type=Path, help="a folder for the records")
+    parser.add_argument("--from", type=Path, dest="source", help="a folder of records: measure nothing")
+    args = parser.parse_args()
+    entries = [resolve(ROOT, name)[0] for name in args.exercises] or list(discover(ROOT))
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = args.source or args.keep or Path(scratch)
+        if args.source is None:
+            folder.mkdir(parents=True, exist_ok=True)
+            for entry in entries:
+                for path in files_of(entry):
+                    measure(entry, path, folder.resolve())
+        text = page([one for entry in entries for one in stored(entry, folder)])
+    if args.markdown is None:
+        print(text)
+    else:
+        args.markdown.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""benchmarks/records.py: the table of model solutions and record kernels beside their peers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.records import files_of, mean, page, rows
+from grader.exercise.catalogue import resolve
+from grader.record import Record
+from tests.records import samples
+
+ROOT = Path(__file__).resolve().parents[2]
+FILE = "ex_16_triton_gemm/solution.py"
+
+
+@pytest.fixture
+def record() -> Record:
+    check = samples.check("matmul.speed", "Speed", "pass", 7, 7, speed=samples.gemm_speed())
+    return samples.record((check,), (samples.SOFTMAX,), env=samples.H200)
+
+
+def test_the_best_peer_is_the_fastest_that_is_no_kernel_of_ours_and_no_copy(record: Record) -> None:
+    found = {row.words: row for row in rows(FILE, record)}
+    assert found["M=N=512, K=16384"].peer.name == "cublas"
+    assert found["M=N=K=8192"].ratio == pytest.approx(1636 / 1610)
+    low, high = found["M=N=K=8192"].interval
+    assert low < 1636 / 1610 < high
+
+
+def test_sizes_that_are_not_judged_are_left_out(record: Record) -> None:
+    assert not {"M=N=K=512", "M=N=K=1024"} & {row.words for row in rows(FILE, record)}
+
+
+def test_the_mean_is_geometric(record: Record) -> None:
+    fast, slow = (next(row for row in rows(FILE, record) if row.words == f"M=N=K={side}") for side in (8192, 4096))
+    assert mean([fast, slow]) == pytest.approx((fast.ratio * slow.ratio) ** 0.5)
+
+
+def test_the_page_has_a_summary_a_table_for_each_file_and_the_peers_that_did_not_run(record: Record) -> None:
+    text = page([(FILE, record)])
+    assert "| ex_16_triton_gemm/solution.py | matmul | 7 | **0.808** | 0.459 | 1.016 |" in text
+    assert "| matmul | M=N=K=2048 | 28.9 µs | cuBLAS | 28 µs | 0.969 [0.961, 0.977] | 83 % (compute) |" in text
+    assert text.endswith("- XLA: jax is not installed\n")
+
+
+def test_the_record_kernels_of_an_exercise_are_measured_after_its_solution() -> None:
+    entry, _ = resolve(ROOT, "ex_18")
+    assert files_of(entry) == (entry.solution, *entry.fast)
+    assert entry.fast
