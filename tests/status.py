@@ -112,6 +112,11 @@ DONE = (
         ("pytest tests/export tests/classes tests/cli/test_release.py",),
         "exports.md",
     ),
+    (
+        "the documentation as a site; the reference of commands and the page on the corpus come from the code",
+        ("tox -e docs", "pytest tests/docs"),
+        "",
+    ),
     ("all of it on a CUDA device", ("tox -e gpu",), ""),
 )
 
