@@ -52,3 +52,11 @@ def test_a_value_read_beside_kernels_without_memory_of_the_call_is_not_what_come
     assert [failure.cause.kind for failure in named if failure] == ["value_read", "outside_kernels"]
     assert named[1] is not None
     assert "decoy_kernel got no argument, no result, and no copy of one" in named[1].cause.rationale
+
+
+@pytest.mark.parametrize(("untold", "kinds"), [((), ["outside_kernels"]), (("open",), [])], ids=["told", "untold"])
+def test_a_kernel_for_show_does_no_work_whatever_else_is_allowed(untold: tuple[str, ...], kinds: list[str]) -> None:
+    copying = ("aten.empty (line 3)",)
+    shown = Evidence(Case({"N": 7}), ("show_kernel",), frozenset(), copying, untold=untold, idle=True)
+    failure = by_evidence([shown], ("aten.empty",))
+    assert [one.cause.kind for one in (failure,) if one] == kinds

@@ -26,7 +26,7 @@ _SEEN_IN_REPLAYS = ("out_of_bounds", "race", "input_changed")
 def by_evidence(
     evidence: Sequence[Evidence], allowed: Sequence[str], bounds: Mapping[str, str] = MappingProxyType({})
 ) -> Failure | None:
-    """Return the failure of the first call without kernels, with other computation, or with values read into Python.
+    """Return the failure of the first call without working kernels, with other computation, or with values read.
 
     allowed: operators that may run besides. bounds: what bounds the values of arguments, in words.
     """
@@ -41,9 +41,11 @@ def by_evidence(
             )
             return replace(found, clues=_remembered_clues(seen, evidence, allowed))
         computing = [name for name in seen.operators if name.partition(" ")[0] not in allowed]
+        # Who does the work comes before how it is launched.
+        if seen.idle and not seen.untold and (seen.reads or not computing):
+            return _idle_kernels_failure(seen, computing)
         if computing and seen.reads:
-            # Who does the work comes before how it is launched.
-            return _idle_kernels_failure(seen, computing) if seen.idle else _reading_failure(seen, computing, bounds)
+            return _reading_failure(seen, computing, bounds)
         if computing:
             return policy_failure(
                 "library_call",
@@ -56,11 +58,11 @@ def by_evidence(
 def _idle_kernels_failure(seen: Evidence, computing: Sequence[str]) -> Failure:
     """Return the failure of a call whose kernels get no memory of it."""
     kernels = clean(", ".join(seen.kernels), 200)
+    beside = f" These ran beside: {_first_names(computing)}." if computing else ""
     return policy_failure(
         "outside_kernels",
         "Your kernels do none of the work",
-        f"For {seen.case.words()}: {kernels} got no argument, no result, and no copy of one. "
-        f"These ran beside: {_first_names(computing)}.",
+        f"For {seen.case.words()}: {kernels} got no argument, no result, and no copy of one.{beside}",
     )
 
 
