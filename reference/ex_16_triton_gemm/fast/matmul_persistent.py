@@ -1,14 +1,34 @@
-"""Model solution of ex_16: a matrix product in tiles, as fast as cuBLAS where it matters.
+"""The matrix product at record speed in Triton on Hopper: programs that stay, and tiles that the copy engine moves.
 
 Three ways to the same tile of c, chosen by size and memory layout:
 
-- `tile_kernel` reads its operands through pointers: any strides, any size. One program per tile; a long K is split
-  over several programs, whose partial tiles `reduce_kernel` adds up.
-- `persistent_kernel` reads them through tensor descriptors (the TMA unit copies whole tiles, and programs stay for
-  many tiles): the fastest for large products, but only for memory that the TMA unit can address.
-- `pack_kernel` copies an operand into such memory where that pays.
+persistent_kernel   reads its operands through tensor descriptors: the copy engine (TMA) moves whole tiles. As many
+                    programs as multiprocessors, each for many tiles. For large products in float16 and bfloat16.
+tile_kernel         reads them through pointers, as the model solution does: any strides, any size, one program for each
+                    tile. For all others. A long K is split over programs, and `reduce_kernel` adds up their sums.
+pack_kernel         copies an operand into memory that TMA can address, where that pays.
 
-The epilogue of matmul_bias_silu is a few lines in both product kernels: the tile is still in registers.
+Reasons:
+
+- Programs stay. One launch of 132 programs walks over all tiles, in groups of GROUP_M tile rows. With `flatten` the two
+  loops, over tiles and over K, become one: the loads of the next tile fly during the epilogue of this one. A program
+  for each tile would start with an empty pipeline every time.
+- TMA. One instruction copies a tile, and the unit computes all addresses, checks all bounds, and fills with zeros. The
+  registers and instructions that pointers and masks would need are free. Building descriptors on the host takes a few
+  microseconds for each call, so small products do without.
+- A tile of 128 × 256. Its accumulator takes 128 registers of each thread of 8 warps. Larger ones spill, smaller ones
+  read more: m × n tiles load M·N·K · (1/m + 1/n) elements.
+- The epilogue in two halves. A store by TMA goes through shared memory. Half a tile leaves room for a fourth stage of
+  the pipeline: 229,408 of the 232,448 bytes that a program may have.
+- Smaller tiles for smaller products. 1024³ has only 32 tiles of 128 × 256 for 132 multiprocessors. Each size takes the
+  largest tile that fills them.
+- A split K. Where even the smallest tiles are too few, several programs share a tile: each adds up a part of K, in
+  float32. The partial sums always meet in the same order, so equal inputs give equal bits.
+- Packing. TMA wants rows that start at multiples of 16 bytes. Other rows would be read 2 bytes at a time, through
+  registers. To copy an operand once costs 2 · M · K elements of traffic, while a product reads it N / 256 times.
+
+True float32 has no tensor cores: there, pointers and small tiles are as good as anything. On a GPU without TMA, and in
+the interpreter, take the model solution.
 """
 
 import functools
@@ -32,30 +52,21 @@ class Tiling(NamedTuple):
 
 
 # Per kind of product, tiles from large to small; the first one that gives every SM a tile is taken, or else the last.
-# A large tile reads less: a product in tiles of m × n loads M·N·K · (1/m + 1/n) elements.
 TILES = {
-    # Measured on an H200 in float16, share of cuBLAS: 0.94 at 2048, 0.85 at 1024, 1.09 at 512, each with its own tile.
     "half": (Tiling(128, 256, 64, 8, 3, 1), Tiling(64, 128, 128, 4, 3, 1), Tiling(64, 32, 128, 4, 4, 2)),
     # Rows that start anywhere are read 2 bytes at a time, through registers: a larger tile would spill them.
     "half unaligned": (Tiling(128, 64, 32, 4, 3, 2), Tiling(64, 64, 32, 4, 3, 3)),
     # Few rows: a stream of b through the SMs, so what counts is how many bytes are in flight.
     "half skinny": (Tiling(16, 128, 64, 4, 4, 3),),
-    # True float32 runs on the ordinary cores instead of the tensor cores, and is bound by them: 0.86 at 2048.
     "float": (Tiling(64, 128, 32, 8, 3, 2), Tiling(64, 64, 32, 4, 3, 3)),
     "float skinny": (Tiling(16, 64, 32, 4, 4, 3),),
-    # Compiled once for all shapes and strides (see `any_tile_kernel`), and quick where it is interpreted.
-    "small": (Tiling(64, 64, 32, 4, 2, 1),),
 }
-# The persistent kernel's: 229,408 of the 232,448 bytes of shared memory.
 PERSISTENT = Tiling(128, 256, 64, 8, 4, 1)
 # Partial tiles in float32 need twice the room for the epilogue, so one stage has to go.
 PERSISTENT_SPLIT = Tiling(128, 256, 64, 8, 3, 1)
 
 SKINNY_ROWS = 16
-# Multiply-adds below which a product is small.
-SMALL_WORK = 1 << 22
-# … and from which on the persistent kernel wins: 0.97 of cuBLAS at 2048, where pointers reach 0.94; below, its tiles
-# are too few for all SMs.
+# Multiply-adds from which on the persistent kernel wins; below, its tiles are too few for all SMs.
 PERSISTENT_WORK = 1 << 33
 # Copying an operand into TMA's layout pays where it is read for that many tiles' worth of rows and columns.
 PACKED_SIDE = 1024
@@ -67,6 +78,8 @@ PACK_BLOCK = 2048
 REDUCE_BLOCK = 1024
 # 16 bytes: what TMA wants of addresses and of row strides.
 TMA_BYTES = 16
+# An H200's. The interpreter plans for them too, so that it takes the tiles of a GPU.
+SMS = 132
 
 
 @triton.jit
@@ -79,17 +92,10 @@ def tile_place(tile, tiles_m, tiles_n, GROUP_M: tl.constexpr):
 
 
 @triton.jit
-def bias_silu(acc, bias_ptr, columns, N):
-    """silu(acc + bias) in float32: silu(z) = z / (1 + exp(-z))."""
-    z = acc + tl.load(bias_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)[None, :]
-    return z / (1.0 + tl.exp(-z))
-
-
-def tile_kernel_body(
+def tile_kernel(
     a_ptr,
     b_ptr,
     c_ptr,
-    bias_ptr,
     M,
     N,
     K,
@@ -103,7 +109,6 @@ def tile_kernel_body(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr,
-    FUSED: tl.constexpr,
 ):
     """One tile of c, or of one split's share of it: program (tile, split) adds up the K blocks of its split."""
     tile_m, tile_n = tile_place(tl.program_id(0), tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP_M)
@@ -123,8 +128,7 @@ def tile_kernel_body(
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     for step in range(steps):
         # Zeros beyond the end of K add nothing; both operands need them, for 0 · NaN is not 0.
-        left = K - start - step * BLOCK_K
-        k_mask = tl.arange(0, BLOCK_K) < left
+        k_mask = tl.arange(0, BLOCK_K) < K - start - step * BLOCK_K
         # BLOCK_M · BLOCK_K elements of a and BLOCK_K · BLOCK_N of b give BLOCK_M · BLOCK_N · BLOCK_K products.
         a = tl.load(a_ptrs, mask=row_mask & k_mask[None, :], other=0.0)
         b = tl.load(b_ptrs, mask=k_mask[:, None] & column_mask, other=0.0)
@@ -132,23 +136,23 @@ def tile_kernel_body(
         acc = tl.dot(a, b, acc, input_precision="ieee")
         a_ptrs += a_step
         b_ptrs += b_step
-    if FUSED:
-        acc = bias_silu(acc, bias_ptr, columns, N)
     c_ptrs = c_ptr + split.to(tl.int64) * stride_cs + rows.to(tl.int64)[:, None] * stride_cm + columns[None, :]
     # The one rounding to the dtype of c.
     tl.store(c_ptrs, acc, mask=row_mask & column_mask)
 
 
-# A compiler specialises on arguments that are 1 or multiples of 16: contiguous and aligned accesses become wide ones.
-tile_kernel = triton.jit(tile_kernel_body)
-# Small products gain nothing from that, and every other combination of sizes and strides would be compiled again.
-any_tile_kernel = triton.jit(
-    tile_kernel_body,
-    do_not_specialize=[
-        *("a_ptr", "b_ptr", "c_ptr", "bias_ptr", "M", "N", "K"),
-        *("stride_am", "stride_ak", "stride_bk", "stride_bn", "stride_cs", "stride_cm"),
-    ],
-)
+@triton.jit
+def store_half(
+    half, row, column, c_desc, place, M, N, stride_cm, BLOCK_M: tl.constexpr, WIDTH: tl.constexpr, TMA: tl.constexpr
+):
+    """Store BLOCK_M × WIDTH elements, from a row and a column on."""
+    if TMA:
+        c_desc.store([row, column], half.to(c_desc.dtype))
+    else:
+        rows = row + tl.arange(0, BLOCK_M)
+        columns = column + tl.arange(0, WIDTH)
+        c_ptrs = place + rows.to(tl.int64)[:, None] * stride_cm + columns[None, :]
+        tl.store(c_ptrs, half, mask=(rows[:, None] < M) & (columns[None, :] < N))
 
 
 @triton.jit
@@ -157,7 +161,6 @@ def persistent_kernel(
     b_desc,
     c_desc,
     c_ptr,
-    bias_ptr,
     M,
     N,
     K,
@@ -171,7 +174,6 @@ def persistent_kernel(
     A_COLUMNS: tl.constexpr,
     B_COLUMNS: tl.constexpr,
     TMA_STORE: tl.constexpr,
-    FUSED: tl.constexpr,
 ):
     """As many programs as SMs; each takes every n-th tile. Descriptors give zeros outside their matrix."""
     tiles_m = tl.cdiv(M, BLOCK_M)
@@ -192,26 +194,12 @@ def persistent_kernel(
         done += tl.num_programs(0)
         tile_m, tile_n = tile_place(done % tiles, tiles_m, tiles_n, GROUP_M)
         # In two halves: a staging buffer of half a tile leaves the shared memory for a fourth stage.
-        halves = tl.permute(tl.reshape(acc, (BLOCK_M, 2, BLOCK_N // 2)), (0, 2, 1))
-        left, right = tl.split(halves)
-        rows = tile_m * BLOCK_M + tl.arange(0, BLOCK_M)
-        columns = tile_n * BLOCK_N + tl.arange(0, BLOCK_N // 2)
-        if FUSED:
-            left = bias_silu(left, bias_ptr, columns, N)
-        if TMA_STORE:
-            c_desc.store([tile_m * BLOCK_M, tile_n * BLOCK_N], left.to(c_desc.dtype))
-        else:
-            place = c_ptr + (done // tiles).to(tl.int64) * stride_cs
-            c_ptrs = place + rows.to(tl.int64)[:, None] * stride_cm + columns[None, :]
-            tl.store(c_ptrs, left, mask=(rows[:, None] < M) & (columns[None, :] < N))
-        columns += BLOCK_N // 2
-        if FUSED:
-            right = bias_silu(right, bias_ptr, columns, N)
-        if TMA_STORE:
-            c_desc.store([tile_m * BLOCK_M, tile_n * BLOCK_N + BLOCK_N // 2], right.to(c_desc.dtype))
-        else:
-            c_ptrs = place + rows.to(tl.int64)[:, None] * stride_cm + columns[None, :]
-            tl.store(c_ptrs, right, mask=(rows[:, None] < M) & (columns[None, :] < N))
+        HALF: tl.constexpr = BLOCK_N // 2
+        left, right = tl.split(tl.permute(tl.reshape(acc, (BLOCK_M, 2, HALF)), (0, 2, 1)))
+        row, column = tile_m * BLOCK_M, tile_n * BLOCK_N
+        place = c_ptr + (done // tiles).to(tl.int64) * stride_cs
+        store_half(left, row, column, c_desc, place, M, N, stride_cm, BLOCK_M, HALF, TMA_STORE)
+        store_half(right, row, column + HALF, c_desc, place, M, N, stride_cm, BLOCK_M, HALF, TMA_STORE)
 
 
 @triton.jit
@@ -238,26 +226,21 @@ def pack_kernel(x_ptr, packed_ptr, n_columns, stride_xm, stride_xn, stride_pm, B
 
 @functools.cache
 def multiprocessors(device: torch.device) -> int:
-    """Return the SMs of a GPU. The interpreter runs one program after another, so there it is 1."""
-    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
-
-
-def kind_of(a: torch.Tensor, b: torch.Tensor) -> str:
-    """Return the row of TILES for a product."""
-    small = a.shape[0] * b.numel() < SMALL_WORK
-    size = "small" if small else "float" if a.dtype == torch.float32 else "half"
-    if a.shape[0] <= SKINNY_ROWS and not small:
-        return f"{size} skinny"
-    return size if size != "half" or (reads_wide(a) and reads_wide(b)) else "half unaligned"
+    """Return the SMs of a GPU."""
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else SMS
 
 
 def tiling_for(a: torch.Tensor, b: torch.Tensor, sms: int) -> Tiling:
     """Return the largest tile that leaves no SM idle."""
     m, n = a.shape[0], b.shape[1]
-    tilings = TILES[kind_of(a, b)]
+    kind = "float" if a.dtype == torch.float32 else "half"
+    if m <= SKINNY_ROWS:
+        kind += " skinny"
+    elif kind == "half" and not (reads_wide(a) and reads_wide(b)):
+        kind += " unaligned"
     # 0.9: a tenth of the SMs without a tile costs less than smaller tiles do.
-    filling = (one for one in tilings if triton.cdiv(m, one.block_m) * triton.cdiv(n, one.block_n) >= 0.9 * sms)
-    return next(filling, tilings[-1])
+    filling = (one for one in TILES[kind] if triton.cdiv(m, one.block_m) * triton.cdiv(n, one.block_n) >= 0.9 * sms)
+    return next(filling, TILES[kind][-1])
 
 
 def splits_for(m: int, n: int, k: int, tiling: Tiling, sms: int) -> int:
@@ -308,11 +291,11 @@ def descriptor(x: torch.Tensor, block: tuple[int, int], major: str) -> TensorDes
     return TensorDescriptor(x, list(x.shape), list(x.stride()), list(block))
 
 
-def persistent_product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, bias: torch.Tensor | None) -> None:
-    """c = a·b, or silu(a·b + bias), for operands that TMA can read."""
+def persistent_product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+    """c = a·b, for operands that TMA can read."""
     (m, k), n = a.shape, b.shape[1]
     sms = multiprocessors(a.device)
-    splits = 1 if bias is not None else splits_for(m, n, k, PERSISTENT_SPLIT, sms)
+    splits = splits_for(m, n, k, PERSISTENT_SPLIT, sms)
     tiling = PERSISTENT if splits == 1 else PERSISTENT_SPLIT
     out = c if splits == 1 else torch.empty((splits, m, n), dtype=torch.float32, device=c.device)
     tma_store = splits == 1 and tma_major(c) == "rows"
@@ -323,7 +306,6 @@ def persistent_product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, bias: 
         descriptor(b, (tiling.block_k, tiling.block_n), b_major),
         descriptor(c, (tiling.block_m, tiling.block_n // 2), "rows") if tma_store else None,
         out,
-        bias,
         m,
         n,
         k,
@@ -337,7 +319,6 @@ def persistent_product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, bias: 
         A_COLUMNS=a_major == "columns",
         B_COLUMNS=b_major == "columns",
         TMA_STORE=tma_store,
-        FUSED=bias is not None,
         num_warps=tiling.warps,
         num_stages=tiling.stages,
     )
@@ -345,19 +326,17 @@ def persistent_product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, bias: 
         add_up(out, c)
 
 
-def tile_product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, bias: torch.Tensor | None) -> None:
-    """c = a·b, or silu(a·b + bias), for operands of any strides."""
+def tile_product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+    """c = a·b, for operands of any strides."""
     (m, k), n = a.shape, b.shape[1]
     sms = multiprocessors(a.device)
     tiling = tiling_for(a, b, sms)
-    splits = 1 if bias is not None else splits_for(m, n, k, tiling, sms)
+    splits = splits_for(m, n, k, tiling, sms)
     out = c if splits == 1 else torch.empty((splits, m, n), dtype=torch.float32, device=c.device)
-    kernel = any_tile_kernel if m * n * k < SMALL_WORK else tile_kernel
-    kernel[(triton.cdiv(m, tiling.block_m) * triton.cdiv(n, tiling.block_n), splits)](
+    tile_kernel[(triton.cdiv(m, tiling.block_m) * triton.cdiv(n, tiling.block_n), splits)](
         a,
         b,
         out,
-        bias,
         m,
         n,
         k,
@@ -369,7 +348,6 @@ def tile_product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, bias: torch.
         BLOCK_N=tiling.block_n,
         BLOCK_K=tiling.block_k,
         GROUP_M=GROUP_M,
-        FUSED=bias is not None,
         num_warps=tiling.warps,
         num_stages=tiling.stages,
     )
@@ -385,23 +363,13 @@ def add_up(partials: torch.Tensor, c: torch.Tensor) -> None:
 
 def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """c[m, n] = sum_k a[m, k] * b[k, n]."""
-    m, n = a.shape[0], b.shape[1]
-    c = torch.empty((m, n), dtype=a.dtype, device=a.device)
+    c = torch.empty((a.shape[0], b.shape[1]), dtype=a.dtype, device=a.device)
     if not is_large(a, b):
-        tile_product(a, b, c, None)
+        tile_product(a, b, c)
     elif tma_major(a) and tma_major(b):
-        persistent_product(a, b, c, None)
-    elif min(m, n) >= PACKED_SIDE:
-        persistent_product(*(x if tma_major(x) else packed(x) for x in (a, b)), c, None)
+        persistent_product(a, b, c)
+    elif min(c.shape) >= PACKED_SIDE:
+        persistent_product(*(x if tma_major(x) else packed(x) for x in (a, b)), c)
     else:
-        tile_product(a, b, c, None)
+        tile_product(a, b, c)
     return c
-
-
-def matmul_bias_silu(a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    """out[m, n] = silu(sum_k a[m, k] * b[k, n] + bias[n]), in one launch."""
-    m, n = a.shape[0], b.shape[1]
-    out = torch.empty((m, n), dtype=a.dtype, device=a.device)
-    product = persistent_product if is_large(a, b) and tma_major(a) and tma_major(b) else tile_product
-    product(a, b, out, bias)
-    return out
