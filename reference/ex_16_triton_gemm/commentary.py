@@ -3,9 +3,9 @@
 COMMENTARY = {
     "matmul": """
         The tile decides the traffic: m × n tiles load M·N·K·(1/m + 1/n) elements, so the largest tile that still gives
-        every SM work is taken. Large products are read by TMA in persistent programs; others go through pointers, and
-        a long K is split over several programs. Tiles are walked in groups of rows, so that neighbours share operands
-        in L2.
+        every SM work is taken. Tiles are walked in groups of rows, so that neighbours share operands in L2. Rows that
+        start anywhere are read 2 bytes at a time; a large product copies them once, into rows that start at multiples
+        of 16 elements.
     """,
     "matmul_bias_silu": """
         The epilogue runs on the accumulator, in float32, before the only store. Its cost is a few instructions for each
