@@ -43,9 +43,9 @@ class Tiling(NamedTuple):
     stages: int
 
 
-# From large to small, chosen among 6 to 10 for each kind on an H100. A pipeline keeps its K blocks in shared memory: 144 KiB for
-# the largest tile, where the tensor cores read them there. Before Hopper, and on a GeForce, operands pass through
-# registers. Then it keeps one block less: 96 KiB, which every GPU since the A100 has, a GeForce too.
+# From large to small, chosen among 6 to 10 for each kind on an H100. A pipeline keeps its K blocks in shared memory:
+# 144 KiB for the largest tile, where the tensor cores read them there. Before Hopper, and on a GeForce, operands pass
+# through registers. Then it keeps one block less: 96 KiB, which every GPU since the A100 has, a GeForce too.
 TILINGS = {
     # The large tile reaches 0.92 to 0.97 of cuBLAS's speed; with half of its BLOCK_K, 0.74 to 0.85.
     "half": (Tiling(128, 256, 64, 8, 3), Tiling(64, 128, 64, 4, 4), Tiling(64, 32, 128, 4, 4)),
