@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,16 +13,18 @@ import pytest
 import torch
 
 from grader.diagnosis.kinds import known_kinds
-from grader.diagnosis.known_mistakes import _explains, mistake_clues, mistakes_in, rounding_clues
+from grader.diagnosis.known_mistakes import _explains, mistake_clues, mistakes_in, passing_like, rounding_clues
 from grader.exercise import tensors
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry, discover
 from grader.exercise.model import Agrees, Part
 from grader.exercise.plan import default_seed
+from grader.judge.bench import Bench
 from grader.judge.clue import Clue
 from grader.judge.compare import compare
 from grader.judge.failures import WrongCall
 from grader.judge.tolerance import ulp
+from grader.judge.trial import TriedCase
 from grader.judge.truth import Expected, KnownMistake, Truth
 from grader.protocol.messages import Recipe, Returned
 from grader.sandbox.outcome import Finished
@@ -192,3 +195,12 @@ def test_splits_without_a_slot_are_counted_by_the_size_of_a_split() -> None:
     oracle = tensors.module_from_text("oracle.py", cache.source("oracle.py"))
     lengths = torch.tensor([0, 7, 18, 27])
     assert oracle._empty_splits(lengths, 4, 27).tolist() == [4, 3, 1, 0]
+
+
+def test_of_passing_calls_that_are_equally_like_a_failing_one_the_smallest_are_looked_at() -> None:
+    sizes = ((2048, 2048), (64, 128), (128, 128), (64, 65))
+    tried = [TriedCase(Case({"M": m, "N": n, "dtype": "float16"}), n == 65, m) for m, n in sizes]
+    bench = cast("Bench", SimpleNamespace(tried=tried, part=SimpleNamespace(name="part")))
+    failing = replace(seen(TRUTH.half()), recipe=Recipe("part", {"M": 64, "N": 65, "dtype": "float16"}, 0))
+    assert [one.case["N"] for one in passing_like(bench, failing)] == [128, 128]
+    assert [one.case["N"] for one in passing_like(bench, None)] == [128, 128]
