@@ -21,7 +21,7 @@ done
 "python$version" -m venv "$home"
 export PATH="$home/bin:$PATH" PIP_NO_CACHE_DIR=1
 cd "$source/grade"
-PIP_EXTRA_INDEX_URL=${TORCH_INDEX-https://download.pytorch.org/whl/cpu} pip install -c constraints.txt torch
+export PIP_EXTRA_INDEX_URL=${TORCH_INDEX-https://download.pytorch.org/whl/cpu}
 pip install -c constraints.txt -e .
 @INSTALLS@grade doctor
 """
