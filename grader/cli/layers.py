@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from grader import machine
-from grader.report.isolation import landlock_version, missing
+from grader.report.isolation import LANDLOCK_WITH_SIGNALS, landlock_version, missing
 from grader.sandbox.confinement import landlock, namespaces
 
 # Where a container's runtime takes each permission.
@@ -72,10 +72,12 @@ def absent(layers: Sequence[str], here: Surroundings) -> tuple[str, ...]:
 
 
 def _absent(layers: Sequence[str], here: Surroundings) -> Iterator[str]:
-    if not landlock_version(layers):
+    landlock_here = landlock_version(layers)
+    if not landlock_here:
         yield f"Landlock (reads no file of others): {_landlock(here)}"
     if not here.is_root and not any(layer.startswith("own user") for layer in layers):
-        yield f"own user (stops no process of others): {_root(here)}"
+        stops = "; not needed for that: this Landlock blocks signals" if landlock_here >= LANDLOCK_WITH_SIGNALS else ""
+        yield f"own user (stops no process of others): {_root(here)}{stops}"
     if not any(layer.startswith("own network") for layer in layers):
         known = "; not needed for the network, which seccomp closes" if "seccomp" in layers else ""
         yield f"own network and IPC (reaches no other program): {_namespaces(here)}{known}"
@@ -94,15 +96,14 @@ def _landlock(here: Surroundings) -> str:
     if here.container:
         how = _allow(here, "seccomp")
         return (
-            f"refused by this kernel or by the container's seccomp profile. Docker's profile has allowed it since "
-            f"23.0. For an older one: {how}, a profile that also allows {_CALLS}"
+            f"refused by this kernel or by the container's seccomp profile. Docker's own has allowed it since 2022. "
+            f"Another one: {how}, a profile that also allows {_CALLS}"
         )
     return "needs a kernel with CONFIG_SECURITY_LANDLOCK"
 
 
 def _root(here: Surroundings) -> str:
-    again = f"run as root: {_allow(here, 'root')}" if here.container else "run as root"
-    return f"{again}; from Linux 6.12 on, Landlock stops signals as well"
+    return f"run as root: {_allow(here, 'root')}" if here.container else "run as root, or use Linux 6.12"
 
 
 def _namespaces(here: Surroundings) -> str:
