@@ -10,11 +10,7 @@ import nbclient
 import nbformat
 import pytest
 
-pytestmark = [
-    pytest.mark.process,
-    # jupyter_client opens a socket for messages that it closes with the process.
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
+pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOK = ROOT / "templates" / "colab.ipynb"
