@@ -90,6 +90,25 @@ def lacked_types() -> tuple[str, ...]:
     return architecture.lacks if architecture else ()
 
 
+def is_root() -> bool:
+    """Return whether the grader runs as root, so that submissions get users of their own."""
+    return os.getuid() == 0
+
+
+def container() -> str:
+    """Return the runtime of the container around this process; '' outside any.
+
+    Known are "docker", "podman" and "kubernetes"; every other is called "container".
+    """
+    if "KUBERNETES_SERVICE_HOST" in os.environ:
+        return "kubernetes"
+    if Path("/run/.containerenv").exists():
+        return "podman"
+    if Path("/.dockerenv").exists():
+        return "docker"
+    return "container" if os.environ.get("container") else ""  # noqa: SIM112  systemd and LXC write it small
+
+
 def environment(mode: Mode, isolation: tuple[str, ...], gpu: CudaDevice | None) -> Environment:
     """Return the machine as the record describes it."""
     return Environment(

@@ -108,7 +108,7 @@ DONE = (
         "batch.md",
     ),
     (
-        "nine export formats; the class page; similar sources; the student bundle",
+        "nine export formats, Gradescope's autograder.zip; the class page; similar sources; the student bundle",
         ("pytest tests/export tests/classes tests/cli/test_release.py",),
         "exports.md",
     ),

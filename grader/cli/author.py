@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
-from grader.cli.files import check_target, parse_seed, write, write_or_print
+from grader.cli.files import append, check_target, check_writable, parse_seed, write, write_or_print
 from grader.cli.say import say
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, discover, find_root, resolve
@@ -31,8 +31,9 @@ _MOST_JOBS = 4
 class CheckOptions:
     """Options of `grade check`.
 
-    Either `exercise` names one, or `every` checks all. jobs: files at a time; None for one per core. json: target of
-    the document. write_wrong: a folder for the planted mistakes, instead of a check.
+    Either `exercise` names one, or `every` checks all. jobs: files at a time; None for one per core. json, junit:
+    targets of the documents. summary: a file that a Markdown summary is appended to. write_wrong: a folder for the
+    planted mistakes, instead of a check.
     """
 
     exercise: str | None = None
@@ -42,6 +43,8 @@ class CheckOptions:
     write_probe: bool = False
     jobs: int | None = None
     json: str | None = None
+    junit: str | None = None
+    summary: str | None = None
     write_wrong: str | None = None
 
 
@@ -63,8 +66,11 @@ def check(options: CheckOptions) -> int:
         raise UsageError(f"an exercise must have its solution to be checked, got none for {', '.join(bare)}")
     chosen = parse_seed(options.seed) if options.seed is not None else None
     check_target(options.json)
+    check_target(options.junit)
+    if options.summary is not None:
+        check_writable(Path(options.summary))
     # A document on stdout must stand there alone.
-    out = sys.stderr if options.json == "-" else sys.stdout
+    out = sys.stderr if "-" in (options.json, options.junit) else sys.stdout
     with ExitStack() as servers:
         server = servers.enter_context(closing(start_server(cpu=options.cpu)))
         beside = servers.enter_context(closing(start_server(cpu=True))) if server.mode == "gpu" else None
@@ -77,7 +83,18 @@ def check(options: CheckOptions) -> int:
             print(f"Margins written to {path}", file=sys.stderr)
     if options.json is not None:
         write_or_print(options.json, _document(gates, server.mode))
+    _tell_service(options, {entry.id: gate for entry, gate in gates.items()})
     return 0 if all(gate.holds for gate in gates.values()) else 1
+
+
+def _tell_service(options: CheckOptions, gates: Mapping[str, Gate]) -> None:
+    """Write the files for a CI service."""
+    from grader.cli import gate_files
+
+    if options.junit is not None:
+        write_or_print(options.junit, gate_files.junit(gates))
+    if options.summary is not None:
+        append(Path(options.summary), gate_files.summary(gates))
 
 
 def _write_wrong(entry: Entry, folder: Path) -> int:

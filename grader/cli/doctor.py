@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from grader import machine, selftest
 from grader.cli.lacking import lacking
+from grader.cli.layers import absent, surroundings
 from grader.cli.say import say
 from grader.errors import GradeError
 from grader.exercise.catalogue import discover, find_root
@@ -24,8 +25,8 @@ _NEEDED = ("torch", "triton", "numpy", "hypothesis", "jinja2", "typer", "rich", 
 class DoctorLine:
     """One line of `grade doctor`.
 
-    mark: ok, MISSING, WRONG, BROKEN, no GPU; absent for an extra that some parts need; empty if the line continues the
-    one above.
+    mark: ok, MISSING, WRONG, BROKEN, no GPU; absent for an extra that some parts need, or for a layer of confinement;
+    empty if the line continues the one above.
     """
 
     mark: str
@@ -108,4 +109,6 @@ def _try_mode(mode: Mode, found: _Findings) -> bool:
         found.add("", f"isolation: {', '.join(tried.isolation)}")
         for promise in missing(tried.isolation):
             found.add("MISSING", f"confinement of a submission: {promise}")
+        for layer in absent(tried.isolation, surroundings()):
+            found.add("absent", layer)
     return tried.mark == "ok"

@@ -1,21 +1,26 @@
-"""`grade export`: from records to the files that platforms read."""
+"""`grade export`: from records to the files that platforms read, and from an exercise to a platform's archive."""
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import grader
 from grader.batch.gradebook import Gradebook
 from grader.batch.reading import read, read_batch, read_record, records
 from grader.batch.store import StoredRecord
-from grader.cli.files import check_target, check_writable, write, write_or_print
+from grader.cli.files import append, check_target, check_writable, write, write_or_print
 from grader.cli.shares import in_shares
 from grader.errors import UsageError
-from grader.export.formats import CheckPoints, ClassFiles, ExportOptions, Format, formats
+from grader.exercise.catalogue import find_root, resolve
+from grader.export.formats import CheckPoints, ClassFiles, ExportOptions, Format, HandedOut, formats
 from grader.export.table import points_of
 from grader.record import Record
+from grader.release import bundle
 from grader.report.audience import for_student
 
 
@@ -29,6 +34,8 @@ def export(source: str, options: ExportOptions) -> int:
     if options.parts_left_out_too and not options.of_judged:
         raise UsageError("--parts-left-out-too must come with --of-judged, got it alone")
     path = Path(source)
+    if chosen.archive is not None:
+        return _archive(source, chosen.archive, Path(options.out or chosen.archive_name))
     if not path.exists():
         raise UsageError(f"an OUT_DIR or a record must exist, got {path}")
     if path.is_dir():
@@ -63,8 +70,7 @@ def _give_files(chosen: Format, files: Mapping[str, str], options: ExportOptions
     write_or_print("-", files[chosen.printed])
     for variable, name in chosen.appended.items():
         if target := os.environ.get(variable):
-            with open(target, "a", encoding="utf-8", errors="replace") as file:
-                file.write(files[name])
+            append(Path(target), files[name])
 
 
 # -- a class ---------------------------------------------------------------------------------------------------------
@@ -142,6 +148,32 @@ def _tell(problems: list[tuple[str, str]]) -> None:
         _say(f"not read, {path}: {words}")
     if len(problems) > 5:
         _say(f"not read, {len(problems) - 5} more records")
+
+
+# -- an exercise -----------------------------------------------------------------------------------------------------
+
+
+def _archive(source: str, make: Callable[[HandedOut], Mapping[str, bytes]], target: Path) -> int:
+    """Write the archive of one exercise. The same course gives the same bytes."""
+    entry, _ = resolve(find_root(), source)
+    check_writable(target)
+    installs = dict.fromkeys(package.command for part in entry.exercise.parts for package in part.needs)
+    held = bundle.files((entry,), Path(grader.__file__).resolve().parent, grader.__version__)
+    target.write_bytes(_zipped(make(HandedOut(entry.name, held, tuple(installs)))))
+    _say(str(target))
+    return 0
+
+
+def _zipped(files: Mapping[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            member = zipfile.ZipInfo(name)
+            member.compress_type = zipfile.ZIP_DEFLATED
+            # Unix's rights of a regular file stand in the upper half.
+            member.external_attr = (0o100755 if data.startswith(b"#!") else 0o100644) << 16
+            archive.writestr(member, data)
+    return stream.getvalue()
 
 
 # -- both ------------------------------------------------------------------------------------------------------------

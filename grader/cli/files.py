@@ -82,3 +82,9 @@ def write_or_print(target: str, text: str) -> None:
         sys.stdout.flush()
     else:
         write(Path(target), text)
+
+
+def append(path: Path, text: str) -> None:
+    """Add text at the end of a file, as a CI service wants its summary."""
+    with path.open("a", encoding="utf-8", errors="replace") as file:
+        file.write(text)

@@ -51,6 +51,18 @@ class ClassFiles:
 
 
 @dataclass(frozen=True)
+class HandedOut:
+    """An exercise as a platform gets it: everything that grades it, and no solution.
+
+    name: of its file, without .py. files: the student bundle, by path. installs: commands for packages of its own.
+    """
+
+    name: str
+    files: Mapping[str, bytes]
+    installs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Format:
     """An export format: a name and the functions that make its files. A format leaves out what it does not support.
 
@@ -61,6 +73,7 @@ class Format:
     appended: for environment variables that name a file, the file among `files` that is appended to it without --out.
     class_files: called with the options and the exercises' ids before any record is read; returns the function that
     makes a class' files from its gradebook.
+    archive: the files of a zip archive called `archive_name`, from an exercise; scripts (#!) in it can be run.
     marks_only: the files hold marks only, so no record needs to be redacted for students.
     """
 
@@ -73,6 +86,8 @@ class Format:
     printed: str = ""
     appended: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     class_files: Callable[[ExportOptions, Sequence[str]], Callable[[Gradebook, CheckPoints], ClassFiles]] | None = None
+    archive_name: str = ""
+    archive: Callable[[HandedOut], Mapping[str, bytes]] | None = None
     marks_only: bool = False
 
     def renderer(self, options: ExportOptions) -> Render | None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from grader.export import messages
 from grader.record import CheckResult, Record, headline
 from grader.report import view
+from grader.report.picture import text_lines
 from grader.report.status import look_of
 
+_ROWS, _COLUMNS = 24, 96
 # All characters with a meaning in Markdown, in GitHub's mentions and issue numbers, or in HTML.
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~@:.-])")
 
@@ -51,9 +54,16 @@ def _table(record: Record) -> str:
     return "\n".join(["| | check | points |", "| --- | --- | ---: |", *rows, ""])
 
 
+def _picture(check: CheckResult) -> Iterator[str]:
+    """Yield the picture of the wrong elements as lines: GitHub shows neither SVG nor images in data: URLs."""
+    if check.cause is not None and check.cause.mismatch is not None and check.cause.mismatch.picture is not None:
+        pictured, legend = text_lines(check.cause.mismatch.picture, rows=_ROWS, columns=_COLUMNS)
+        yield from ("", *pictured, legend)
+
+
 def _failure(check: CheckResult, record: Record) -> str:
     # Between fences nothing is interpreted; the fence is longer than any run of backticks inside.
-    text = view.block(messages.full(check, record), 8000)
+    text = "\n".join([view.block(messages.full(check, record), 8000), *_picture(check)])
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     name = escape(messages.name(check), 300)
     return f"<details><summary>{name}</summary>\n\n{fence}text\n{text}\n{fence}\n\n</details>\n"

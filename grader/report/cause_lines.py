@@ -9,7 +9,7 @@ from rich.text import Text
 from grader.record import CheckResult, Mismatch, Record
 from grader.report import view
 from grader.report.ink import CommandLine, Ink, indent, labelled, quoted
-from grader.report.picture import ASCII_SHADES, SHADES, cell_size, darkest, shade_rows
+from grader.report.picture import ASCII_SHADES, SHADES, text_lines
 from grader.report.widest import Widest
 
 _DIFFERENCES = 3
@@ -64,13 +64,9 @@ def _mismatch(ink: Ink, mismatch: Mismatch) -> list[RenderableType]:
         lines.append(indent(Widest(tables), 2))
     if mismatch.picture is not None:
         rows, columns = _PICTURE
-        size = cell_size(mismatch.picture, rows=rows, columns=columns)
         shades = ASCII_SHADES if ink.ascii_only else SHADES
-        pictured = shade_rows(mismatch.picture, rows=rows, columns=columns, shades=shades)
-        alike = len(pictured) > 1 and len(set(pictured)) == 1
-        lines += [indent(Text(row), 2) for row in pictured[: 1 if alike else None]]
-        worst = darkest(mismatch.picture, rows=rows, columns=columns)
-        legend = f"one sign = {size}{', all rows alike' if alike else ''}: {shades[0]} all right … {shades[3]} {worst}"
+        pictured, legend = text_lines(mismatch.picture, rows=rows, columns=columns, shades=shades)
+        lines += [indent(Text(row), 2) for row in pictured]
         lines.append(indent(ink(legend, "dim"), 2))
     return lines
 

@@ -47,6 +47,15 @@ def shade_rows(picture: Picture, *, rows: int = 4, columns: int = 60, shades: st
     return ["".join(shades[_shade(value)] for value in row) for row in cells]
 
 
+def text_lines(picture: Picture, *, rows: int, columns: int, shades: str = SHADES) -> tuple[list[str], str]:
+    """Return the picture as lines of shades, and the meaning of a sign in words. Rows that are all alike are one."""
+    pictured = shade_rows(picture, rows=rows, columns=columns, shades=shades)
+    alike = len(pictured) > 1 and len(set(pictured)) == 1
+    size, worst = cell_size(picture, rows=rows, columns=columns), darkest(picture, rows=rows, columns=columns)
+    legend = f"one sign = {size}{', all rows alike' if alike else ''}: {shades[0]} all right … {shades[3]} {worst}"
+    return pictured[: 1 if alike else None], legend
+
+
 def _shade(value: int) -> int:
     # Only 0 is the palest and only 9 the darkest, so that a single wrong element still shows.
     return 0 if value <= 0 else 3 if value >= ALL_WRONG else 1 if value <= 4 else 2

@@ -135,8 +135,7 @@ def golden(record: Record) -> dict[str, str]:
             found |= {f"{name}/{file}": text for file, text in made.files.items()}
         elif one.files is not None:
             found |= {f"{name}/{file}": text for file, text in one.files(record, ENVIRONMENT).items()}
-        else:
-            assert one.render is not None
+        elif one.render is not None:
             found[f"{name}{one.suffix}"] = one.render(record)
     return found
 
@@ -145,6 +144,11 @@ def test_no_format_writes_a_control_character_of_a_submission() -> None:
     record = dataclasses.replace(samples.hostile(), graded_at="2026-11-02T09:00:00Z", submitted_at="")
     for name, text in golden(record).items():
         assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text), name
+
+
+def test_every_format_makes_files_of_a_record_a_class_or_an_exercise() -> None:
+    for one in formats().values():
+        assert one.class_files or one.files or one.render or one.archive, one.name
 
 
 def test_a_format_is_found_by_its_module_alone() -> None:

@@ -26,6 +26,11 @@ def command(
         typer.Option(metavar="DIR", help="write the planted mistakes as whole files into this folder; check nothing"),
     ] = None,
     json: Output = None,
+    junit: Output = None,
+    summary: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="FILE", help="append a Markdown summary to FILE, such as $GITHUB_STEP_SUMMARY"),
+    ] = None,
 ) -> None:
     """Run the author's gate."""
     from grader.cli.author import CheckOptions, check
@@ -38,6 +43,8 @@ def command(
         write_probe=write_probe,
         jobs=jobs,
         json=json,
+        junit=junit,
+        summary=summary,
         write_wrong=write_wrong,
     )
     raise typer.Exit(check(options))

@@ -10,12 +10,12 @@ from grader.cli.group import INSTRUCTOR, ExportCommand
 
 ORDER = 140
 GROUP = INSTRUCTOR
-HELP = "Write files for a platform or a gradebook. Takes an OUT_DIR of `grade batch`, or one record."
+HELP = "Write files for a platform or a gradebook. Takes an OUT_DIR, a record, or an exercise."
 CLASS = ExportCommand
 
 
 def command(
-    source: Annotated[str, typer.Argument(help="an OUT_DIR, or a record (grade ex_15 --json FILE)")],
+    source: Annotated[str, typer.Argument(help="an OUT_DIR, a record (grade ex_15 --json FILE), or an exercise")],
     format: Annotated[str, typer.Option("--format", help="the file's format")],
     out: Annotated[
         Optional[str],  # noqa: UP045

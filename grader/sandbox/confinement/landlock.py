@@ -7,6 +7,7 @@ of the kernel's interface (man 7 landlock): 1 in Linux 5.13, 2 in 5.19, 3 in 6.2
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import stat
 import struct
@@ -75,6 +76,13 @@ def restrict(scratch: str, hidden: Sequence[str] = (), tool: str = "") -> str:
     finally:
         os.close(ruleset)
     return f"Landlock {version}"
+
+
+def refusal() -> int:
+    """Return the error (errno) with which Landlock is refused to this process; 0 where it is there."""
+    if system.syscall(_CREATE_RULESET, None, 0, _ASK_VERSION) >= 1:
+        return 0
+    return ctypes.get_errno()
 
 
 def _ruleset(version: int, handled: int, *, tcp: bool) -> int:

@@ -17,6 +17,12 @@ _NEW_NETWORK = 0x40000000
 _SET_INTERFACE_FLAGS = 0x8914
 _UP = 1
 _NAME = "own network and IPC"
+# Of all systems, of Debian's kernels, and of Ubuntu's.
+_SETTINGS = {
+    "user/max_user_namespaces": "0",
+    "kernel/unprivileged_userns_clone": "0",
+    "kernel/apparmor_restrict_unprivileged_userns": "1",
+}
 
 
 def leave_as_root(*, loopback: bool = False) -> str:
@@ -44,6 +50,15 @@ def leave_as_user(*, loopback: bool = False) -> str:
         _raise_loopback()
     system.set_capabilities(0)
     return f"{_NAME}, by a user namespace"
+
+
+def forbidden_by() -> str:
+    """Return the kernel's setting, as NAME=VALUE, that keeps user namespaces from other users than root; '' if none."""
+    for name, forbidding in _SETTINGS.items():
+        with contextlib.suppress(OSError):
+            if Path("/proc/sys", name).read_text().strip() == forbidding:
+                return f"{name.replace('/', '.')}={forbidding}"
+    return ""
 
 
 def _raise_loopback() -> None:

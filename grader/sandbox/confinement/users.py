@@ -19,14 +19,15 @@ def become(uid: int) -> str:
     Where the interpreter lies in a folder that only root may enter, one capability stays: to read, not to write. The
     layer's name then says so.
     """
-    keeps_reading = not _world_readable()
+    keeps_reading = bool(_closed())
     if keeps_reading:
         system.keep_capabilities()
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
     if keeps_reading and not system.set_capabilities(1 << _CAP_DAC_READ_SEARCH):
-        raise OSError(ctypes.get_errno(), "capset")
+        why = "root must have CAP_DAC_READ_SEARCH where others may not enter Python's folders"
+        raise OSError(ctypes.get_errno(), f"{why}, such as {_closed()}")
     system.stay_dumpable()
     return "own user (enters all folders)" if keeps_reading else "own user"
 
@@ -38,9 +39,10 @@ def hand_on_reading() -> None:
         system.raise_ambient(_CAP_DAC_READ_SEARCH)
 
 
-def _world_readable() -> bool:
+def _closed() -> str:
+    """Return a folder of the interpreter or its imports that only root may enter; '' if there is none."""
     needed = {sys.prefix, sys.base_prefix, *(path for path in sys.path if path)}
-    return all(_enterable(Path(path).resolve()) for path in needed if os.path.exists(path))
+    return next((path for path in sorted(needed) if os.path.exists(path) and not _enterable(Path(path).resolve())), "")
 
 
 def _enterable(path: Path) -> bool:
