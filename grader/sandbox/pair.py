@@ -153,8 +153,8 @@ class Pair:
         if afresh:
             self._touched.clear()
             self._gone.clear()
-        shown = (*trace.windows, *constants_in(trace.steps))
-        storages = dict.fromkeys([*trace.arguments.values(), *(one.storage for one in shown)])
+        filled = (one.storage for one in constants_in(trace.steps))
+        storages = dict.fromkeys([*trace.arguments.values(), *(one.storage for one in trace.windows), *filled])
         found = frozenset(storage for storage in storages if storage in self._touched)
         digest = hashlib.sha256(fingerprint(message))
         for storage in storages:
