@@ -132,8 +132,8 @@ def properties(target: Architecture) -> dict[str, int]:
     }
 
 
-class _Nothing:
-    """A context that changes nothing, such as the choice of the only GPU."""
+class _OnlyGpu:
+    """A context that chooses the only GPU, and so changes nothing."""
 
     def __init__(self, *_: object, **__: object) -> None:
         """Take any arguments."""
@@ -145,7 +145,7 @@ class _Nothing:
         """Restore nothing."""
 
 
-class _Stream(_Nothing):
+class _Stream(_OnlyGpu):
     """A stream that nothing runs on."""
 
     cuda_stream = stream_id = priority = 0
@@ -213,9 +213,9 @@ def _answers(target: Architecture) -> dict[str, Callable[..., Any]]:
         "Event": _FinishedEvent,
         "mem_get_info": lambda device=None: (memory_bytes, memory_bytes),
         # Torch asks whether something is one of these.
-        "device": type("device", (_Nothing,), {}),
-        "device_of": type("device_of", (_Nothing,), {}),
-        "_DeviceGuard": type("_DeviceGuard", (_Nothing,), {}),
+        "device": type("device", (_OnlyGpu,), {}),
+        "device_of": type("device_of", (_OnlyGpu,), {}),
+        "_DeviceGuard": type("_DeviceGuard", (_OnlyGpu,), {}),
         "set_device": lambda device: None,
         "init": lambda: None,
         "synchronize": lambda device=None: None,
