@@ -525,7 +525,21 @@ def test_what_a_branch_would_have_assigned_to_stays_a_variable() -> None:
     if INTERPRETED:
         with pytest.raises(UnboundLocalError):
             kernel.rewrite()(1, 0, 2)
-    assert refusal("if n:", "    y = what_is_this", "y = 1").python is False
+    assert refusal("if n:", "    y = tl.core.get_int_dtype(n)", "y = 1").python is False
+
+
+@interpreted_only
+def test_a_name_that_nothing_defines_may_stand_in_a_branch_that_is_left_out() -> None:
+    x = torch.ones(1)
+    kernel = built(
+        body("if n == 1:", "    tl.store(x, dropout(f))", "tl.store(x, f + 1)", arguments="x, f, n: tl.constexpr")
+    )
+    kernel[(1,)](x, 1, n=0)
+    assert x.item() == 2
+    with pytest.raises(Exception, match="no line of the file defines it") as caught:
+        kernel[(1,)](x, 1, n=1)
+    assert isinstance(caught.value.__cause__, RefusedFunction)
+    assert caught.value.__cause__.python
 
 
 @interpreted_only

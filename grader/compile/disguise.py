@@ -9,7 +9,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, Self
 
 import torch
 import triton
@@ -25,6 +25,8 @@ from grader.exercise.gpus import Architecture
 _CPU = torch.device("cpu")
 _GPU = torch.device("cuda", 0)
 _WARP = 32
+# CUDA's version, where torch was built without it.
+_CUDA = "12.8"
 
 # The answers of a disguised tensor about its device.
 _SAID: dict[object, object] = {
@@ -66,9 +68,14 @@ def _on_cpu(value: Any) -> Any:
 
 
 def pretend(target: Architecture) -> None:
-    """Let torch.cuda and triton.testing describe one GPU of this kind to launchers, without a driver."""
+    """Let torch.cuda, torch.accelerator and triton.testing describe one GPU of this kind, without a driver."""
     for name, answer in _answers(target).items():
         setattr(torch.cuda, name, answer)
+    for name, answer in _accelerator_answers(target).items():
+        setattr(torch.accelerator, name, answer)
+    vars(torch.cuda.nvtx)["_nvtx"] = _Nvtx()
+    # Launchers tell a GPU of NVIDIA's from others by it.
+    torch.version.cuda = torch.version.cuda or _CUDA
     # Launchers that tune by themselves ask for times.
     triton.testing.do_bench = triton.testing.do_bench_cudagraph = benchmark_once
     # Performance models, by which configurations are chosen, ask the driver's own tool.
@@ -125,15 +132,36 @@ def properties(target: Architecture) -> dict[str, int]:
     }
 
 
-class _Stream:
+class _OnlyGpu:
+    """A context that chooses the only GPU, and so changes nothing."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        """Take any arguments."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Restore nothing."""
+
+
+class _Stream(_OnlyGpu):
     """A stream that nothing runs on."""
 
-    cuda_stream = 0
+    cuda_stream = stream_id = priority = 0
+    device = _GPU
 
     def __init__(self, *_: object, **__: object) -> None:
         self.synchronize = self.wait_stream = self.wait_event = lambda *_: None
         self.query = lambda: True
         self.record_event = lambda event=None: event or _FinishedEvent()
+
+
+class _Nvtx:
+    """The marks of a profiler that does not run."""
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        return lambda *_, **__: 0
 
 
 class _FinishedEvent:
@@ -150,6 +178,10 @@ def _answers(target: Architecture) -> dict[str, Callable[..., Any]]:
     memory_bytes = gpu.memory_gib << 30
     described = types.SimpleNamespace(
         name=gpu.name,
+        # Torch gives a GPU of NVIDIA's its name here.
+        gcnArchName=gpu.name,
+        is_integrated=0,
+        is_multi_gpu_board=0,
         major=capability[0],
         minor=capability[1],
         multi_processor_count=gpu.multiprocessors,
@@ -157,6 +189,7 @@ def _answers(target: Architecture) -> dict[str, Callable[..., Any]]:
         L2_cache_size=gpu.l2_bytes,
         warp_size=_WARP,
         max_threads_per_multi_processor=target.threads,
+        max_threads_per_block=1024,
         regs_per_multiprocessor=target.registers,
         shared_memory_per_block=48 << 10,
         shared_memory_per_block_optin=target.shared_bytes_per_program,
@@ -175,12 +208,34 @@ def _answers(target: Architecture) -> dict[str, Callable[..., Any]]:
         "stream": lambda stream: nullcontext(),
         "set_stream": lambda stream: None,
         "Stream": _Stream,
+        "ExternalStream": _Stream,
+        "is_current_stream_capturing": lambda: False,
         "Event": _FinishedEvent,
         "mem_get_info": lambda device=None: (memory_bytes, memory_bytes),
-        "device": lambda device: nullcontext(),
-        "device_of": lambda tensor: nullcontext(),
+        # Torch asks whether something is one of these.
+        "device": type("device", (_OnlyGpu,), {}),
+        "device_of": type("device_of", (_OnlyGpu,), {}),
+        "_DeviceGuard": type("_DeviceGuard", (_OnlyGpu,), {}),
         "set_device": lambda device: None,
+        "init": lambda: None,
         "synchronize": lambda device=None: None,
         "empty_cache": lambda: None,
+        "ipc_collect": lambda: None,
+        "reset_peak_memory_stats": lambda device=None: None,
+        "set_sync_debug_mode": lambda mode: None,
+        "get_sync_debug_mode": lambda: 0,
         "clock_rate": lambda device=None: target.sm_mhz,
+    }
+
+
+def _accelerator_answers(target: Architecture) -> dict[str, Callable[..., Any]]:
+    """Return the answers of torch.accelerator, which asks of any kind of GPU what torch.cuda asks of NVIDIA's."""
+    of_cuda = _answers(target)
+    named_alike = ("is_available", "device_count", "current_stream", "set_stream", "synchronize", "empty_cache")
+    return {
+        **{name: of_cuda[name] for name in named_alike},
+        "current_accelerator": lambda check_available=False: torch.device("cuda"),
+        "current_device_index": of_cuda["current_device"],
+        "set_device_index": of_cuda["set_device"],
+        "device_index": of_cuda["device"],
     }

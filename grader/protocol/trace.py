@@ -346,6 +346,17 @@ def choices_in(steps: Sequence[Step]) -> tuple[Choose, ...]:
     return tuple(found)
 
 
+def constants_in(steps: Sequence[Step]) -> Iterator[Constant]:
+    """Yield the constants of these steps; for an autotuned kernel, those of all its configurations."""
+    for step in steps:
+        match step:
+            case Constant():
+                yield step
+            case Choose(alternatives):
+                for one in alternatives:
+                    yield from constants_in(one)
+
+
 def fingerprint(message: Mapping[str, Any]) -> bytes:
     """Return bytes that are equal for traces that do the same, regardless of their storage numbers."""
     numbers: dict[int, int] = {}

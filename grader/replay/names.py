@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import copy
 from collections.abc import Callable, Mapping
+from functools import cache
 
 import triton
 
@@ -59,7 +61,14 @@ class Names:
     def _look_up(self, name: str) -> Thing | None:
         if name in self._kernel_text.names:
             return _thing_of(self._kernel_text.names[name], self._kernel_of)
-        return _imported(self._imports[name]) if name in self._imports else None
+        if name in self._imports:
+            return _imported(self._imports[name])
+        if name in _names_bound_in(self._tree) or hasattr(builtins, name):
+            return None
+        # Triton meets it only where it compiles the line.
+        return Unknown(
+            "no line of the file defines it: define it at the top level, or pass it as an argument", python=True
+        )
 
     def chain(self, node: ast.expr) -> Thing | None:
         """Return the thing behind a dotted name, or None."""
@@ -84,6 +93,25 @@ class Names:
             and any(isinstance(one, ast.Name) and one.id == name for one in node.targets)
         ]
         return found[0] if len(found) == 1 else None
+
+
+@cache
+def _names_bound_in(tree: ast.Module) -> frozenset[str]:
+    """Return all names that a text binds, wherever it does."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                names.add(name)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                names.add(name)
+            case ast.alias(name=name, asname=asname):
+                names.add(asname or name.partition(".")[0])
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                names.add(name)
+            case ast.MatchMapping(rest=str(name)):
+                names.add(name)
+    return frozenset(names)
 
 
 def _thing_of(value: Value, kernel_of: Callable[[int], object]) -> Thing:

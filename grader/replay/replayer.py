@@ -108,9 +108,9 @@ class Replayer:
         self._programs = Programs()
         self._device = device
         self._text: Text | None = None
-        # The kernels of the latest traces, newest last.
-        self._kernels: list[tuple[tuple[KernelText, ...], Kernels]] = []
-        # The configuration that worked last, by the launch's line and the number of configurations.
+        # The kernels of the latest traces, newest last, by their descriptions as text: 1 equals 1.0 and True.
+        self._kernels: list[tuple[str, Kernels]] = []
+        # In this call, the configuration that worked last, by the launch's line and the number of configurations.
         self._chosen: dict[tuple[int, int], int] = {}
         # The configurations that the current call may try (none: all), and the choice of its first autotuner.
         self._configurations: tuple[int, ...] = ()
@@ -177,6 +177,8 @@ class Replayer:
         replay = decode(messages.ReplayCall, {**message, "trace": {}})
         self._home = regular = self._homes["cpu" if replay.call.on_cpu else self._device.type]
         self._configurations, self._taken = replay.configurations, -1
+        # No call may tell a later one something that its seed does not depend on.
+        self._chosen.clear()
         if replay.memory == "alone":
             self._home = dataclasses.replace(regular, memory=Memory(regular.device, guarded=self._guarded), results=[])
         try:
@@ -271,11 +273,10 @@ class Replayer:
     def kernels(self, kernel_texts: tuple[KernelText, ...]) -> Kernels:
         """Return the kernels of a trace, reused from an earlier one if they are equal. Raises RefusedFunction."""
         self._text = self._text or Text(self._start.submission, self._path)
-        kernels = next((known for texts, known in self._kernels if texts == kernel_texts), None) or Kernels(
-            self._text, kernel_texts
-        )
+        described = repr(kernel_texts)
+        kernels = dict(self._kernels).get(described) or Kernels(self._text, kernel_texts)
         others = [one for one in self._kernels if one[1] is not kernels]
-        self._kernels = [*others, (kernel_texts, kernels)][-_MOST_KERNELS:]
+        self._kernels = [*others, (described, kernels)][-_MOST_KERNELS:]
         return kernels
 
     @property
@@ -302,7 +303,7 @@ class Replayer:
         return dataclasses.replace(launch, traffic=watch.traffic, footprint=watch.footprint() if footprint else None)
 
     def choose(self, step: Choose, run: Run) -> None:
-        """Execute the first configuration that works, beginning with the one that worked last.
+        """Execute the first configuration that works, beginning with the one that worked last in this call.
 
         Where kernels are compiled, the lightest comes first.
         """

@@ -74,7 +74,8 @@ class RunContext(Library, Protocol):
 def first_that_works(step: Choose, run: Run, places: Sequence[int] = ()) -> int:
     """Execute the first alternative that works, of those at `places` or of all; return its place.
 
-    Skips those that an autotuner would skip. Raises the exception of the last one.
+    Skips those that an autotuner would skip. Raises the exception of the last one. What a skipped one did before it
+    failed stays counted: later ones may use it.
     """
     *others, last = places or range(len(step.alternatives))
     for place in others:
@@ -84,11 +85,17 @@ def first_that_works(step: Choose, run: Run, places: Sequence[int] = ()) -> int:
         except Exception as refused:
             if not is_passed_over(refused):
                 raise
-            del run.launched[before:]
+            if run.launched[before:] and not _has_stored(run.launched[-1]):
+                run.launched.pop()
         else:
             return place
     run.steps(step.alternatives[last])
     return last
+
+
+def _has_stored(refused: messages.LaunchInfo) -> bool:
+    """Return whether a refused launch stored something: the interpreter meets a static assertion when it gets there."""
+    return refused.traffic is not None and refused.traffic.stored_bytes > 0
 
 
 class Run:

@@ -17,7 +17,17 @@ from typing import Any, Literal
 
 from grader.exercise.model import Limits
 from grader.protocol.messages import Call, Filling, Loaded, Raised, RecordCall, ReplayCall, Start
-from grader.protocol.trace import CuteCall, Deed, Launch, Recorded, Trace, choices_in, fingerprint, launches_in
+from grader.protocol.trace import (
+    CuteCall,
+    Deed,
+    Launch,
+    Recorded,
+    Trace,
+    choices_in,
+    constants_in,
+    fingerprint,
+    launches_in,
+)
 from grader.sandbox.outcome import Finished, Outcome, Unanswered
 from grader.sandbox.precompiling import precompile
 from grader.sandbox.scratch import Scratch
@@ -130,15 +140,21 @@ class Pair:
 
     def _recorded_answer(self, call: Call, message: Recorded, trace: Trace, *, afresh: bool) -> RecordedAnswer:
         """Return the answer of a call, with the memory that it works with."""
-        memory = self._memory_of(message.trace, afresh=afresh)
+        memory = self._memory_of(message.trace, trace, afresh=afresh)
         return RecordedAnswer(call, trace, message.trace, message.deeds, message.untold, afresh, *memory)
 
-    def _memory_of(self, message: Mapping[str, Any], *, afresh: bool) -> tuple[frozenset[int], frozenset[int], bytes]:
-        """Return the storages of a trace, those that earlier calls made, and the digest."""
+    def _memory_of(
+        self, message: Mapping[str, Any], trace: Trace, *, afresh: bool
+    ) -> tuple[frozenset[int], frozenset[int], bytes]:
+        """Return the storages of a trace, those that earlier calls made, and the digest.
+
+        A false trace may fill a storage, for a later call, of which it shows no window.
+        """
         if afresh:
             self._touched.clear()
             self._gone.clear()
-        storages = dict.fromkeys([*message["arguments"].values(), *(window[0] for window in message["windows"])])
+        filled = (one.storage for one in constants_in(trace.steps))
+        storages = dict.fromkeys([*trace.arguments.values(), *(one.storage for one in trace.windows), *filled])
         found = frozenset(storage for storage in storages if storage in self._touched)
         digest = hashlib.sha256(fingerprint(message))
         for storage in storages:

@@ -179,6 +179,55 @@ def vector_add(x, y):
     assert replace(launch, traffic=None) != launch
 
 
+REMEMBERING = """
+@triton.jit
+def fill(z_ptr, n, VALUE: tl.constexpr):
+    offsets = tl.arange(0, 128)
+    tl.store(z_ptr + offsets, VALUE, offsets < n)
+
+def tuned(*warps):
+    return triton.autotune([triton.Config({"VALUE": i}, num_warps=w) for i, w in enumerate(warps)], key=[])(fill)
+
+KERNELS = [tuned(64, 4), tuned(4, 4)]
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    KERNELS.pop(0)[(1,)](z, x.numel())
+    return z
+"""
+
+
+def test_a_call_begins_with_its_first_configuration_whatever_an_earlier_one_took(
+    server: ForkServer, ex_15: Entry
+) -> None:
+    with recording(server, ex_15, REMEMBERING) as one:
+        assert [answer_in(one.replay(one.record())).unique().item() for _ in range(2)] == [1, 0]
+
+
+EQUAL_CONSTANTS = """
+CONSTANTS = [1, 1.0, True]
+
+@triton.jit
+def tell_the_type(z_ptr, n):
+    offsets = tl.arange(0, 128)
+    is_float: tl.constexpr = (offsets * CONSTANT).dtype.is_floating()
+    tl.store(z_ptr + offsets, 1.0 if is_float else 0.0, offsets < n)
+
+def vector_add(x, y):
+    globals()["CONSTANT"] = tl.constexpr(CONSTANTS.pop(0))
+    z = torch.empty_like(x)
+    tell_the_type[(1,)](z, x.numel())
+    return z
+"""
+
+
+def test_a_kernel_is_built_anew_for_a_constant_that_only_equals_an_earlier_one(
+    server: ForkServer, ex_15: Entry
+) -> None:
+    with recording(server, ex_15, EQUAL_CONSTANTS) as one:
+        assert [answer_in(one.replay(one.record())).unique().item() for _ in range(3)] == [0, 1, 0]
+
+
 GATHERING = """
 @triton.jit
 def gather(x_ptr, y_ptr, z_ptr, slots_ptr, n, BLOCK: tl.constexpr):

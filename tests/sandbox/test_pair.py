@@ -7,12 +7,13 @@ from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import torch
 
 from grader.exercise.catalogue import Entry
-from grader.protocol.messages import Recipe, Slot
-from grader.protocol.trace import fingerprint
-from grader.sandbox.pair import seeds_after
+from grader.protocol.messages import Call, Loaded, Recipe, Slot
+from grader.protocol.trace import Recorded, Trace, decode_trace, fingerprint
+from grader.sandbox.pair import Pair, RecordedAnswer, seeds_after
 from grader.sandbox.server import ForkServer
 from tests.recordings import CASE, answer_in, recording
 
@@ -61,6 +62,49 @@ def vector_add(x, y):
     with recording(server, ex_15, source) as one:
         digests = [one.record().digest for _ in range(3)]
     assert len(set(digests)) == 3
+
+
+class Forger:
+    """A session whose process writes the traces itself: each of them, in turn."""
+
+    starts = 1
+
+    def __init__(self, *traces: dict[str, Any]) -> None:
+        self._traces = iter(traces)
+
+    def load(self) -> Loaded:
+        return Loaded("loaded", ("vector_add",), ())
+
+    def wake(self) -> None:
+        """Nothing starts."""
+
+    def record(self, _: object) -> tuple[Recorded, Trace]:
+        trace = next(self._traces)
+        return Recorded("recorded", trace), decode_trace(trace)
+
+
+def forged(first: int, *storages: int, steps: list[Any]) -> dict[str, Any]:
+    """A trace that shows windows of these storages."""
+    windows = [[one, "float32", 0, [4], [1]] for one in storages]
+    return {"arguments": {"x": first, "y": first + 1}, "windows": windows, "kernels": [], "steps": steps, "outputs": []}
+
+
+@pytest.mark.parametrize("in_a_choice", [False, True])
+def test_a_call_depends_on_bytes_that_an_earlier_trace_hid_in_a_storage_without_a_window(in_a_choice: bool) -> None:
+    def digest(answers: str) -> tuple[bytes, frozenset[int]]:
+        hidden = ["constant", 50, 16, answers]
+        steps = [["free", [50]], ["choose", [[hidden]], 1] if in_a_choice else hidden]
+        calls = forged(0, 50, 51, steps=[]), forged(2, 51, steps=steps), forged(4, 50, steps=[])
+        session: Any = Forger(*calls)
+        pair = Pair(session, [session])
+        part = Call(Recipe("vector_add", CASE, 3), ("x", "y"), (), ())
+        *_, last = [pair.record(part) for _ in calls]
+        assert isinstance(last, RecordedAnswer)
+        return last.digest, last.found
+
+    assert digest("one")[0] != digest("other")[0]
+    assert digest("one") == digest("one")
+    assert digest("one")[1] == {50}
 
 
 def test_a_process_that_was_replaced_is_recorded_and_replayed_afresh(server: ForkServer, ex_15: Entry) -> None:

@@ -1,4 +1,4 @@
-"""Launches as many programs as a GPU runs at a time, and asks Triton's driver and torch.cuda what such code asks."""
+"""Launches as many programs as a GPU runs at a time, and asks Triton's driver and torch what such code asks."""
 
 import torch
 import triton
@@ -23,7 +23,12 @@ def vector_add(x, y):
     assert torch.cuda.get_device_properties(x.device).multi_processor_count == PROGRAMS
     z = torch.empty_like(x)
     n = x.numel()
-    with torch.cuda.device(x.device):
+    assert torch.version.cuda
+    assert torch.accelerator.current_accelerator() == torch.device(DEVICE.type)
+    assert not torch.cuda.is_current_stream_capturing()
+    with torch.cuda.device(x.device), torch.cuda.nvtx.range("addition"):
         _add[(min(4 * PROGRAMS, triton.cdiv(n, 1024)),)](x, y, z, n, BLOCK=1024)
     torch.cuda.current_stream().synchronize()
+    torch.cuda.reset_peak_memory_stats(x.device)
+    torch.accelerator.synchronize()
     return z
