@@ -32,9 +32,9 @@ ROOT = Path(__file__).resolve().parents[1]
 # Long enough for an honest call on a busy machine, short enough to wait for an endless one.
 # Libraries of CUDA, where torch has them, take up most of a gibibyte of addresses.
 SHORT = Limits(load_s=6.0, call_s=4.0, memory_bytes=1 << 30, processes=32)
-# For submissions that misbehave: what waits for its limit is waited for, and what fills its folder does so at once.
+# For submissions that misbehave: what fills memory or its folder does so at once. What ends by itself may take long.
 HASTY = replace(
-    SHORT, call_s=2.0, memory_bytes=384 << 20, scratch_bytes=64 << 20, scratch_files=2500, file_bytes=32 << 20
+    SHORT, call_s=30.0, memory_bytes=384 << 20, scratch_bytes=64 << 20, scratch_files=2500, file_bytes=32 << 20
 )
 
 Grade = Callable[..., Record]
@@ -170,7 +170,7 @@ def briefly(server: ForkServer, ex_15: Entry, canaries: Canaries) -> Grade:
 
 @pytest.fixture
 def hastily(server: ForkServer, canaries: Canaries) -> Grade:
-    """The same with limits that are reached soon."""
+    """The same with limits of memory and of disk space that are reached soon."""
     return one_case_each(server, limited(HASTY), canaries)
 
 
