@@ -68,8 +68,3 @@ TASKS = (
         tuple({"M": side, "N": side, "K": side} for side in (1024, 2048)),
     ),
 )
-
-
-def task_of(part: str) -> Task | None:
-    """Return the task of a part; None for a part that is not fed to others."""
-    return next((task for task in TASKS if task.part == part), None)
