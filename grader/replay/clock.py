@@ -230,7 +230,13 @@ def _sums_of(output: Tensor, chance: Generator) -> Tensor:
         some = body[first : first + rows].float()
         found.append(torch.stack([some @ signs, torch.linalg.vector_norm(some, dim=1)]))
     projections, norms = torch.cat(found, dim=1).view(2, pieces, stripes)
-    return torch.stack([projections.sum(1), torch.linalg.vector_norm(norms, dim=1)])
+    sums = torch.stack([projections.sum(1), torch.linalg.vector_norm(norms, dim=1)])
+    rest = flat[body.numel() : flat.numel() // pieces * pieces][:run].float()
+    if rest.numel():
+        # What short rows leave over counts in the last piece.
+        sums[0, -1] += rest @ signs[: rest.numel()]
+        sums[1, -1] = sums[1, -1].hypot(torch.linalg.vector_norm(rest))
+    return sums
 
 
 def _representable_sum(number: float) -> float:

@@ -95,6 +95,14 @@ def test_another_seed_has_other_signs() -> None:
     assert all(a != b for a, b in zip(one.projections[0], other.projections[0], strict=True))
 
 
+def test_what_the_rows_of_a_long_answer_leave_over_counts_in_its_last_piece() -> None:
+    answer, spoiled = torch.zeros((1 << 24) + 200), torch.zeros((1 << 24) + 200)
+    spoiled[(1 << 24) + 127] = 3.0
+    (before, norms), (projections, scales) = sums_of(answer), sums_of(spoiled)
+    assert set(before) == set(norms) == {0.0}
+    assert [abs(one) for one in projections] == [*scales] == [*before[:-1], 3.0]
+
+
 def test_the_signs_are_those_of_no_input() -> None:
     # Inputs are drawn by a generator of the same seed: a sum under their own signs would be far off zero.
     drawn = torch.randint(0, 2, (SIZE,), generator=torch.Generator().manual_seed(SEED), dtype=torch.int8)
