@@ -35,7 +35,7 @@ _LANDLOCK_SINCE = (5, 13)
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What decides which layers are possible here.
+    """Hold the facts that decide which layers are possible here.
 
     container: the runtime, "docker", "podman", "kubernetes" or "container"; '' outside. kernel: major and minor.
     landlock: the error with which Landlock is refused, 0 if it is not. namespaces: the kernel's setting that keeps

@@ -109,7 +109,7 @@ class Replayer:
         self._device = device
         self._text: Text | None = None
         # The kernels of the latest traces, newest last, by their descriptions as text: 1 equals 1.0 and True.
-        self._kernels: list[tuple[str, Kernels]] = []
+        self._kernels: dict[str, Kernels] = {}
         # In this call, the configuration that worked last, by the launch's line and the number of configurations.
         self._chosen: dict[tuple[int, int], int] = {}
         # The configurations that the current call may try (none: all), and the choice of its first autotuner.
@@ -274,9 +274,10 @@ class Replayer:
         """Return the kernels of a trace, reused from an earlier one if they are equal. Raises RefusedFunction."""
         self._text = self._text or Text(self._start.submission, self._path)
         described = repr(kernel_texts)
-        kernels = dict(self._kernels).get(described) or Kernels(self._text, kernel_texts)
-        others = [one for one in self._kernels if one[1] is not kernels]
-        self._kernels = [*others, (described, kernels)][-_MOST_KERNELS:]
+        kernels = self._kernels.pop(described, None) or Kernels(self._text, kernel_texts)
+        self._kernels[described] = kernels
+        for oldest in [*self._kernels][:-_MOST_KERNELS]:
+            del self._kernels[oldest]
         return kernels
 
     @property
