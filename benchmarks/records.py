@@ -14,12 +14,13 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from math import exp, log
 from pathlib import Path
+from statistics import geometric_mean
 
+from benchmarks.markdown import table
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.record import CheckResult, Contender, Record, SizeTiming, Speed, from_json
-from grader.report.speed import size_words
+from grader.report.speed import duration, size_words
 from grader.speed.baselines import FAMILIES, title_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -79,18 +80,18 @@ def _row(file: str, check: CheckResult, size: SizeTiming, words: str) -> Row | N
 
 def mean(found: Sequence[Row]) -> float:
     """Return the geometric mean of the ratios."""
-    return exp(sum(log(row.ratio) for row in found) / len(found))
+    return geometric_mean(row.ratio for row in found)
 
 
 def page(records: Sequence[tuple[str, Record]]) -> str:
     """Return the page. records: the path of each file, relative to reference/, and its record."""
     found = [row for file, record in records for row in rows(file, record)]
-    lines = [HEAD, _environment([record for _, record in records]), "", *_summary(found)]
+    lines = [HEAD, _environment([record for _, record in records]), "", _summary(found)]
     for file in dict.fromkeys(row.file for row in found):
-        lines += ["", f"## [{file}](../reference/{file})", "", *_sizes([row for row in found if row.file == file])]
+        lines += [f"## [{file}](../reference/{file})", "", _sizes([row for row in found if row.file == file])]
     if missing := sorted(_missing(record for _, record in records)):
-        lines += ["", "## Peers that did not run", "", *(f"- {one}" for one in missing)]
-    return "\n".join(lines) + "\n"
+        lines += ["## Peers that did not run", "", *(f"- {one}" for one in missing), ""]
+    return "\n".join(lines).rstrip("\n") + "\n"
 
 
 def _environment(records: Sequence[Record]) -> str:
@@ -101,32 +102,25 @@ def _environment(records: Sequence[Record]) -> str:
     )
 
 
-def _summary(found: Sequence[Row]) -> list[str]:
-    lines = ["| file | part | sizes | ratio, geometric mean | least | best |", "| --- | --- | --- | --- | --- | --- |"]
+def _summary(found: Sequence[Row]) -> str:
+    lines = []
     for file, part in dict.fromkeys((row.file, row.part) for row in found):
         own = [row for row in found if (row.file, row.part) == (file, part)]
         ratios = [row.ratio for row in own]
-        lines.append(f"| {file} | {part} | {len(own)} | **{mean(own):.3f}** | {min(ratios):.3f} | {max(ratios):.3f} |")
-    return lines
+        lines.append((file, part, str(len(own)), f"**{mean(own):.3f}**", f"{min(ratios):.3f}", f"{max(ratios):.3f}"))
+    return table(("file", "part", "sizes", "ratio, geometric mean", "least", "best"), lines)
 
 
-def _sizes(found: Sequence[Row]) -> list[str]:
-    lines = [
-        "| part | size | ours | best peer | its time | ratio | of the limit |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    for row in found:
-        low, high = row.interval
-        share = f"{100 * row.own.roofline_share:.0f} % ({row.bound})"
-        lines.append(
-            f"| {row.part} | {row.words} | {_time(row.own)} | {title_of(row.peer.name)} | {_time(row.peer)} "
-            f"| {row.ratio:.3f} [{low:.3f}, {high:.3f}] | {share} |"
-        )
-    return lines
+def _sizes(found: Sequence[Row]) -> str:
+    titles = ("part", "size", "ours", "best peer", "its time", "ratio", "of the limit")
+    return table(titles, map(_cells, found))
 
 
-def _time(one: Contender) -> str:
-    return f"{one.median_us / 1000:.3g} ms" if one.median_us >= 1000 else f"{one.median_us:.3g} µs"
+def _cells(row: Row) -> tuple[str, ...]:
+    low, high = row.interval
+    ours, theirs = duration(row.own.median_us), duration(row.peer.median_us)
+    share = f"{100 * row.own.roofline_share:.0f} % ({row.bound})"
+    return row.part, row.words, ours, title_of(row.peer.name), theirs, f"{row.ratio:.3f} [{low:.3f}, {high:.3f}]", share
 
 
 def _missing(records: Iterable[Record]) -> set[str]:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
+from benchmarks.markdown import table
 from grader.author import claim_of
 from grader.exercise.catalogue import Entry, discover
 from tests.claims import SUBMISSIONS, links
@@ -122,11 +123,11 @@ def page() -> str:
     held_out = len(json.loads(HELD_OUT.read_text(encoding="utf-8")))
     parts = [
         INTRODUCTION,
-        _table(
+        table(
             ("exercise", "honest", "planted mistakes", "folder"), (_exercise(entry, claims[entry]) for entry in entries)
         ),
         LABELS,
-        _table(("status", "planted mistakes"), ((f"`{name}`", str(count)) for name, count in statuses.most_common())),
+        table(("status", "planted mistakes"), ((f"`{name}`", str(count)) for name, count in statuses.most_common())),
         PATCHES.format(held_out=held_out, attacks=len(links())),
         *(
             f"| `{name}/` | {len(list((SUBMISSIONS / name).glob('*.py')))} | {words} |\n"
@@ -140,12 +141,6 @@ def page() -> str:
 def _exercise(entry: Entry, claims: Counter[str]) -> tuple[str, ...]:
     honest = 1 + len(entry.fast) + len(entry.honest) + len(entry.bases)
     return f"`{entry.id}`", str(honest), str(claims.total()), f"`reference/{entry.name}/`"
-
-
-def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    header = tuple(header)
-    lines = [header, ("---",) * len(header), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 if __name__ == "__main__":

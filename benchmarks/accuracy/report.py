@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from benchmarks.accuracy.results import Result
+from benchmarks.markdown import table
 
 INTRODUCTION = """\
 # How accurate the grader is
@@ -98,7 +99,7 @@ def _rates(title: str, mutants: Sequence[Result], equivalent: Mapping[str, str],
                 _share(sum(one.fixed is True for one in compared), len(compared)),
             )
         )
-    return _table((title, "mutants", "equivalent", "not run", "caught by grade", "caught by fixed shape"), rows)
+    return table((title, "mutants", "equivalent", "not run", "caught by grade", "caught by fixed shape"), rows)
 
 
 def _checks(mutants: Sequence[Result]) -> str:
@@ -110,7 +111,7 @@ def _checks(mutants: Sequence[Result]) -> str:
         (check, status, str(count), str(missed[check, status]))
         for (check, status), count in sorted(caught.items(), key=lambda one: (-one[1], one[0]))
     ]
-    return _table(("check", "status", "mutants", "of these missed by fixed shape"), rows)
+    return table(("check", "status", "mutants", "of these missed by fixed shape"), rows)
 
 
 def _survivors(mutants: Sequence[Result], equivalent: Mapping[str, str], missed: Mapping[str, str]) -> str:
@@ -126,7 +127,7 @@ def _survivors(mutants: Sequence[Result], equivalent: Mapping[str, str], missed:
         for one in mutants
         if not one.caught and one.status != "not_run"
     ]
-    return _table(("place", "operator", "before", "after", "fixed shape", "why"), rows) if rows else "None.\n"
+    return table(("place", "operator", "before", "after", "fixed shape", "why"), rows) if rows else "None.\n"
 
 
 def _reason(one: Result, equivalent: Mapping[str, str], missed: Mapping[str, str]) -> str:
@@ -147,7 +148,7 @@ def _honest(honest: Sequence[Result]) -> str:
         files, seeds = {one.file for one in members}, {one.seed for one in members}
         rows.append((name, str(len(files)), str(len(seeds)), str(len(members)), str(len(failed))))
     listed = "".join(f"- {line}\n" for line in _failures(honest))
-    return _table(("exercise", "files", "seeds", "gradings", "false failures"), rows) + (listed and f"\n{listed}")
+    return table(("exercise", "files", "seeds", "gradings", "false failures"), rows) + (listed and f"\n{listed}")
 
 
 def _planted(planted: Sequence[Result]) -> str:
@@ -168,7 +169,7 @@ def _planted(planted: Sequence[Result]) -> str:
         )
     titles = ("exercise", "files", "seeds", "caught by grade", "first by the check named", "caught by fixed shape")
     missed = "".join(f"- {one.exercise} {one.file}, seed {one.seed:#x}\n" for one in planted if not one.caught)
-    return _table(titles, rows) + (missed and f"\nMissed:\n\n{missed}")
+    return table(titles, rows) + (missed and f"\nMissed:\n\n{missed}")
 
 
 def _failures(honest: Sequence[Result]) -> Iterator[str]:
@@ -188,8 +189,3 @@ def _share(part: int, whole: int) -> str:
 
 def _code(text: str) -> str:
     return f"`{text}`".replace("|", "\\|")
-
-
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [titles, ["---"] * len(titles), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

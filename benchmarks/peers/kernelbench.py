@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.peers.files import ROOT, Fed
-from benchmarks.peers.outcome import Outcome, Ran, last_line, run
+from benchmarks.peers.outcome import Outcome, Ran, run
 from benchmarks.peers.tasks import Task
 
 NAME = "KernelBench"
@@ -56,7 +56,7 @@ def python_path(environment: Mapping[str, str]) -> str:
 def outcome(found: Mapping[str, Any] | None, ran: Ran) -> Outcome:
     """Return what the evaluator's result says; None: it wrote none."""
     if found is None:
-        return Outcome("failed", ran.seconds, None, "took too long" if ran.code is None else last_line(ran.said))
+        return Outcome("failed", ran.seconds, None, ran.end)
     if found["errors"]:
         return Outcome("refused", ran.seconds, None, f"static check: {found['errors'][0]}")
     if not found["correct"]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from statistics import geometric_mean
 
 from benchmarks.peers.files import ROOT, Fed
 from benchmarks.peers.kernelbench import python_path
-from benchmarks.peers.outcome import Outcome, last_line, run
+from benchmarks.peers.outcome import Outcome, run
 from grader.record import UNJUDGED, CheckResult, Record, SizeTiming, from_json
 
 NAME = "grade"
@@ -25,7 +25,7 @@ def evaluate(fed: Fed, folder: Path, environment: Mapping[str, str]) -> Outcome:
     documents = ["--json", str(record), "--html", str(folder / "card.html")]
     ran = run([*command, "--submission", str(submission), *documents], folder, told)
     if not record.is_file():
-        return Outcome("failed", ran.seconds, None, "took too long" if ran.code is None else last_line(ran.said))
+        return Outcome("failed", ran.seconds, None, ran.end)
     return outcome(from_json(record.read_text(encoding="utf-8")), ran.seconds)
 
 
@@ -47,7 +47,7 @@ def speedup(record: Record) -> float | None:
     """Return how many times as fast as eager torch, over the judged sizes; None where that was not timed."""
     sizes = [size for check in record.checks if check.speed for size in check.speed.sizes if size.judged]
     ratios = [ratio for size in sizes if (ratio := _ratio(size))]
-    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None
+    return geometric_mean(ratios) if ratios else None
 
 
 def _ratio(size: SizeTiming) -> float:

@@ -36,6 +36,14 @@ class Ran:
     seconds: float
     said: str
 
+    @property
+    def end(self) -> str:
+        """Return what a process came to that gave no result: its last line that is not empty, shortened."""
+        if self.code is None:
+            return "took too long"
+        lines = (line.strip()[:160] for line in reversed(self.said.splitlines()))
+        return next(filter(None, lines), "nothing was said")
+
 
 def run(command: Sequence[str], folder: Path, environment: Mapping[str, str], passed: Sequence[int] = ()) -> Ran:
     """Run a command in a session of its own, and leave nothing of the session behind."""
@@ -60,8 +68,3 @@ def run(command: Sequence[str], folder: Path, environment: Mapping[str, str], pa
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     return Ran(code, seconds, said.read_text(encoding="utf-8", errors="replace")[-2000:])
-
-
-def last_line(text: str) -> str:
-    """Return the last line that is not empty, shortened."""
-    return next((line.strip()[:160] for line in reversed(text.splitlines()) if line.strip()), "nothing was said")

@@ -7,15 +7,15 @@ bot's own benchmark run in between, which verifies less and ranks nobody, is lef
 from __future__ import annotations
 
 import json
-import math
 import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import geometric_mean
 
 from benchmarks.peers.files import Fed
-from benchmarks.peers.outcome import Outcome, Ran, last_line, run
+from benchmarks.peers.outcome import Outcome, Ran, run
 from benchmarks.peers.tasks import TOLERANCE, Sizes, Task
 
 NAME = "popcorn"
@@ -111,7 +111,7 @@ def lay_out(folder_of_eval: Path, task: Task, submission: str, folder: Path) -> 
 def mean_ns(found: Mapping[str, str]) -> float:
     """Return the geometric mean of the times over the timed cases; 0 if one is missing or is no time."""
     times = list(_times(found))
-    return math.exp(sum(map(math.log, times)) / len(times)) if times and min(times) > 0 else 0.0
+    return geometric_mean(times) if times and min(times) > 0 else 0.0
 
 
 def read(text: str) -> dict[str, str]:
@@ -146,8 +146,8 @@ def _evaluated(mode: str, folder: Path, environment: Mapping[str, str]) -> tuple
 
 def _refused(found: Mapping[str, str], ran: Ran, seconds: float) -> Outcome:
     if ran.code is None:
-        return Outcome("refused", seconds, None, "took too long")
+        return Outcome("refused", seconds, None, ran.end)
     errors = [value for name, value in found.items() if name.endswith(".error")]
     if found.get("check") == "fail":
         return Outcome("refused", seconds, None, errors[0][:160] if errors else "a check failed")
-    return Outcome("refused", seconds, None, f"no verdict: {last_line(ran.said)}")
+    return Outcome("refused", seconds, None, f"no verdict: {ran.end}")
