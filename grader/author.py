@@ -62,14 +62,14 @@ class GateLine:
 class Margin:
     """The room that a part's tolerance leaves, in units of the allowed error.
 
-    worst_honest: the largest error of an honest file. cheapest_cheat: the smallest error of a caught mistake. With the
-    files.
+    worst_honest: the largest error of an honest file. cheapest_cheat: the smallest error of a caught mistake; None
+    where no mistake was measured. With the files.
     """
 
     part: str
     worst_honest: float
     honest_file: str
-    cheapest_cheat: float
+    cheapest_cheat: float | None
     cheat_file: str
 
 
@@ -158,11 +158,13 @@ def run_gate(
     on_finding: Callable[[GateLine], None],
     jobs: int = 1,
     interpreter: ForkServer | None = None,
+    measured: bool = False,
 ) -> Gate:
     """Run the whole gate, `jobs` files at a time.
 
     on_finding: called with every finding, in the order of the gate. interpreter: judges mistakes that pass on a GPU
-    once more, because only the interpreter sees every access.
+    once more, because only the interpreter sees every access. measured: mistakes run on every case, for the margins;
+    otherwise their first failing case is enough.
     """
     gate = Gate()
     honest: dict[str, tuple[float, str]] = {}
@@ -203,6 +205,7 @@ def run_gate(
             shared_inputs=True,
             # A claim names a check and a status. Causes are measured elsewhere (benchmarks.causes).
             diagnosed=False,
+            first_failure=trial.claim is not None and not measured,
         )
         return grade(job, on, truth=truth)
 
@@ -225,7 +228,7 @@ def run_gate(
             for result in record.checks:
                 if trial.claim is None:
                     _keep(honest, result, trial.path.name, max)
-                elif result.id == trial.claim.check and result.cause and result.cause.mismatch:
+                elif measured and result.id == trial.claim.check and result.cause and result.cause.mismatch:
                     _keep(cheats, result, trial.path.name, min)
         found = proved.result()
     finally:
@@ -237,7 +240,7 @@ def run_gate(
     for finding in (*found, *repeatable_inputs(whole, truth)):
         note(finding)
     for part in entry.exercise.parts:
-        gate.margins.append(Margin(part.name, *honest.get(part.name, (0.0, "-")), *cheats.get(part.name, (0.0, "-"))))
+        gate.margins.append(Margin(part.name, *honest.get(part.name, (0.0, "-")), *cheats.get(part.name, (None, "-"))))
     return gate
 
 

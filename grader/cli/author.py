@@ -74,8 +74,7 @@ def check(options: CheckOptions) -> int:
     with ExitStack() as servers:
         server = servers.enter_context(closing(start_server(cpu=options.cpu)))
         beside = servers.enter_context(closing(start_server(cpu=True))) if server.mode == "gpu" else None
-        at_once = _jobs(server, options.jobs)
-        gates = {entry: _check_one(entry, server, beside, chosen, at_once, out) for entry in entries}
+        gates = {entry: _check_one(entry, server, beside, chosen, options, out) for entry in entries}
     if options.write_probe:
         for entry, gate in gates.items():
             path = entry.folder / f"tolerance_{server.mode}.md"
@@ -136,7 +135,7 @@ def _jobs(server: ForkServer, requested: int | None) -> int:
 
 
 def _check_one(
-    entry: Entry, server: ForkServer, beside: ForkServer | None, seed: int | None, jobs: int, out: TextIO
+    entry: Entry, server: ForkServer, beside: ForkServer | None, seed: int | None, options: CheckOptions, out: TextIO
 ) -> Gate:
     print(f"{entry.id}: {entry.exercise.title} ({server.mode})", file=out, flush=True)
     # Hypothesis and torch load here, while the fork server loads them as well.
@@ -148,7 +147,9 @@ def _check_one(
         say(f"  {mark} {finding.subject:<44} {finding.outcome}", out)
 
     started = monotonic()
-    gate = run_gate(entry, server, default_seed(entry.id) if seed is None else seed, on_finding, jobs, beside)
+    seed = default_seed(entry.id) if seed is None else seed
+    at_once = _jobs(server, options.jobs)
+    gate = run_gate(entry, server, seed, on_finding, at_once, beside, options.write_probe)
     print(_margins(gate), file=out)
     broken = sum(finding.holds is False for finding in gate.findings)
     unjudged = sum(finding.holds is None for finding in gate.findings)
@@ -160,18 +161,24 @@ def _check_one(
 
 
 def _margins(gate: Gate) -> str:
-    lines = ["  Margins, in units of the allowed error (honest must stay below 1, mistakes above):"]
-    lines += [
-        f"    {margin.part:<22} worst honest {margin.worst_honest:.3g} ({margin.honest_file}), "
-        f"cheapest mistake {margin.cheapest_cheat:.3g} ({margin.cheat_file})"
-        for margin in gate.margins
-    ]
-    return "\n".join(lines)
+    head = "  Margins, in units of the allowed error (honest must stay below 1, mistakes above):"
+    return "\n".join([head, *(f"    {one.part:<22} {_margin(one)}" for one in gate.margins)])
+
+
+def _margin(one: Margin) -> str:
+    honest = f"worst honest {one.worst_honest:.3g} ({one.honest_file})"
+    if one.cheapest_cheat is None:
+        return honest
+    return f"{honest}, cheapest mistake {one.cheapest_cheat:.3g} ({one.cheat_file})"
+
+
+def _error(error: float | None) -> str:
+    return "-" if error is None else f"{error:.3g}"
 
 
 def _probe(entry: Entry, mode: str, gate: Gate) -> str:
     rows = [
-        f"| {one.part} | {one.worst_honest:.3g} | {one.honest_file} | {one.cheapest_cheat:.3g} | {one.cheat_file} |"
+        f"| {one.part} | {one.worst_honest:.3g} | {one.honest_file} | {_error(one.cheapest_cheat)} | {one.cheat_file} |"
         for one in gate.margins
     ]
     return "\n".join(

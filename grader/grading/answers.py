@@ -89,6 +89,7 @@ class Answers:
                 interpreter=None if self._counting is self._pair else self._counting,
                 refusal=self._refusal,
                 shared_inputs=shared,
+                first_failure=self._job.first_failure,
             )
             for check in ordered:
                 if reason := unfit_here(check, on_gpu=self._session.runs_on_gpu):

@@ -17,7 +17,8 @@ class Job:
     compilations; short for somebody who edits and grades again. owner: gradings with the same owner share compiled
     kernels (grader.sandbox.kernels); no record names it. shared_inputs: the plan alone decides the inputs, for files
     that can be trusted; otherwise they follow from the text and its traces too. diagnosed: search for the causes of
-    failures, which makes further calls.
+    failures, which makes further calls. first_failure: a comparison of values ends with its first failing case; for
+    somebody who asks only whether a check fails.
     """
 
     entry: Entry
@@ -35,3 +36,4 @@ class Job:
     owner: str = ""
     shared_inputs: bool = False
     diagnosed: bool = True
+    first_failure: bool = False

@@ -90,7 +90,7 @@ class Bench:
     planned seeds into the seeds that count. most_s: time that all calls may take together.
     interpreter: a pair that interprets, where `pair` does not. refusal: says why the GPU that a call is meant for
     refuses a configuration; refused: what it said. shared_inputs: traces do not decide seeds, so that other files meet
-    the same inputs.
+    the same inputs. first_failure: a comparison of values ends with its first failing case.
     """
 
     pair: Pair
@@ -108,6 +108,7 @@ class Bench:
     interpreter: Pair | None = None
     refusal: Callable[[RecordedAnswer, int], str] = lambda recorded, place: ""
     shared_inputs: bool = False
+    first_failure: bool = False
     refused: RefusedConfigurations = field(init=False)
     _stopped: bool = False
     _lost: bool = False

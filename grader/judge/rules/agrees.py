@@ -22,12 +22,15 @@ RULE = Agrees
 # Number of failing cases to explain: the largest alone may not show the cause.
 _MOST_EXPLAINED = 4
 
+# A failing case with one of these says nothing about the next case.
+_MAY_GO_ON = ("fail", "not_implemented")
+
 
 def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     """Compare every output with the oracle on every case.
 
-    An exception or the death of the process ends the check at once. Where the rule says so, one case of each dtype also
-    runs in every configuration of autotuned kernels.
+    An exception or the death of the process ends the check at once; so does a wrong value where the bench says so.
+    Where the rule says so, one case of each dtype also runs in every configuration of autotuned kernels.
     """
     worst, run = 0.0, 0
     tuned = _tuned_cases(cases, rule)
@@ -49,7 +52,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
             # Once: the other cases would give the same.
             judged = trial.failure if failed else judged_apart(bench, one, trial, trial.failure)
             failed.append((one, judged))
-            if failed[-1][1].status not in ("fail", "not_implemented"):
+            if judged.status not in _MAY_GO_ON or (bench.first_failure and judged.status == "fail"):
                 break
     trials.close()
     if left_out and not run:
