@@ -2,7 +2,8 @@
 
     python -m benchmarks.records --markdown docs/records.md [EXERCISE ...]
 
---keep DIR stores the records (`grade/result/v1`). With --from DIR nothing is measured: the table is made from them.
+--baseline NAME also times a slow baseline. --keep DIR stores the records (`grade/result/v1`). With --from DIR nothing
+is measured: the table is made from them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from benchmarks.markdown import table
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.record import CheckResult, Contender, Record, SizeTiming, Speed, from_json
 from grader.report.speed import duration, size_words
-from grader.speed.baselines import FAMILIES, title_of
+from grader.speed.baselines import FAMILIES, SLOW, title_of
 
 ROOT = Path(__file__).resolve().parents[1]
 # Kernels of this project.
@@ -133,11 +134,12 @@ def files_of(entry: Entry) -> tuple[Path, ...]:
     return entry.solution, *entry.fast
 
 
-def measure(entry: Entry, path: Path, folder: Path) -> None:
-    """Grade one file with all baselines, and store its record."""
+def measure(entry: Entry, path: Path, folder: Path, slow: Sequence[str]) -> None:
+    """Grade one file beside the slow baselines too, and store its record."""
     target = folder / f"{entry.id}-{path.stem}.json"
     parts = [word for name in sorted(entry.parts_in(path)) for word in ("--part", name)]
-    options = ["--all-baselines", "--quiet", "--json", str(target), *parts]
+    beside = [word for name in slow for word in ("--baseline", name)]
+    options = ["--quiet", "--json", str(target), *beside, *parts]
     command = [sys.executable, "-m", "grader", entry.id, "--submission", str(path), *options]
     print(f"{entry.id} {path.name} …", file=sys.stderr, flush=True)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -158,6 +160,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=re.split(r"\n\n", __doc__ or "")[0])
     parser.add_argument("exercises", nargs="*", help="default: all")
     parser.add_argument("--markdown", type=Path, help="the page to write; default: print it")
+    parser.add_argument("--baseline", action="append", choices=SLOW, default=[], help="also time this slow baseline")
     parser.add_argument("--keep", type=Path, help="a folder for the records")
     parser.add_argument("--from", type=Path, dest="source", help="a folder of records: measure nothing")
     args = parser.parse_args()
@@ -168,7 +171,7 @@ def main() -> None:
             folder.mkdir(parents=True, exist_ok=True)
             for entry in entries:
                 for path in files_of(entry):
-                    measure(entry, path, folder.resolve())
+                    measure(entry, path, folder.resolve(), args.baseline)
         text = page([one for entry in entries for one in stored(entry, folder)])
     if args.markdown is None:
         print(text)

@@ -26,5 +26,5 @@ Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="show no progress on 
 OpenCard = Annotated[bool, typer.Option("--open", help="open the scorecard in a browser")]
 AllBaselines = Annotated[
     bool,
-    typer.Option("--all-baselines", help="on a GPU, also time baselines that compile slowly (torch.compile, XLA)"),
+    typer.Option("--all-baselines", help="on a GPU, also time every baseline that compiles slowly"),
 ]

@@ -29,6 +29,7 @@ from grader.record import CheckResult, Record, exit_code, to_json
 from grader.report import view
 from grader.sandbox.server import ForkServer
 from grader.speed.baseline_process import BaselineProcess
+from grader.speed.baselines import SLOW
 from grader.timeline import age_s, spent
 
 if TYPE_CHECKING:
@@ -53,12 +54,16 @@ class Outputs:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """Options of a grading: parts (none named: all), the seed as typed, and the switches of the command line."""
+    """Options of a grading: parts (none named: all), the seed as typed, and the switches of the command line.
+
+    baselines: names of slow baselines to time; all_baselines: time every one.
+    """
 
     parts: tuple[str, ...] = ()
     seed: str | None = None
     cpu: bool = False
     all_baselines: bool = False
+    baselines: tuple[str, ...] = ()
     quiet: bool = False
 
 
@@ -73,6 +78,9 @@ def run(exercise: str, submission: str | None, options: RunOptions, outputs: Out
     for part in options.parts:
         if part not in known:
             raise UsageError(f"a part must be one of {', '.join(known)}, got {part!r}")
+    for name in options.baselines:
+        if name not in SLOW:
+            raise UsageError(f"a slow baseline must be one of {', '.join(SLOW)}, got {name!r}")
     if outputs.targets.count("-") > 1:
         raise UsageError("at most one output must be -, got several")
     for target in outputs.targets:
@@ -232,7 +240,9 @@ def job_for(entry: Entry, path: Path, source: str, seed: int | None, options: Ru
     if seed is not None:
         words.append(f"--seed {seed:#x}")
     words += [name for name, on in (("--cpu", options.cpu), ("--all-baselines", options.all_baselines)) if on]
-    return Job(entry, str(path.resolve()), source, drawn, " ".join(words), now(), all_baselines=options.all_baselines)
+    words += [f"--baseline {name}" for name in options.baselines]
+    slow = SLOW if options.all_baselines else options.baselines
+    return Job(entry, str(path.resolve()), source, drawn, " ".join(words), now(), slow_baselines=slow)
 
 
 def _grade(job: Job, server: ForkServer, baselines: BaselineProcess | None, *, quiet: bool) -> Record:

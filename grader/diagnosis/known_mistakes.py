@@ -6,11 +6,10 @@ Takes a wrong call, gives mistakes and clues; runs the oracle only.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import prod
 
 import torch
 
-from grader.exercise.cases import Case
+from grader.exercise.cases import QUICK_VOLUME, Case
 from grader.exercise.model import Part
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
@@ -69,21 +68,17 @@ def explains_all(
 def passing_like(bench: Bench, seen: WrongCall | None) -> Iterator[Recipe]:
     """Yield a few passing calls of a part, those most like a failing one: a mistake that was made passes there too.
 
-    Of calls that are equally like it, the smallest come first: the oracle computes each of them many times, and a call
-    made for a GPU takes it seconds.
+    Large calls come last, and of calls that are equally like it the smallest come first: the oracle computes each of
+    them many times.
     """
     failing = seen.recipe.case if seen is not None else {}
-    passing = [one for one in bench.tried if not one.failed]
-    passing.sort(
-        key=lambda one: (sum(failing.get(name) != value for name, value in one.case.items()), _extent(one.case))
-    )
+
+    def unlikeness(case: Case) -> tuple[bool, int, int]:
+        return case.volume > QUICK_VOLUME, sum(failing.get(name) != case[name] for name in case), case.volume
+
+    passing = sorted((one for one in bench.tried if not one.failed), key=lambda one: unlikeness(one.case))
     for one in passing[:_LOOKED_AT]:
         yield Recipe(bench.part.name, dict(one.case), one.seed)
-
-
-def _extent(case: Case) -> int:
-    """Return the product of a case's sizes."""
-    return prod(value for value in case.values() if type(value) is int and value > 1)
 
 
 def agree(outputs: Sequence[torch.Tensor], expected: Sequence[Expected]) -> bool:

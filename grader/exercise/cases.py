@@ -11,10 +11,14 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 from grader.errors import SpecError, require
 
 Value = int | float | bool | str
+
+# The oracle computes a case up to this volume in a moment: a product of 160 × 160 × 160, say.
+QUICK_VOLUME = 1 << 22
 
 
 class Case(Mapping[str, Value]):
@@ -49,6 +53,11 @@ class Case(Mapping[str, Value]):
     def words(self) -> str:
         """Return the case as a learner reads it: "N=65, dtype=float16"."""
         return ", ".join(f"{name}={value}" for name, value in self._items)
+
+    @property
+    def volume(self) -> int:
+        """Return the product of all whole numbers above 1: a measure of the case's work."""
+        return prod(value for value in self.values() if type(value) is int and value > 1)
 
     def changed(self, /, **values: Value) -> Case:
         """Return the same case with some axes changed."""

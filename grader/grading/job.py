@@ -12,13 +12,13 @@ from grader.exercise.plan import Plan
 class Job:
     """The request for one grading: submission, exercise and plan.
 
-    path: shown only. source: runs. timed: judge speed, where there is a GPU. all_baselines: include baselines that
-    compile slowly. compiled: compile kernels for the record. patience_s: how long the finished record waits for these
-    compilations; short for somebody who edits and grades again. owner: gradings with the same owner share compiled
-    kernels (grader.sandbox.kernels); no record names it. shared_inputs: the plan alone decides the inputs, for files
-    that can be trusted; otherwise they follow from the text and its traces too. diagnosed: search for the causes of
-    failures, which makes further calls. first_failure: a comparison of values ends with its first failing case; for
-    somebody who asks only whether a check fails.
+    path: shown only. source: runs. timed: judge speed, where there is a GPU. slow_baselines: those to time although
+    they take seconds to compile. compiled: compile kernels for the record. patience_s: how long the finished record
+    waits for these compilations; short for somebody who edits and grades again. owner: gradings with the same owner
+    share compiled kernels (grader.sandbox.kernels); no record names it. shared_inputs: the plan alone decides the
+    inputs, for files that can be trusted; otherwise they follow from the text and its traces too. diagnosed: search
+    for the causes of failures, which makes further calls. first_failure: a comparison of values ends with its first
+    failing case; for somebody who asks only whether a check fails.
     """
 
     entry: Entry
@@ -30,7 +30,7 @@ class Job:
     shrink: bool = True
     student: str = ""
     timed: bool = True
-    all_baselines: bool = False
+    slow_baselines: tuple[str, ...] = ()
     compiled: bool = True
     patience_s: float = 3.0
     owner: str = ""

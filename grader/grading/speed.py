@@ -144,7 +144,7 @@ class SpeedResult:
                     gauged=self._gauge(),
                     uuid=self._setup.uuid,
                     path=self._job.path,
-                    slow_baselines=self._job.all_baselines,
+                    slow_baselines=self._job.slow_baselines,
                 ).judge()
         except Exception as fault:
             return self._fault_result(planned, fault, monotonic() - started)

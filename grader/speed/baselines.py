@@ -109,6 +109,10 @@ FAMILIES: Mapping[str, Family] = types.MappingProxyType(
 )
 
 
+# Baselines that take seconds to compile: timed only on request.
+SLOW = tuple(name for name, family in FAMILIES.items() if family.slow)
+
+
 def title_of(name: str) -> str:
     """Return a baseline's name for people."""
     return FAMILIES[name].title if name in FAMILIES else name

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from grader.exercise.cases import Case
 from grader.exercise.formula import evaluate
 from grader.exercise.model import SpeedBand
-from grader.speed.baselines import FAMILIES, title_of
+from grader.speed.baselines import SLOW, title_of
 
-_SLOW = "not timed: takes seconds to compile (grade … --all-baselines times it)"
+_LEFT_OUT = "not timed: takes seconds to compile (grade … --baseline {} times it)"
 
 
 @dataclass(frozen=True)
@@ -44,25 +44,21 @@ def smallest(band: SpeedBand) -> Case:
     return min(band.suite.named, key=lambda case: evaluate(band.bytes, case))
 
 
-def lineup(band: SpeedBand, missing: Mapping[str, str], *, slow: bool = False) -> Lineup:
+def lineup(band: SpeedBand, missing: Mapping[str, str], *, slow: Collection[str] = ()) -> Lineup:
     """Choose among the `candidates`.
 
-    missing: why each cannot run, '' for those that can. slow: whether those that take seconds to compile are timed
-    beside the others.
+    missing: why each cannot run, '' for those that can. slow: those that are timed beside the others although they take
+    seconds to compile.
     """
     chain = (band.baseline, *band.fallbacks)
     place = next((place for place, name in enumerate(chain) if not missing[name]), None)
     tried = chain if place is None else chain[: place + 1]
-    left_out = "" if slow else _SLOW
+    left_out = {name: _LEFT_OUT.format(name) for name in SLOW if name not in slow}
     known = {name: missing[name] for name in tried}
-    known |= {name: missing[name] or (left_out if _is_slow(name) else "") for name in band.shown_beside}
+    known |= {name: missing[name] or left_out.get(name, "") for name in band.shown_beside}
     chosen = "" if place is None else chain[place]
     beside = tuple(name for name, why in known.items() if not why and name != chosen)
     return Lineup(chosen, beside, known, _note([name for name in tried if missing[name]], missing, chosen))
-
-
-def _is_slow(name: str) -> bool:
-    return name in FAMILIES and FAMILIES[name].slow
 
 
 def _note(lacking: list[str], missing: Mapping[str, str], chosen: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from statistics import median as plain_median
@@ -97,8 +97,8 @@ def _undisturbed() -> Iterator[None]:
 class Suite:
     """A part's speed check on this machine.
 
-    traced: the submission's recorded calls at each size; its process has ended. slow_baselines: whether baselines that
-    compile for seconds take part.
+    traced: the submission's recorded calls at each size; its process has ended. slow_baselines: those that take
+    part although they compile for seconds.
     """
 
     part: Part
@@ -109,7 +109,7 @@ class Suite:
     gauged: Gauged
     uuid: str
     path: str
-    slow_baselines: bool = False
+    slow_baselines: Collection[str] = ()
     _missing: dict[str, str] = field(default_factory=dict)
     _fallback: str = ""
     # The least work, in floating-point operations, at which a baseline beside was slow.

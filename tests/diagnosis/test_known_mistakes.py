@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -197,10 +197,20 @@ def test_splits_without_a_slot_are_counted_by_the_size_of_a_split() -> None:
     assert oracle._empty_splits(lengths, 4, 27).tolist() == [4, 3, 1, 0]
 
 
-def test_of_passing_calls_that_are_equally_like_a_failing_one_the_smallest_are_looked_at() -> None:
-    sizes = ((2048, 2048), (64, 128), (128, 128), (64, 65))
+def looked_at(sizes: Sequence[tuple[int, int]], failing: WrongCall | None) -> list[tuple[object, object]]:
     tried = [TriedCase(Case({"M": m, "N": n, "dtype": "float16"}), n == 65, m) for m, n in sizes]
     bench = cast("Bench", SimpleNamespace(tried=tried, part=SimpleNamespace(name="part")))
+    return [(one.case["M"], one.case["N"]) for one in passing_like(bench, failing)]
+
+
+def test_of_passing_calls_that_are_equally_like_a_failing_one_the_smallest_are_looked_at() -> None:
+    sizes = ((2048, 2000), (64, 128), (128, 128), (64, 65))
     failing = replace(seen(TRUTH.half()), recipe=Recipe("part", {"M": 64, "N": 65, "dtype": "float16"}, 0))
-    assert [one.case["N"] for one in passing_like(bench, failing)] == [128, 128]
-    assert [one.case["N"] for one in passing_like(bench, None)] == [128, 128]
+    assert looked_at(sizes, failing) == [(64, 128), (128, 128)]
+    assert looked_at(sizes, None) == [(64, 128), (128, 128)]
+
+
+def test_a_call_that_takes_the_oracle_seconds_is_looked_at_last_even_if_it_is_most_like_the_failing_one() -> None:
+    failing = replace(seen(TRUTH.half()), recipe=Recipe("part", {"M": 4096, "N": 65, "dtype": "float16"}, 0))
+    assert looked_at(((4096, 4096), (64, 64), (128, 64)), failing) == [(64, 64), (128, 64)]
+    assert looked_at(((4096, 4096),), failing) == [(4096, 4096)]

@@ -13,7 +13,7 @@ from grader.speed.lineup import Lineup, candidates, lineup, smallest
 
 SPACE = Space({"N": Size(1, 1 << 20), "dtype": Choice(("float16", "float32"))})
 NEWER = "RuntimeError: FlashAttention only supports Ampere GPUs or newer."
-SLOW = "not timed: takes seconds to compile (grade … --all-baselines times it)"
+SLOW = "not timed: takes seconds to compile (grade … --baseline torch_compile times it)"
 
 
 def band(**changes: Any) -> SpeedBand:
@@ -76,7 +76,7 @@ def test_what_is_missing_beside_changes_nothing_for_the_baseline() -> None:
 
 def test_those_that_take_seconds_to_compile_take_part_only_if_wanted() -> None:
     assert candidates(band()) == ("sdpa_flash", "sdpa_efficient", "torch_eager", "sdpa_cudnn", "torch_compile")
-    wanted = lineup(band(), dict.fromkeys(candidates(band()), ""), slow=True)
+    wanted = lineup(band(), dict.fromkeys(candidates(band()), ""), slow=("torch_compile",))
     assert wanted.beside == ("torch_eager", "sdpa_cudnn", "torch_compile")
 
 

@@ -6,7 +6,7 @@ The first half goes through real processes on the CPU; there no clock decides. T
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +22,7 @@ from grader.sandbox.outcome import TimedOut
 from grader.sandbox.server import ForkServer
 from grader.speed import suite
 from grader.speed.baseline_process import BaselineProcess, BaselineProcessFailed
+from grader.speed.baselines import SLOW
 from grader.speed.estimate import share
 from grader.speed.rounds import Exposed, NotCapturable, Samples, TimedCase, TimingSample
 from grader.speed.suite import Suite, Traced, Verdict
@@ -117,7 +118,7 @@ def test_a_baseline_shown_beside_that_cannot_run_or_compiles_slowly_is_reported(
     assert {one.name: one.missing for one in verdict.speed.baselines} == {
         "torch_eager": "",
         "cublas": "the exercise's baselines.py must define vector_add_cublas for it",
-        "torch_compile": "not timed: takes seconds to compile (grade … --all-baselines times it)",
+        "torch_compile": "not timed: takes seconds to compile (grade … --baseline torch_compile times it)",
         "copy_roofline": "",
     }
     (size,) = verdict.speed.sizes
@@ -310,7 +311,7 @@ def arena(ex_15: Entry, monkeypatch: pytest.MonkeyPatch) -> Arena:
         open_: Any = None,
         gauged: Gauged = GAUGED,
         traced: dict[int, Traced] | None = None,
-        slow: bool = False,
+        slow: Sequence[str] = (),
         **changes: Any,
     ) -> tuple[Verdict, list[Asked]]:
         def tell(timed: TimedCase, hidden: bool) -> Samples | Exception:
@@ -592,7 +593,7 @@ def test_answers_are_compared_with_the_first_baseline_that_computes_and_is_not_s
 ) -> None:
     found = samples(1000.0, 1000.0)
     found.baselines[baseline] = found.baselines["torch_eager"]
-    _, (asked,) = arena({500: found}, baseline=baseline, shown_beside=beside, slow=True)
+    _, (asked,) = arena({500: found}, baseline=baseline, shown_beside=beside, slow=SLOW)
     assert asked.witness == witness
 
 
@@ -620,7 +621,7 @@ def test_what_cannot_be_captured_either_is_timed_as_a_stream_with_its_launches(a
 
 def test_a_baseline_that_compiles_for_itself_takes_no_part_in_a_graph(arena: Arena) -> None:
     beside = ("torch_compile", "cuda_cpp")
-    _, asked = arena({500: Exposed()}, graph=samples(500.0, 500.0), shown_beside=beside, slow=True)
+    _, asked = arena({500: Exposed()}, graph=samples(500.0, 500.0), shown_beside=beside, slow=SLOW)
     assert [one.beside for one in asked] == [beside, ("cuda_cpp",)]
 
 

@@ -27,6 +27,10 @@ def command(
     junit: Output = None,
     open_card: OpenCard = False,
     timeline: Annotated[bool, typer.Option("--timeline", help="print where the time went")] = False,
+    baseline: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(metavar="NAME", help="on a GPU, also time this baseline that compiles slowly (repeatable)"),
+    ] = None,
     all_baselines: AllBaselines = False,
     exit_zero: ExitZero = False,
     quiet: Quiet = False,
@@ -35,6 +39,9 @@ def command(
     from grader.cli.run import Outputs, RunOptions, run
 
     outputs = Outputs(json=json, html=html, junit=junit, open_card=open_card, timeline=timeline)
-    options = RunOptions(parts=tuple(part or ()), seed=seed, cpu=cpu, all_baselines=all_baselines, quiet=quiet)
+    slow = tuple(baseline or ())
+    options = RunOptions(
+        parts=tuple(part or ()), seed=seed, cpu=cpu, all_baselines=all_baselines, baselines=slow, quiet=quiet
+    )
     code = run(exercise, submission, options, outputs)
     raise typer.Exit(0 if exit_zero and code in (1, 3, 4) else code)

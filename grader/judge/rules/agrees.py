@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import prod
 
-from grader.exercise.cases import Size, Value
+from grader.exercise.cases import QUICK_VOLUME, Value
 from grader.exercise.model import Agrees
 from grader.exercise.plan import PlannedCase
 from grader.judge.bench import Bench
@@ -75,17 +74,12 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
 def _tuned_cases(cases: Sequence[PlannedCase], rule: Agrees) -> list[PlannedCase]:
     """Return the cases to run in every configuration: the largest canonical one of each dtype, largest first.
 
-    The largest has the largest product of lengths; most tiles do not fill it. Each dtype: a configuration may be wrong
-    for one alone, such as one that allows TF32.
+    Most tiles do not fill the largest. Each dtype: a configuration may be wrong for one alone, such as one that allows
+    TF32.
     """
-    lengths = [name for name, domain in rule.cases.space.axes.items() if isinstance(domain, Size)]
-
-    def volume(one: PlannedCase) -> int:
-        return prod(max(1, int(one.case[name])) for name in lengths)
-
     named = [one for one in cases if one.case in rule.cases.named] if rule.every_configuration else []
     largest: dict[Value, PlannedCase] = {}
-    for one in sorted(named, key=volume, reverse=True):
+    for one in sorted(named, key=lambda one: one.case.volume, reverse=True):
         largest.setdefault(one.case.get("dtype", ""), one)
     return list(largest.values())
 
@@ -104,10 +98,6 @@ def _in_every_configuration(
     return first, None
 
 
-def _extent(one: PlannedCase) -> int:
-    return sum(value for value in one.case.values() if isinstance(value, int) and not isinstance(value, bool))
-
-
 def _crash_if_begun(failure: Failure) -> Failure:
     """Return a crash in place of "not implemented": the part has answered another case."""
     if failure.status != "not_implemented":
@@ -120,13 +110,14 @@ def _crash_if_begun(failure: Failure) -> Failure:
 def _most_telling(failed: Sequence[tuple[PlannedCase, Failure]]) -> list[Failure]:
     """Return the failures to explain: with the first one's status, the largest outputs first.
 
-    Patterns show in large outputs. Without values to compare, the first failure alone.
+    Patterns show in large outputs. But calls that take the oracle seconds come last, the smallest of them first: it
+    computes each of them many times. Without values to compare, the first failure alone.
     """
     (first, failure), status = failed[0], failed[0][1].status
     if failure.cause.mismatch is None:
         return [_with_case(first, failure)]
     compared = [entry for entry in failed if entry[1].status == status and entry[1].cause.mismatch]
-    largest = sorted(compared, key=lambda entry: _size_key(*entry), reverse=True)[:_MOST_EXPLAINED]
+    largest = sorted(compared, key=lambda entry: _telling_key(*entry), reverse=True)[:_MOST_EXPLAINED]
     return [_with_case(one, found) for one, found in largest]
 
 
@@ -134,7 +125,9 @@ def _with_case(one: PlannedCase, failure: Failure) -> Failure:
     return replace(failure, cause=replace(failure.cause, case=one.case.words()))
 
 
-def _size_key(one: PlannedCase, failure: Failure) -> tuple[int, int]:
-    """Return the size of the output, then that of the case: a key for sorting."""
-    mismatch = failure.cause.mismatch
-    return mismatch.total if mismatch else -1, _extent(one)
+def _telling_key(one: PlannedCase, failure: Failure) -> tuple[bool, int, int]:
+    """Return a key for sorting: whether the oracle is quick, the size of the output, then that of the case."""
+    mismatch, volume = failure.cause.mismatch, one.case.volume
+    if volume > QUICK_VOLUME:
+        return False, -volume, 0
+    return True, mismatch.total if mismatch else -1, volume
