@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 
 import torch
@@ -22,6 +23,8 @@ from grader.judge.truth import Expected
 
 # Block sizes that a loop may have, besides those of the launch.
 _USUAL_BLOCKS = (16, 32, 64, 128)
+# Steps of loops are no longer than this.
+_LONGEST_BLOCK = 1024
 # More axes than this have too many pairs.
 _MOST_AXES = 4
 
@@ -78,6 +81,7 @@ def alterations(names: Sequence[str], inputs: Sequence[object], blocks: Sequence
         name, value = " and ".join(names[i] for i in places), dict(tensors)[places[0]]
         yield from _first_only(places, value, name, blocks)
         yield from _shifted(places, value, name)
+        yield from _stepped(places, value, name, blocks)
         if value.is_floating_point():
             yield from _placed(places, value, name)
             yield Alteration(
@@ -251,6 +255,69 @@ def _shifted(places: tuple[int, ...], value: Tensor, name: str) -> Iterator[Alte
             places,
             _each(rolled),
         )
+
+
+def _stepped(places: tuple[int, ...], value: Tensor, name: str, blocks: Sequence[int]) -> Iterator[Alteration]:
+    """Yield blocks of an axis that are looked for in a wrong place: what lies beyond the tensor is 0."""
+    sizes = [block for block in blocks if block < _LONGEST_BLOCK] or list(_USUAL_BLOCKS)
+    for axis, block in ((axis, block) for axis in range(value.dim() - 1, -1, -1) for block in sizes):
+        if block >= value.shape[axis]:
+            continue
+        of = f"blocks of {block} along axis {axis} of {name}"
+        for other in range(value.dim()) if value.is_floating_point() else ():
+            if other != axis:
+                yield Alteration(
+                    "axes_exchanged",
+                    f"Looks as if a step along axis {axis} of {name} moves along axis {other}",
+                    f"Which axis of {name} does the loop walk along? Move the pointer, or the offset, along that one.",
+                    places,
+                    _each(partial(_along_other, axis=axis, other=other, block=block)),
+                )
+        for what, find, advice in _WRONG_STARTS:
+            yield Alteration(
+                "wrong_address",
+                f"Looks as if {of} {what}",
+                advice,
+                places,
+                _each(partial(_found_at, axis=axis, block=block, find=find)),
+            )
+
+
+# Where a block begins that is number `n` of `size`: what it looks like, the wrong start, and what to do about it.
+_WRONG_STARTS: tuple[tuple[str, Callable[[Tensor, int], Tensor], str], ...] = (
+    ("start at their number", lambda n, size: n, "A block starts at its number times its size."),
+    ("are two blocks apart", lambda n, size: 2 * n * size, "Does something move the pointer, or the offset, twice?"),
+    ("start one block late", lambda n, size: (n + 1) * size, "Which offset does the first step have?"),
+)
+
+
+def _found_at(one: Tensor, axis: int, block: int, find: Callable[[Tensor, int], Tensor]) -> Tensor | None:
+    """Return a tensor whose blocks along an axis are looked for at wrong starts."""
+    if axis >= one.dim() or block >= one.shape[axis]:
+        return None
+    places = torch.arange(one.shape[axis])
+    wrong = find(places // block, block) + places % block
+    return _zero_beyond(one.index_select(axis, wrong.clamp(max=one.shape[axis] - 1)), axis, wrong < one.shape[axis])
+
+
+def _along_other(one: Tensor, axis: int, other: int, block: int) -> Tensor | None:
+    """Return a tensor whose steps of a block along one axis are steps along another one."""
+    if max(axis, other) >= one.dim() or block >= one.shape[axis]:
+        return None
+    parts = []
+    for start in range(0, one.shape[axis], block):
+        long = min(block, one.shape[axis] - start)
+        moved = torch.arange(one.shape[other]) + start
+        part = one.narrow(axis, 0, long).index_select(other, moved.clamp(max=one.shape[other] - 1))
+        parts.append(_zero_beyond(part, other, moved < one.shape[other]))
+    return torch.cat(parts, axis)
+
+
+def _zero_beyond(one: Tensor, axis: int, inside: Tensor) -> Tensor:
+    """Return a tensor with zeros where an index along an axis is not inside."""
+    sides = [1] * one.dim()
+    sides[axis] = -1
+    return one.where(inside.view(sides), torch.zeros((), dtype=one.dtype))
 
 
 def _placed(places: tuple[int, ...], value: Tensor, name: str) -> Iterator[Alteration]:

@@ -37,6 +37,8 @@ _SOME = 3
 FULL = 128
 # Weaker properties are no evidence.
 _WEAK = 0.2
+# The factor of a property that so many times more passing cases have than lack.
+_COMMON, _NEARLY_ALL = 0.25, 8
 # Values that no contrast declares count less.
 _SOME_VALUES = 0.85
 # Factor for a clue whose kind the cases speak against.
@@ -64,7 +66,9 @@ class Split:
             return 0.0
         precision = self.failing_with / (self.failing_with + self.passing_with)
         support = min(1.0, (self.failing_with + self.passing_without) / 8)
-        return precision * (0.5 + 0.5 * support)
+        strength = precision * (0.5 + 0.5 * support)
+        # What nearly all passing cases share is no reason to fail.
+        return _COMMON * strength if self.passing_with >= _NEARLY_ALL * self.passing_without else strength
 
     def sentence(self, says: str) -> str:
         """Return the evidence in words."""

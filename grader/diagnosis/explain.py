@@ -19,9 +19,10 @@ from grader.diagnosis.variations import Variation, variations_of
 from grader.exercise.model import Exercise, check_id
 from grader.exercise.plan import PlannedCase, PlannedCheck
 from grader.judge.bench import Bench
-from grader.judge.clue import Clue
+from grader.judge.clue import Clue, sure
 from grader.judge.failures import NO_CAUSE, Failure, WrongCall
 from grader.judge.rules import decide
+from grader.judge.rules.kernels_only import LEFT_OVER
 from grader.judge.ruling import Ruling
 from grader.judge.trial import TriedCase
 from grader.judge.truth import Truth
@@ -108,6 +109,9 @@ class Diagnosis:
         if not found:
             self._alone.add(bench.part.name)
             self._vary(bench, planned, seen)
+        if found and any(clue.kind == LEFT_OVER for clue in failure.clues):
+            # An input that is remembered is missing without the memory that holds it.
+            return [sure(LEFT_OVER, f"{found[0].seen} It is right without their memory too.")]
         return found
 
     def _vary(self, bench: Bench, planned: PlannedCheck, seen: WrongCall) -> None:

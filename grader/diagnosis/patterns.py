@@ -27,6 +27,8 @@ _LIMITS = (65504.0, 448.0, 240.0, 3.4028234663852886e38, 3.3895313892515355e38)
 _ORDINARY = 16.0
 # Weight of rounding where the errors have a place.
 _PLACED = 0.2
+# Weight of a remainder that is as long as all before it: no block of them is longer than it.
+_NO_REMAINDER = 0.15
 _COARSER = (torch.float16, torch.bfloat16)
 # Relative errors of TF32 and float16, with some room for sums.
 _TF32 = (2.0**-16, 2.0**-8)
@@ -363,7 +365,8 @@ def _end_unwritten(first: int, left: int, seen: str) -> Iterator[Clue]:
         yield Clue("remainder_skipped", 0.4, seen)
     else:
         # A remainder is shorter than a block, and a block divides its start.
-        yield Clue("remainder_skipped", 0.75 if block >= 4 and left < block else 0.45, seen)
+        weight = 0.75 if block >= 4 and left < block else 0.45
+        yield Clue("remainder_skipped", weight if left < first else _NO_REMAINDER, seen)
     if (block >= 512 and left >= block // 8) or left >= block == first >= 4:
         yield Clue("size_assumed", 0.35 if left < block else 0.6, seen)
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from grader.diagnosis.altered import altered_clues
 from grader.diagnosis.case_contrast import RAGGED_KINDS, REFUTED, by_layout_alone, contrasts, only_size, refuted
 from grader.diagnosis.known_mistakes import agree, mistake_clues, mistakes_in, passing_like, rounding_clues
+from grader.diagnosis.misplaced import misplaced_clues
 from grader.diagnosis.patterns import Answer, Reach, clues_of
 from grader.diagnosis.variations import Variation, fails_full, layout_matters, not_varied, variation_clues
 from grader.exercise.cases import Domain, Size, Space
@@ -35,11 +36,13 @@ _MOST = 4
 # Suspects below this likelihood, or this share of the first one's, are left out.
 _LEAST, _LEAST_OF_FIRST = 0.3, 0.4
 # Weight of a cause that another check of the part has confirmed.
-_ELSEWHERE, _RULED = 0.6, 0.4
+_ELSEWHERE, _RULED, _HANDED_ON = 0.6, 0.4, 0.9
 # A kind that explains a smaller share of the failing cases is not confirmed; no guess is likelier than the second.
 _MOSTLY, _UNSURE = 0.6, 0.97
 # Weight of counted padding where every access was seen, and none was outside.
 _WATCHED = 0.12
+# Weight of a copy that is changed, where as much was stored as is due, and the tensor is untouched.
+_TO_A_COPY = 0.97
 # The factor of a known mistake's weight if it would fail a case that passes.
 _UNLIKELY = 0.4
 # The weight of a wrong address, over that of a mask that cannot be missing.
@@ -50,6 +53,8 @@ _FACTS = ("out_of_bounds", "race")
 _ENDS = ("exception", "compile_error")
 # Kinds in which two programs access one element.
 _MEETINGS = ("stores_collide", "lost_update", "race")
+# Kinds of small errors.
+_ROUNDINGS = ("rounded_intermediate", "low_precision_sum", "padding_counted")
 # Symptoms that keep their name whatever mistake leads to them.
 _PLAIN = ("zeros", "copy_of_input")
 # Two sums of the same numbers differ by rounding only.
@@ -105,7 +110,8 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
         answers = [Answer(got, wrong, expected, olds.get(expected.name)) for got, wrong, expected in seen.answers()]
         traffic = [launch.traffic for launch in seen.outcome.answer.launches]
         found += _to_a_copy(answers, traffic, part)
-        found += mistake_clues(mistakes_in(truth, part, seen), seen, untouched=_is_untouched(answers))
+        likely = mistakes_in(truth, part, seen)
+        found += mistake_clues(likely, seen, untouched=_is_untouched(answers), unstored=_is_unstored(answers))
         if any(clue.confirmed for clue in found):
             return found
         multiplies = any(one is None or one.dot_flops for one in traffic)
@@ -123,6 +129,7 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
             looks.append(Clue("padding_counted", _WATCHED))
         if not any(clue.confirmed for clue in looks):
             looks += rounding_clues(truth, part, seen)
+            looks += _misplaced(answers, seen.outcome.answer.launches)
         found += looks
         if len(traffic) == 1 and watched and all(one is not None and one.complete for one in traffic):
             # Two programs that meet in an element would have been seen.
@@ -130,14 +137,36 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
     return found
 
 
-def _to_a_copy(answers: Sequence[Answer], traffic: Sequence[Traffic | None], part: Part) -> list[Clue]:
-    """Return the clue of a call that stores much, and leaves all tensors as they are that it must change."""
-    stored = sum(one.stored_bytes for one in traffic if one is not None)
-    if part.outputs or not part.mutates or not stored or not all(map(_is_unchanged, answers)):
+def _misplaced(answers: Sequence[Answer], launched: Sequence[LaunchInfo]) -> list[Clue]:
+    """Return the clues of right values in wrong places, in the first wrong output."""
+    answer = next((one for one in answers if bool(one.wrong.any())), None)
+    if answer is None:
         return []
-    names = " and ".join(part.mutates)
-    seen_text = f"Kernels stored {stored:,} bytes, and {names} hold what they held before the call."
-    return [Clue("copy_changed", 0.85, seen_text, firm=True)]
+    # What was not stored still holds its old value.
+    stored = answer.wrong if answer.before is None else answer.wrong & (answer.got != answer.before)
+    blocks = sorted({size for one in launched for size in one.constants.values() if size > 1})
+    return list(misplaced_clues(answer.got, stored, answer.expected, blocks, fresh=answer.before is None))
+
+
+def _to_a_copy(answers: Sequence[Answer], traffic: Sequence[Traffic | None], part: Part) -> list[Clue]:
+    """Return the clue of a call that stores all that it must, and leaves a tensor as it is that it must change."""
+    wrong = [one for one in answers if bool(one.wrong.any())]
+    stored = sum(one.unique_stored_bytes for one in traffic if one is not None and one.complete)
+    if part.outputs or not wrong or not stored or not all(map(_is_unchanged, wrong)):
+        return []
+    if stored < sum(map(_due_bytes, answers)):
+        return []
+    names = " and ".join(one.expected.name for one in wrong)
+    seen_text = f"Kernels stored {stored:,} different bytes, as many as are due, and {names} holds what it held before."
+    return [Clue("copy_changed", _TO_A_COPY, seen_text, firm=True)]
+
+
+def _due_bytes(one: Answer) -> int:
+    """Return how many bytes of an output must change."""
+    if one.before is None:
+        return 0
+    due = one.expected.value.to(one.got.dtype)
+    return int(((due != one.before) & ~(due.isnan() & one.before.isnan())).sum()) * one.got.element_size()
 
 
 def _reaches(launched: Sequence[LaunchInfo]) -> tuple[Reach, ...]:
@@ -161,6 +190,15 @@ def _is_untouched(answers: Sequence[Answer]) -> bool:
     """Return whether the first wrong output is changed in place, and nothing in it changed."""
     first = next((one for one in answers if bool(one.wrong.any())), None)
     return first is not None and _is_unchanged(first)
+
+
+def _is_unstored(answers: Sequence[Answer]) -> bool:
+    """Return whether every wrong element of the first wrong output, which is changed in place, is as it was."""
+    first = next((one for one in answers if bool(one.wrong.any())), None)
+    if first is None or first.before is None:
+        return False
+    got, before = first.got[first.wrong], first.before.to(first.got.dtype)[first.wrong]
+    return bool(((got == before) | (got.isnan() & before.isnan())).all())
 
 
 def _is_unchanged(one: Answer) -> bool:
@@ -306,7 +344,8 @@ def suspects_of(
         assumed = only_size(tried, space)
         own = [replace(clue, confirmed=False, weight=_ELSEWHERE) for clue in own] + assumed if assumed else own
     if not any(clue.confirmed for clue in own):
-        own += [_from_elsewhere(clue) for clue in elsewhere if clue.confirmed]
+        rounded = bool(own) and all(clue.kind in _ROUNDINGS for clue in own)
+        own += [_from_elsewhere(clue, rounded=rounded) for clue in elsewhere if clue.confirmed]
     factors: Mapping[str, float] = {}
     declared = [one for one in declared if one.part in ("", part)]
     if space is not None:
@@ -318,7 +357,11 @@ def suspects_of(
         spared = layout_matters(varied, declared) or fails_full(varied)
         if spared:
             factors = {**factors, **dict.fromkeys(RAGGED_KINDS, REFUTED)}
-        if spared or by_layout_alone(tried, declared, space):
+        by_layout = layout_matters(varied, declared) or by_layout_alone(tried, declared, space)
+        if by_layout:
+            # Values stand in wrong places because of the strides.
+            factors = {**factors, **dict.fromkeys(MISPLACED_KINDS, REFUTED)}
+        if spared or by_layout:
             own = [replace(clue, firm=False) if clue.kind in RAGGED_KINDS else clue for clue in own]
     # The part cannot have a kind that is not among them.
     own = [clue for clue in own if clue.kind in kinds]
@@ -336,11 +379,15 @@ def _with_wrong_address(clue: Clue) -> Clue:
     return Clue("wrong_address", _NO_MASK * clue.weight, clue.seen, firm=True) if by_access else clue
 
 
-def _from_elsewhere(clue: Clue) -> Clue:
+def _from_elsewhere(clue: Clue, *, rounded: bool) -> Clue:
+    """Return a clue that another check has confirmed. rounded: this check's errors look like rounding."""
     seen = f"In another check: {clue.seen[0].lower()}{clue.seen[1:]}" if clue.seen else "Another check shows it."
     # What values or a probe have proved there holds whatever the cases have in common.
-    # Who computes is a rule of its own, and rarely the reason for wrong values.
-    weight = _RULED if clue.kind == "work_outside_kernels" else _ELSEWHERE
+    weight = _ELSEWHERE
+    if clue.kind == "work_outside_kernels":
+        # Who computes is a rule of its own, and rarely the reason for wrong values. But what another program goes on
+        # with has been rounded to the dtype of the memory between the two.
+        weight = _HANDED_ON if rounded else _RULED
     return Clue(clue.kind, weight * min(clue.weight, 1.0), seen, firm=True)
 
 

@@ -105,6 +105,8 @@ def _is_one_further(findings: Sequence[GuardFinding]) -> bool:
     first = findings[0]
     if first.kind == "race" or first.clipped or len(first.shape) != 1 or not first.elements:
         return False
+    if first.active_lanes <= 1:
+        return False
     fits = first.masked or first.elements % max(1, first.active_lanes) == 0
     return fits and all(
         one.argument == first.argument and one.lanes == 1 and one.element == one.elements for one in findings
@@ -158,6 +160,11 @@ def _readings(found: GuardFinding) -> Iterator[_AccessReading]:
         found.element < 0,
         "That is before the tensor's first element: can an offset, or an index from a table, be negative here?",
         (("bad_index", 0.55), ("start_ignored", 0.5), ("wrong_address", 0.3)),
+    )
+    yield _AccessReading(
+        beyond and not found.masked and not found.clipped and found.active_lanes == 1 and not found.wide,
+        "One element is accessed, not a block: from which number is its index computed, and how large may that become?",
+        (("wrong_address", 0.6), ("bad_index", 0.5), ("grid_too_large", 0.4), ("missing_mask", 0.3)),
     )
     yield _AccessReading(
         found.wide and not beyond,
@@ -230,6 +237,9 @@ def _readings(found: GuardFinding) -> Iterator[_AccessReading]:
 
 def _race_kinds(found: GuardFinding) -> tuple[tuple[str, float], ...]:
     kinds = {found.access, found.other_access}
+    if kinds == {"store"} and found.lanes >= found.active_lanes > 1:
+        # A missing mask lets the end of a block meet the next one, and not all of it.
+        return (("stores_collide", 0.95),)
     if kinds == {"store"}:
         return (("stores_collide", 0.75), ("missing_mask", 0.4))
     if kinds == {"load", "store"} and found.updates:

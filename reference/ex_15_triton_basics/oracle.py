@@ -234,6 +234,10 @@ def _in_blocks(x: Tensor, block: int) -> Iterator[Mistake]:
     sums = torch.exp(lanes - tops.nan_to_num(neginf=0.0)).sum(dim=1)
     joined = (sums * torch.exp(tops[:, -1] - top)).sum(dim=1, keepdim=True)
     yield "no_rescale", title, help_text, torch.exp(x - top) / joined
+    own_top = tops[:, -1].repeat(1, lanes.shape[1])[:, : x.shape[1]]
+    told = "The sum is relative to the maximum of the whole row: subtract the same one from every score."
+    title_of_lanes = "Looks as if each lane subtracts the maximum of its own scores in the end"
+    yield "no_rescale", title_of_lanes, told, torch.exp(x - own_top) / torch.exp(x - top).sum(dim=1, keepdim=True)
     own = [torch.softmax(x[:, start : start + block], dim=1) for start in range(0, x.shape[1], block)]
     title = f"Looks as if every {block} columns are a row of their own"
     yield "wrong_axis", title, "All blocks of a row share one maximum and one sum.", torch.cat(own, dim=1)

@@ -184,8 +184,23 @@ def matmul_bias_silu_mistakes(a: Tensor, b: Tensor, bias: Tensor) -> Iterator[Mi
     powers = z.exp().float().double()
     help_text = "In float32 exp(89) is inf: which form of the sigmoid has no such exp for large z?"
     yield "overflow", "Looks like inf / inf where z is large", help_text, z * powers / (1 + powers)
+    title, help_text = (
+        "Looks as if the epilogue runs in every step of K",
+        "Bias and silu come once, after the last step.",
+    )
+    for depth in USUAL_DEPTHS:
+        if depth < a.shape[1]:
+            yield "bias_repeated", title, help_text, _epilogue_inside(a, b, bias, depth)
     for kind, title, told, wrong in _wrong_products(a, b):
         yield kind, title, told, _silu(wrong + bias)
+
+
+def _epilogue_inside(a: Tensor, b: Tensor, bias: Tensor, depth: int) -> Tensor:
+    """Add bias and take silu after every block of K."""
+    out = torch.zeros_like(bias).expand(a.shape[0], -1)
+    for start in range(0, a.shape[1], depth):
+        out = _silu(out + a[:, start : start + depth] @ b[start : start + depth] + bias)
+    return out
 
 
 def _wrong_products(a: Tensor, b: Tensor) -> Iterator[Mistake]:

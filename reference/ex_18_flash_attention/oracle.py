@@ -8,6 +8,7 @@ tensors of a timed size stay on the GPU.
 
 import math
 from collections.abc import Iterator
+from itertools import product
 from typing import NamedTuple
 
 import torch
@@ -416,9 +417,15 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
     )
     twice = "Looks as if o is divided by the row's sum twice"
     yield "not_normalised", twice, "After the last tile, o = acc / l, once.", (o / row_sum, lse)
+    title = "Looks as if lse of joined splits lacks their maximum"
+    for size in _split_sizes(k.shape[2]):
+        tops = [part.logsumexp(-1) for part in logits.split(size, dim=-1)]
+        yield "lse_incomplete", title, "lse = m + log(l).", (o, lse - torch.stack(tops).amax(0))
     for tile in USUAL_TILES:
         if tile < k.shape[2]:
             yield from _without_rescale(logits, v[:, heads], tile)
+            for factor, backwards in product((1 / LN_2, LN_2), (False, True)):
+                yield _rescaled_in_another_base(logits, v[:, heads], tile, factor, backwards=backwards)
         if left := k.shape[2] % tile:
             title = f"Looks as if the last {left} keys, which fill no tile, are left out"
             few = seen & (torch.arange(k.shape[2]) < k.shape[2] - left)
@@ -541,10 +548,12 @@ def attention_backward_mistakes(
         counted: slice = slice(None),
         base: float = 1.0,
         other: str = "",
+        outside: bool = False,
     ) -> tuple[Tensor, Tensor, Tensor]:
         logits = (scale * q @ k[:, heads].mT).masked_fill(~seen, -math.inf)
         p = (base * (logits - lse[..., None])).exp().masked_fill(lse[..., None] == -math.inf, 0.0)
-        ds = p * (do @ v[:, heads].mT - delta)
+        dp = do @ v[:, heads].mT
+        ds = p * dp - delta if outside else p * (dp - delta)
         for_dq = outer * (p if other == "dq" else ds)
         for_dk = outer * (p if other == "dk" else ds)
         for_dv = ds if other == "dv" else p
@@ -598,6 +607,8 @@ def attention_backward_mistakes(
         gradients(base=LN_2),
     )
     yield "delta_missing", "Looks as if delta is added", "ds = p ∘ (do · vᵀ - delta).", gradients(delta=-delta)
+    title = "Looks as if delta is subtracted after the product with p"
+    yield "delta_missing", title, "ds = p ∘ (do · vᵀ - delta).", gradients(outside=True)
     for kind, title, wrongly_seen in _wrongly_seen(q, k, causal):
         yield kind, title, CAUSAL_HELP, gradients(seen=wrongly_seen)
     if group > 1:
@@ -705,3 +716,30 @@ def _without_rescale(logits: Tensor, v: Tensor, tile: int) -> Iterator[Mistake]:
             "The sum so far is relative to the old maximum: multiply l and acc by exp(m_old - m_new).",
             (one / other.masked_fill(other == 0, 1.0), (top + other.log()).squeeze(-1)),
         )
+
+
+def _rescaled_in_another_base(logits: Tensor, v: Tensor, tile: int, factor: float, *, backwards: bool) -> Mistake:
+    """Compute online softmax in tiles of so many keys; weights and factors are powers of different bases."""
+    acc, total = torch.zeros_like(v[:, :, :1]), torch.zeros((), dtype=logits.dtype)
+    top = torch.full((*logits.shape[:3], 1), -math.inf, dtype=logits.dtype)
+    starts = range(0, logits.shape[3], tile)
+    for start in reversed(starts) if backwards else starts:
+        part = logits[..., start : start + tile]
+        new_top = torch.maximum(top, part.amax(-1, keepdim=True))
+        shift = new_top.masked_fill(new_top == -math.inf, 0.0)
+        weights, rescale = (part - shift).exp(), (factor * (top - shift)).exp()
+        total = total * rescale + weights.sum(-1, keepdim=True)
+        acc = acc * rescale + weights @ v[:, :, start : start + tile]
+        top = new_top
+    return (
+        "logarithm_base",
+        "Looks as if l and acc are rescaled in another base than that of the weights",
+        "If the logits are multiplied by log2 e, both the weights and the rescaling are powers of 2.",
+        (acc / total.masked_fill(total == 0, 1.0), (top + total.log()).squeeze(-1)),
+    )
+
+
+def _split_sizes(keys: int) -> list[int]:
+    """Return how many keys a split may have: whole tiles, and all keys if there are few."""
+    sizes = {math.ceil(math.ceil(keys / tile) / splits) * tile for tile in USUAL_TILES for splits in (1, 2, 4, 8, 16)}
+    return sorted({min(size, keys) for size in sizes})

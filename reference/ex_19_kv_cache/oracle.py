@@ -461,6 +461,13 @@ def _decode_mistakes(
         for kind, title, how in SPLIT_MISTAKES if size < longest else ():
             joined = partial(_badly_joined, scale=given, size=size, how=how)
             yield kind, title, "o = sum(w · o_s) / sum(w) with w = exp(lse_s - m).", attended(joined)
+    help_text = "Which slots does split 0 read, and which split 1? A split's last tile must end where the split does."
+    for splits, tile in product(USUAL_SPLITS, USUAL_TILES):
+        size = -(-slots_in_all // splits)
+        if size % tile and size < longest:
+            counted = partial(_counted_again, scale=given, size=size, tile=tile)
+            title = f"Looks as if the last tile of a split, of {tile} slots, reaches into the next one"
+            yield "done_again", title, help_text, attended(counted)
     for splits in USUAL_SPLITS:
         title, help_text = "Looks like 0 / 0 in splits that have no slot", "What does a split past the length store?"
         for name, counted in (("cache", None), ("length", lengths)):
@@ -549,6 +556,16 @@ def _unweighted(q: Tensor, k: Tensor, v: Tensor, scale: float | None, splits: in
     if not found:
         return torch.zeros_like(q)
     return sum(found) / (len(found) if average else 1)
+
+
+def _counted_again(q: Tensor, k: Tensor, v: Tensor, scale: float, size: int, tile: int) -> Tensor:
+    """Walk splits of so many slots in whole tiles: a slot counts as often as tiles hold it."""
+    if k.shape[2] == 0:
+        return torch.zeros_like(q)
+    times = torch.zeros(k.shape[2], dtype=q.dtype)
+    for start in range(0, k.shape[2], size):
+        times[start : start + -(-min(size, k.shape[2] - start) // tile) * tile] += 1
+    return (torch.softmax(_logits(q, k, scale) + times.log(), -1) @ v).reshape(q.shape)
 
 
 def _badly_joined(q: Tensor, k: Tensor, v: Tensor, scale: float, size: int, how: str) -> Tensor:

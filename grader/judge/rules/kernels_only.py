@@ -19,6 +19,8 @@ from grader.protocol.operators import READING
 from grader.record import Cause, clean
 from grader.sandbox.outcome import Finished
 
+# The kind of a call that is right without memory of earlier calls.
+LEFT_OVER = "not_cleared"
 # What a replay sees and the submission's own process does not: there the same call may look right.
 _SEEN_IN_REPLAYS = ("out_of_bounds", "race", "input_changed")
 
@@ -106,7 +108,7 @@ def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure)
     how = bench.right_otherwise(trial) if doubted else ""
     if how == "without memory":
         seen = "The same call is right without memory from earlier calls."
-        return replace(failure, clues=(*failure.clues, Clue("not_cleared", 0.7, seen)))
+        return replace(failure, clues=(*failure.clues, Clue(LEFT_OVER, 0.7, seen)))
     if not how:
         return failure
     found = policy_failure(

@@ -365,9 +365,12 @@ def _clues(work: Work, wastes: _Wastes, results: int) -> Iterator[Clue]:
         yield Clue("through_memory", 0.6, f"{_bytes(work.loaded_bytes)} are loaded by {work.launches} launches.")
         yield Clue("several_launches", 0.55, f"{work.launches} launches pass their results on.")
     else:
-        yield Clue(
-            "reads_unneeded", 0.75, "No byte is loaded twice, and only results are stored: some loads are not needed."
-        )
+        seen = "No byte is loaded twice, and only results are stored"
+        if work.extra_bytes > results:
+            # Memory that no kernel stores to, and that is as large as what is loaded too much.
+            filled = f"{_bytes(work.extra_bytes)} besides arguments and results were not filled by a kernel."
+            yield Clue("work_outside_kernels", 0.85, f"{seen}. {filled}")
+        yield Clue("reads_unneeded", 0.75, f"{seen}: some loads are not needed.")
         yield Clue("through_memory", 0.3, "")
 
 
