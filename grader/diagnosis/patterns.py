@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -52,12 +53,14 @@ class Answer:
 class Reach:
     """The elements that programs cover if each takes one block. name: of the block size.
 
-    programs: of the whole grid, or along one of its axes.
+    programs: of the whole grid, or along one of its axes. beside: the most elements that such a program can take along
+    each other axis of an output, where no other programs take the rest.
     """
 
     name: str
     programs: int
     block: int
+    beside: float = math.inf
 
     @property
     def elements(self) -> int:
@@ -294,7 +297,8 @@ def _never_written(answer: Answer, unwritten: Tensor, reaches: Sequence[Reach]) 
             yield Clue("zeros", 0.45, f"Nothing was stored to {name}, or every element was computed from NaN.")
         yield Clue("remainder_skipped", 0.3, f"{name} is NaN, as memory is before the first store.")
         return
-    for axis, size in enumerate(answer.got.shape):
+    shape = answer.got.shape
+    for axis, size in enumerate(shape):
         lines = unwritten.movedim(axis, 0).reshape(size, -1)
         any_of, all_of = lines.any(1), lines.all(1)
         first = int(any_of.double().argmax())
@@ -303,13 +307,13 @@ def _never_written(answer: Answer, unwritten: Tensor, reaches: Sequence[Reach]) 
         left = size - first
         seen = f"The last {left} of {size}" if left > 1 else "The last"
         seen = f"{seen} along axis {axis} of {name} {'were' if left > 1 else 'was'} never stored to."
-        yield from _by_reach(first, size, reaches)
+        yield from _by_reach(first, size, _whole(reaches, shape, axis))
         yield from _end_unwritten(first, left, seen)
         yield Clue("not_all_covered", 0.35, seen)
         return
     for axis, first in _box_ends(unwritten):
         seen = f"From index {first} on, nothing along axis {axis} of {name} was ever stored to."
-        yield from _by_reach(first, unwritten.shape[axis], reaches)
+        yield from _by_reach(first, shape[axis], _whole(reaches, shape, axis))
         yield from _end_unwritten(first, unwritten.shape[axis] - first, seen)
     ragged = _last_rows(unwritten)
     if ragged:
@@ -328,6 +332,12 @@ def _box_ends(unwritten: Tensor) -> list[tuple[int, int]]:
     if not box.numel() or not bool(box.all()) or int(written.sum()) != box.numel():
         return []
     return [(axis, side) for axis, side in enumerate(sides) if side < written.shape[axis]]
+
+
+def _whole(reaches: Sequence[Reach], shape: Sequence[int], axis: int) -> list[Reach]:
+    """Return the reaches along an axis whose programs can take all of the other axes."""
+    widest = max((size for other, size in enumerate(shape) if other != axis), default=1)
+    return [one for one in reaches if widest <= one.beside]
 
 
 def _by_reach(first: int, size: int, reaches: Sequence[Reach]) -> Iterator[Clue]:

@@ -5,6 +5,7 @@ It changes no status and no points.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
@@ -15,7 +16,7 @@ from torch import Tensor
 from grader.diagnosis.altered import altered_clues
 from grader.diagnosis.case_contrast import RAGGED_KINDS, REFUTED, by_layout_alone, contrasts, only_size, refuted
 from grader.diagnosis.known_mistakes import agree, mistake_clues, mistakes_in, passing_like, rounding_clues
-from grader.diagnosis.misplaced import misplaced_clues
+from grader.diagnosis.misplaced import MISPLACED_KINDS, misplaced_clues
 from grader.diagnosis.patterns import Answer, Reach, clues_of
 from grader.diagnosis.variations import Variation, fails_full, layout_matters, not_varied, variation_clues
 from grader.exercise.cases import Domain, Size, Space
@@ -175,7 +176,14 @@ def _reaches(launched: Sequence[LaunchInfo]) -> tuple[Reach, ...]:
         return ()
     (one,) = launched
     sizes = sorted(((name, size) for name, size in one.constants.items() if size > 1), key=lambda pair: -pair[1])
-    return tuple(Reach(name, count, size) for name, size in sizes for count in dict.fromkeys(one.grid))
+    # All programs of a flat grid lie along one axis, and each takes all of the others.
+    flat = sum(count > 1 for count in one.grid) <= 1
+    beside = {name: max((size for other, size in sizes if other != name), default=1) for name, _ in sizes}
+    return tuple(
+        Reach(name, count, size, beside[name] if flat else math.inf)
+        for name, size in sizes
+        for count in dict.fromkeys(one.grid)
+    )
 
 
 def _is_filled(answers: Sequence[Answer], traffic: Sequence[Traffic | None], part: Part) -> bool:
@@ -351,6 +359,9 @@ def suspects_of(
     if space is not None:
         own += [*not_varied(contrasts(tried, declared, space), varied), *variation_clues(varied, declared)]
         factors = refuted(tried, declared, space)
+        if any(clue.kind == "not_all_covered" for clue in clues):
+            # What was never stored was not rounded.
+            factors = {**factors, **dict.fromkeys(_ROUNDINGS, REFUTED)}
         if fails_full(varied):
             # An access outside a tensor has another reason then.
             own = [_with_wrong_address(clue) for clue in own]

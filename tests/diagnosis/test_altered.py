@@ -47,6 +47,17 @@ def test_a_neighbour_may_be_read() -> None:
     assert holds(read_as("position_shifted", A, A), A.roll(-1, 1))
 
 
+def test_blocks_may_be_looked_for_at_a_wrong_start_and_are_zero_beyond_the_end() -> None:
+    places = [[0, 1, 1, 2], [0, 1, 4, 5], [2, 3, 4, 5]]
+    beyond = torch.nn.functional.pad(A, (0, 2))
+    assert all(holds(read_as("wrong_address", A, A, blocks=(2,)), beyond[:, one]) for one in places)
+
+
+def test_a_step_along_one_axis_may_move_along_another() -> None:
+    moved = torch.cat([A[:, :2], torch.cat([A[2:, :2], torch.zeros(2, 2)])], 1)
+    assert holds(read_as("axes_exchanged", A, A, blocks=(2,)), moved)
+
+
 def test_strides_may_be_exchanged_or_those_of_another_tensor_as_long_as_they_stay_inside() -> None:
     square = torch.arange(9.0).reshape(3, 3)
     assert holds(read_as("axes_exchanged", square, A), square.T)

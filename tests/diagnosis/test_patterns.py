@@ -89,6 +89,10 @@ def test_an_end_that_was_never_stored_to_is_a_remainder() -> None:
     assert "The last 8 of 32 along axis 1" in found[0].seen
 
 
+def test_an_end_as_long_as_all_before_it_is_no_remainder() -> None:
+    assert likeliest(clues(never_stored(slice(None), slice(3, None)))) == "not_all_covered"
+
+
 def test_one_last_column_that_was_never_stored_to_is_a_bound() -> None:
     assert likeliest(clues(never_stored(slice(None), slice(31, None)))) == "last_left_out"
 
@@ -121,6 +125,12 @@ def test_ends_of_two_axes_that_are_missing_are_remainders_of_both() -> None:
         "2 programs × 6 elements (BLOCK_M) cover 12 of 16.",
         "2 programs × 12 elements (BLOCK_N) cover 24 of 32.",
     ]
+
+
+def test_programs_of_a_flat_grid_that_cannot_take_the_other_axis_tell_nothing() -> None:
+    got = answer(never_stored(slice(12, None)), expected())
+    found = clues_of([got], [("x", X)], reaches=[Reach("BLOCK_K", 3, 4, 8)])
+    assert all("BLOCK_K" not in clue.seen for clue in found)
 
 
 def test_a_last_round_of_all_programs_that_is_missing_is_a_remainder() -> None:
