@@ -81,7 +81,8 @@ def alterations(names: Sequence[str], inputs: Sequence[object], blocks: Sequence
         name, value = " and ".join(names[i] for i in places), dict(tensors)[places[0]]
         yield from _first_only(places, value, name, blocks)
         yield from _shifted(places, value, name)
-        yield from _stepped(places, value, name, blocks)
+        if len(places) == 1:
+            yield from _stepped(places, value, name, blocks)
         if value.is_floating_point():
             yield from _placed(places, value, name)
             yield Alteration(
@@ -259,13 +260,14 @@ def _shifted(places: tuple[int, ...], value: Tensor, name: str) -> Iterator[Alte
 
 def _stepped(places: tuple[int, ...], value: Tensor, name: str, blocks: Sequence[int]) -> Iterator[Alteration]:
     """Yield blocks of an axis that are looked for in a wrong place: what lies beyond the tensor is 0."""
-    sizes = [block for block in blocks if block < _LONGEST_BLOCK] or list(_USUAL_BLOCKS)
+    sizes = [block for block in blocks if block < _LONGEST_BLOCK]
     for axis, block in ((axis, block) for axis in range(value.dim() - 1, -1, -1) for block in sizes):
         if block >= value.shape[axis]:
             continue
         of = f"blocks of {block} along axis {axis} of {name}"
-        for other in range(value.dim()) if value.is_floating_point() else ():
-            if other != axis:
+        # A tile lies along the last two axes.
+        for other in range(max(value.dim() - 2, 0), value.dim()):
+            if other != axis and value.is_floating_point():
                 yield Alteration(
                     "axes_exchanged",
                     f"Looks as if a step along axis {axis} of {name} moves along axis {other}",
