@@ -83,8 +83,9 @@ def alterations(names: Sequence[str], inputs: Sequence[object], blocks: Sequence
         yield from _shifted(places, value, name)
         if len(places) == 1:
             yield from _stepped(places, value, name, blocks)
+        yield from _placed(places, value, name)
         if value.is_floating_point():
-            yield from _placed(places, value, name)
+            yield from _rounded(places, value, name)
             yield Alteration(
                 "wrong_factor",
                 f"Looks as if {name} has the wrong sign",
@@ -345,6 +346,15 @@ def _placed(places: tuple[int, ...], value: Tensor, name: str) -> Iterator[Alter
                 places,
                 _each(alter),
             )
+    for axis in range(value.dim()):
+        if value.stride(axis) > 1 < value.shape[axis]:
+            yield Alteration(
+                "strides_ignored",
+                f"Looks as if indices along axis {axis} of {name} are not multiplied by a stride",
+                f"How far apart do neighbours along axis {axis} of {name} lie? Multiply the index by that.",
+                places,
+                _each(partial(_without_stride, axis=axis)),
+            )
     yield Alteration(
         "strides_ignored",
         f"Looks as if {name} is read as if it were contiguous",
@@ -352,6 +362,32 @@ def _placed(places: tuple[int, ...], value: Tensor, name: str) -> Iterator[Alter
         places,
         _each(lambda one: _by_strides(one, torch.empty(one.shape, device="meta").stride())),
     )
+
+
+def _without_stride(one: Tensor, axis: int) -> Tensor | None:
+    strides = list(one.stride())
+    if axis >= len(strides):
+        return None
+    strides[axis] = 1
+    return _by_strides(one, strides)
+
+
+def _rounded(places: tuple[int, ...], value: Tensor, name: str) -> Iterator[Alteration]:
+    """Yield an argument that is converted to a coarser dtype before it is used."""
+    for dtype in (torch.float16, torch.bfloat16):
+        if torch.finfo(dtype).eps > torch.finfo(value.dtype).eps:
+            said = str(dtype).removeprefix("torch.")
+            yield Alteration(
+                "rounded_intermediate",
+                f"Looks as if {name} is converted to {said} before it is used",
+                "Convert once, when the result is stored.",
+                places,
+                _each(partial(_through, dtype=dtype)),
+            )
+
+
+def _through(one: Tensor, dtype: torch.dtype) -> Tensor:
+    return one.to(dtype).to(one.dtype)
 
 
 def _by_others(

@@ -34,8 +34,6 @@ _VERY_ALIKE, _ALIKE, _BY_CHANCE = 0.9, 0.4, 3.0
 _SIMILAR, _AS_LARGE, _NO_OTHER = 0.45, 0.4, 0.1
 # Errors on a share of the elements smaller by this factor come from another rounding.
 _AS_SPREAD = 0.2
-# Weight of a mistake that leaves out the elements that were not stored to: others leave out the same.
-_UNSTORED = 0.6
 # More causes than this explain nothing.
 _MOST = 3
 
@@ -164,21 +162,16 @@ def _spread(error: torch.Tensor) -> float:
     return float(square.sum() ** 2 / (error.numel() * square.square().sum()))
 
 
-def mistake_clues(
-    likely: Sequence[KnownMistake], seen: WrongCall, *, untouched: bool = False, unstored: bool = False
-) -> Iterator[Clue]:
+def mistake_clues(likely: Sequence[KnownMistake], seen: WrongCall, *, untouched: bool = False) -> Iterator[Clue]:
     """Yield clues to mistakes that give these values.
 
-    Zeros, NaN without a number, unchanged memory (`untouched`), and elements of it that alone are wrong (`unstored`)
-    have many causes and weigh less.
+    Zeros, NaN without a number, and unchanged memory (`untouched`) have many causes and weigh less.
     """
     got, wrong, _ = next(one for one in seen.answers() if bool(one[1].any()))
     values = got[wrong]
     weight, what = 1.0, "values"
     if untouched:
         weight, what = 0.35, "unchanged values"
-    elif unstored:
-        weight, what = _UNSTORED, "unchanged values"
     elif not bool(got.any()):
         weight, what = 0.45, "zeros"
     elif bool(values.isnan().all()):

@@ -40,6 +40,10 @@ _LEAST, _LEAST_OF_FIRST = 0.3, 0.4
 _ELSEWHERE, _RULED, _HANDED_ON = 0.6, 0.4, 0.9
 # A kind that explains a smaller share of the failing cases is not confirmed; no guess is likelier than the second.
 _MOSTLY, _UNSURE = 0.6, 0.97
+# Programs overlap where each byte is stored so many times.
+_OVERLAP = 1.5
+# The factor of a known mistake that fits some of the failing cases, and leaves doubt there.
+_BY_CHANCE = 0.5
 # Weight of counted padding where every access was seen, and none was outside.
 _WATCHED = 0.12
 # Weight of a copy that is changed, where as much was stored as is due, and the tensor is untouched.
@@ -111,8 +115,7 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
         answers = [Answer(got, wrong, expected, olds.get(expected.name)) for got, wrong, expected in seen.answers()]
         traffic = [launch.traffic for launch in seen.outcome.answer.launches]
         found += _to_a_copy(answers, traffic, part)
-        likely = mistakes_in(truth, part, seen)
-        found += mistake_clues(likely, seen, untouched=_is_untouched(answers), unstored=_is_unstored(answers))
+        found += mistake_clues(mistakes_in(truth, part, seen), seen, untouched=_is_untouched(answers))
         if any(clue.confirmed for clue in found):
             return found
         multiplies = any(one is None or one.dot_flops for one in traffic)
@@ -125,6 +128,7 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
             filled=_is_filled(answers, traffic, part),
             reaches=_reaches(seen.outcome.answer.launches),
         )
+        looks += _overlapping(looks, traffic)
         if watched and not any(clue.kind == "missing_mask" for clue in looks):
             # Every access was seen, and none was outside.
             looks.append(Clue("padding_counted", _WATCHED))
@@ -147,6 +151,17 @@ def _misplaced(answers: Sequence[Answer], launched: Sequence[LaunchInfo]) -> lis
     stored = answer.wrong if answer.before is None else answer.wrong & (answer.got != answer.before)
     blocks = sorted({size for one in launched for size in one.constants.values() if size > 1})
     return list(misplaced_clues(answer.got, stored, answer.expected, blocks, fresh=answer.before is None))
+
+
+def _overlapping(looks: Sequence[Clue], traffic: Sequence[Traffic | None]) -> list[Clue]:
+    """Return the clue of a launch that stores some elements several times, and others never."""
+    if len(traffic) != 1 or traffic[0] is None or not traffic[0].complete:
+        return []
+    stored, different = traffic[0].stored_bytes, traffic[0].unique_stored_bytes
+    if not 0 < _OVERLAP * different <= stored or not any(clue.kind == "not_all_covered" for clue in looks):
+        return []
+    seen_text = f"{stored:,} bytes are stored to {different:,} different ones, and others are never stored to."
+    return [Clue("not_all_covered", 0.85, seen_text, firm=True)]
 
 
 def _to_a_copy(answers: Sequence[Answer], traffic: Sequence[Traffic | None], part: Part) -> list[Clue]:
@@ -198,15 +213,6 @@ def _is_untouched(answers: Sequence[Answer]) -> bool:
     """Return whether the first wrong output is changed in place, and nothing in it changed."""
     first = next((one for one in answers if bool(one.wrong.any())), None)
     return first is not None and _is_unchanged(first)
-
-
-def _is_unstored(answers: Sequence[Answer]) -> bool:
-    """Return whether every wrong element of the first wrong output, which is changed in place, is as it was."""
-    first = next((one for one in answers if bool(one.wrong.any())), None)
-    if first is None or first.before is None:
-        return False
-    got, before = first.got[first.wrong], first.before.to(first.got.dtype)[first.wrong]
-    return bool(((got == before) | (got.isnan() & before.isnan())).all())
 
 
 def _is_unchanged(one: Answer) -> bool:
@@ -318,6 +324,9 @@ def together(several: Sequence[Sequence[Clue]]) -> list[Clue]:
     for cases in found.values():
         best = max((case[0] for case in cases), key=lambda clue: clue.weight)
         share = sum(1 - prod(1 - clue.weight for clue in case) for case in cases) / len(several)
+        if best.by_known_mistake and not best.confirmed and len(cases) < len(several):
+            # Who makes a mistake makes it in every case: some look like it by chance.
+            share *= _BY_CHANCE
         sure_of = best.confirmed and share >= _MOSTLY
         merged.append(replace(best, weight=share if sure_of else min(share, _UNSURE), confirmed=sure_of))
     return merged

@@ -421,6 +421,14 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
     for size in _split_sizes(k.shape[2]) if logits.numel() <= FEW_PAIRS else ():
         tops = [part.logsumexp(-1) for part in logits.split(size, dim=-1)]
         yield "lse_incomplete", title, "lse = m + log(l).", (o, lse - torch.stack(tops).amax(0))
+    title = "Looks as if a split starts at the number of its first tile, not at that of its first key"
+    told = "A tile's first key is its number times its size."
+    for tile, splits in product(USUAL_TILES, (2, 4, 8, 16)) if logits.numel() <= FEW_PAIRS else ():
+        steps = math.ceil(math.ceil(k.shape[2] / tile) / splits)
+        if steps * tile < k.shape[2]:
+            counted = logits + _times_read(k.shape[2], steps, steps * tile, splits).log()
+            weights = _weights(counted, counted.logsumexp(-1), seen & (top > -math.inf)[..., None])
+            yield "wrong_address", title, told, (weights @ v[:, heads], counted.logsumexp(-1))
     for tile in USUAL_TILES:
         if tile < k.shape[2]:
             yield from _without_rescale(logits, v[:, heads], tile)
@@ -598,6 +606,8 @@ def attention_backward_mistakes(
     for name, one in (("o", o), ("do", do)):
         title = f"Looks as if delta is the sum of the squares of {name}"
         yield "delta_missing", title, help_text, gradients(delta=one.square().sum(-1, keepdim=True))
+        title = f"Looks as if delta is the sum of {name} alone"
+        yield "delta_missing", title, help_text, gradients(delta=one.sum(-1, keepdim=True))
     yield "delta_missing", "Looks as if delta is scaled", help_text, gradients(delta=given * delta)
     yield "delta_missing", "Looks as if delta is scaled", help_text, gradients(delta=delta / given if given else delta)
     yield (
@@ -743,3 +753,11 @@ def _split_sizes(keys: int) -> list[int]:
     """Return how many keys a split may have: whole tiles, and all keys if there are few."""
     sizes = {math.ceil(math.ceil(keys / tile) / splits) * tile for tile in USUAL_TILES for splits in (1, 2, 4, 8, 16)}
     return sorted({min(size, keys) for size in sizes})
+
+
+def _times_read(keys: int, apart: int, size: int, splits: int) -> Tensor:
+    """Return how often each key is read by splits of so many keys, which start so far apart."""
+    times = torch.zeros(keys, dtype=torch.float64)
+    for split in range(splits):
+        times[split * apart : split * apart + size] += 1
+    return times

@@ -66,6 +66,17 @@ def test_strides_may_be_exchanged_or_those_of_another_tensor_as_long_as_they_sta
     assert not holds(read_as("strides_ignored", square, A), square)
 
 
+def test_an_index_may_lack_its_stride_also_in_a_table_of_whole_numbers() -> None:
+    table = torch.arange(8).reshape(2, 4)
+    assert holds(read_as("strides_ignored", table), torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]]))
+
+
+def test_an_argument_may_be_rounded_before_it_is_used() -> None:
+    fine = torch.tensor([1.001, 2.0])
+    assert holds(read_as("rounded_intermediate", fine), fine.half().float())
+    assert read_as("rounded_intermediate", fine.bfloat16()) == []
+
+
 def test_operands_of_one_shape_may_be_read_alike() -> None:
     both = [one for one in found(A, A + 1) if one.arguments == (0, 1) and one.kind == "wrong_factor"]
     altered = both[0].applied((A, A + 1))
