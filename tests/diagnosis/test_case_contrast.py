@@ -5,6 +5,7 @@ from __future__ import annotations
 from grader.diagnosis.case_contrast import (
     EVERYWHERE_KINDS,
     RAGGED_KINDS,
+    Split,
     by_layout_alone,
     contrasts,
     only_size,
@@ -106,6 +107,11 @@ def test_a_split_needs_passing_cases_on_the_other_side() -> None:
     assert split(tried("-----xx-", *CASES), causal).holds
     assert not split(tried("xxxxxxxx", *CASES), causal).holds
     assert split(tried("xxxxxxxx", *CASES), causal).strength == 0
+
+
+def test_what_nearly_all_passing_cases_have_as_well_is_hardly_evidence() -> None:
+    common, rare = Split(20, 0, 8, 1), Split(20, 0, 2, 1)
+    assert common.strength < 0.25 < 0.8 < rare.strength
 
 
 def test_what_more_passing_cases_have_than_failing_ones_is_no_evidence_for_a_mask() -> None:

@@ -135,6 +135,25 @@ def test_a_contrast_of_another_part_is_not_asked() -> None:
     assert suspects_of((), (), tried, SPACE, (own,), GENERAL, "backward") != ()
 
 
+def test_small_errors_beside_work_of_torch_come_from_what_the_two_hand_on() -> None:
+    torch_works = (sure("work_outside_kernels"),)
+    assert kinds(ranked(Clue("rounded_intermediate", 0.6), elsewhere=torch_works))[0] == "work_outside_kernels"
+    assert kinds(ranked(Clue("wrong_factor", 0.85), elsewhere=torch_works))[0] == "wrong_factor"
+
+
+def test_what_was_never_stored_was_not_rounded() -> None:
+    declared = (Contrast("layout", "low_precision_sum", "so", only=False),)
+    tried = tuple(TriedCase(SPACE.case(layout=one), one == "columns") for one in ("rows", "columns", "rows", "rows"))
+    assert kinds(ranked(Clue("wrong_factor", 0.3), declared=declared, tried=tried))[0] == "low_precision_sum"
+    assert kinds(ranked(Clue("not_all_covered", 0.3), declared=declared, tried=tried)) == ["not_all_covered"]
+
+
+def test_a_known_mistake_that_fits_some_of_the_failing_cases_fits_by_chance() -> None:
+    fits = Clue("remainder_skipped", 0.9, by_known_mistake=True)
+    assert [clue.weight for clue in together([[fits], [fits]])] == [0.9]
+    assert [clue.weight for clue in together([[fits], []])] == [0.225]
+
+
 def test_what_only_some_failing_cases_show_is_less_likely_and_not_sure() -> None:
     whole = together([[sure("clamped")], [sure("clamped")]])
     half = together([[sure("clamped")], [Clue("overflow", 0.5)]])

@@ -426,6 +426,12 @@ def test_one_tensor_alone_that_is_accessed_one_element_too_far_is_shifted() -> N
     assert clues_of([replace(beyond, lanes=3)])[0].kind == "missing_mask"
 
 
+def test_a_single_element_outside_lacks_no_mask() -> None:
+    alone = replace(TAIL, grid=(8,), lanes=1, active_lanes=1)
+    assert clues_of([alone])[0].kind == "wrong_address"
+    assert clues_of([replace(alone, masked=True, active_lanes=128)])[0].kind == "position_shifted"
+
+
 RACE = {"kind": "race", "access": "load", "other_access": "store", "other_program": (2,), "other_line": 17, "lanes": 3}
 
 

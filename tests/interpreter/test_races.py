@@ -275,3 +275,9 @@ def test_a_thousand_programs_that_race_for_one_scalar_take_no_time() -> None:
 def test_a_ticket_of_hundreds_of_programs_is_no_race() -> None:
     steps = [step for program in range(300) for step in (store(program, 0, value=1), atomic(program, 1))]
     assert run([*steps, load(299)]) == []
+
+
+def test_stores_that_meet_in_a_part_of_a_block_may_lack_a_mask_and_those_that_meet_in_all_of_it_do_not() -> None:
+    part, whole = run([store(0, 1, 2), store(1, 2, 3)]), run([store(0, 1, 2), store(1, 1, 2)])
+    assert [clue.kind for clue in clues_of(part)] == ["stores_collide", "missing_mask"]
+    assert [clue.kind for clue in clues_of(whole)] == ["stores_collide"]
