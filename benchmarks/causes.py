@@ -254,10 +254,10 @@ HELD_OUT_NOTE = """\
 The rules were made with the planted files at hand, so those figures are too good. The other mistakes
 (`benchmarks/held_out.json`) are model solutions, or honest ones of another structure, with one typical mistake of a
 learner. They were written and labelled before any of them was graded; the first failing check counts. General rules
-were improved because of the *tried* ones, in four rounds: those of a round were held out until its figures stood, and
-41 of the last 60 (68%) had their true cause first then. No rule was changed because of the *held out* ones: they were
-written and labelled before the last round began, and graded after it. Expect their figures for a mistake that no rule
-knows.
+were improved because of the *tried* ones, in four rounds; before the fourth, 41 of the last 60 (68%) had their true
+cause first. No rule was changed because of the *held out* ones: the author of the rules wrote and labelled them before
+the first rule of the fourth round was changed, and they were graded after it. Expect their figures for a mistake that no
+rule knows.
 """
 
 
