@@ -256,8 +256,8 @@ The rules were made with the planted files at hand, so those figures are too goo
 learner. They were written and labelled before any of them was graded; the first failing check counts. General rules
 were improved because of the *tried* ones, in four rounds; before the fourth, 41 of the last 60 (68%) had their true
 cause first. No rule was changed because of the *held out* ones: the author of the rules wrote and labelled them before
-the first rule of the fourth round was changed, and they were graded after it. Expect their figures for a mistake that no
-rule knows.
+the first rule of the fourth round was changed, and they were graded after it. Expect their figures for a mistake that
+no rule knows.
 """
 
 
