@@ -195,11 +195,19 @@ def plan_of(entry: Entry, seed: int, *, gpu: bool, parts: frozenset[str] | None 
     return replace(whole, checks=tuple(one for one in whole.checks if parts is None or one.part.name in parts))
 
 
-def answered(server: ForkServer, entry: Entry, source: str | Path, plan: Plan, *, shrink: bool = False) -> Record:
+def answered(
+    server: ForkServer,
+    entry: Entry,
+    source: str | Path,
+    plan: Plan,
+    *,
+    shrink: bool = False,
+    diagnosed: bool = True,
+) -> Record:
     """Grade a text or a file by a plan: answers only, for speed and compiled kernels have tests of their own."""
     text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
-    path = "/learner/ex_15.py"
-    return grade(Job(entry, path, text, plan, "grade ex_15", "", shrink=shrink, timed=False, compiled=False), server)
+    options = {"shrink": shrink, "diagnosed": diagnosed, "timed": False, "compiled": False}
+    return grade(Job(entry, "/learner/ex_15.py", text, plan, "grade ex_15", "", **options), server)
 
 
 def plan_with(entry: Entry, *checks: str, cases: int | None = None) -> Plan:
@@ -215,12 +223,12 @@ def shortened(plan: Plan, cases: int | None) -> Plan:
 
 
 def one_case_each(server: ForkServer, entry: Entry, canaries: Canaries) -> Grade:
-    """A function that grades between canaries, by the first case of each of some checks."""
+    """A function that grades between canaries, by the first case of each of some checks. It searches for no causes."""
 
     def run(path: Path, *checks: str) -> Record:
         plan = plan_with(entry, *checks, cases=1)
         with canaries.untouched():
-            record = answered(server, entry, path, plan)
+            record = answered(server, entry, path, plan, diagnosed=False)
         assert not any(check.status == "grader_error" for check in record.checks), record.checks
         return record
 
