@@ -121,7 +121,7 @@ def _notable_code(node: ast.stmt | ast.expr) -> Iterator[str]:
         case ast.Call(func=ast.Name(id=name)) if name in _CALLS:
             yield _CALLS[name]
         case ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[target, *_]) if _first_name(target) in _PATCHED:
-            yield f"changes {ast.unparse(target)}"
+            yield f"changes {_dotted(target)}"
         case ast.Attribute(value=ast.Name(id="os"), attr=name) if name not in _HARMLESS_OS:
             yield f"uses os.{name}"
         case ast.Attribute(attr=name) if name in _INSIDES:
@@ -129,9 +129,9 @@ def _notable_code(node: ast.stmt | ast.expr) -> Iterator[str]:
         case ast.Constant(value=str(text)) if text in _INSIDES:
             yield f"names {text}"
         case ast.Assign(targets=targets):
-            yield from (f"changes {ast.unparse(one)}" for one in targets if _is_patch(one))
+            yield from (f"changes {_dotted(one)}" for one in targets if _is_patch(one))
         case ast.AugAssign(target=target) if _is_patch(target):
-            yield f"changes {ast.unparse(target)}"
+            yield f"changes {_dotted(target)}"
 
 
 def _is_patch(target: ast.expr) -> bool:
@@ -141,9 +141,16 @@ def _is_patch(target: ast.expr) -> bool:
 
 def _first_name(node: ast.expr) -> str:
     """Return the first name in a chain of attributes: "torch" in torch.cuda.synchronize."""
+    return _dotted(node).partition(".")[0]
+
+
+def _dotted(node: ast.expr) -> str:
+    """Return a chain of attributes as text, however long it is; "" if it does not begin with a name."""
+    parts: list[str] = []
     while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
         node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
 def _top_module(module: str) -> str:

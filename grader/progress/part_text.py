@@ -62,18 +62,20 @@ def _sha256(texts: Iterable[str]) -> str:
 
 
 def _reached(statements: list[_Statement], name: str) -> list[_Statement]:
-    """Return the statements that a name reaches, in the order of the file."""
-    names, found = {name}, set[int]()
-    while True:
-        new = {
-            i
-            for i, one in enumerate(statements)
-            if i not in found and (one.is_for_all or not names.isdisjoint(one.binds))
-        }
-        if not new:
-            return [statements[i] for i in sorted(found)]
-        found |= new
-        names = names.union(*(statements[i].uses for i in new))
+    """Return the statements that a name reaches, in the order of the file. Looks at each statement and name once."""
+    binding: dict[str, list[int]] = {}
+    for place, one in enumerate(statements):
+        for bound in one.binds:
+            binding.setdefault(bound, []).append(place)
+    found = set[int]()
+    waiting = [place for place, one in enumerate(statements) if one.is_for_all] + binding.pop(name, [])
+    while waiting:
+        place = waiting.pop()
+        if place not in found:
+            found.add(place)
+            for used in statements[place].uses:
+                waiting += binding.pop(used, [])
+    return [statements[place] for place in sorted(found)]
 
 
 def _looks_up(node: ast.AST) -> bool:

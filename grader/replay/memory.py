@@ -58,7 +58,7 @@ class Memory:
         self.most_bytes = 0
 
     def begin(self) -> None:
-        """Begin a call: allocations from now on are its own."""
+        """Begin a call: memory that is allocated or told from now on is its own."""
         self._own_bytes, self.most_bytes, self._overrun = {}, 0, []
 
     def forget(self) -> None:
@@ -96,6 +96,7 @@ class Memory:
             raise Unreplayable(f"a constant must hold {step.nbytes} bytes, got {len(raw)}")
         bytes_ = torch.frombuffer(bytearray(raw), dtype=torch.uint8) if raw else torch.empty(0, dtype=torch.uint8)
         self._places[step.storage] = _Place(bytes_.to(self._device), bytes_[:0], (), whole=True)
+        self._count(step.storage)
 
     def adopt(self, number: int, fresh: Tensor) -> None:
         """Give a tensor that an operator has just made its number, in memory with a guard band on either side.
@@ -113,7 +114,16 @@ class Memory:
             buffer[GUARD_BYTES : GUARD_BYTES + size].copy_(content)
             content = _as_storage(buffer, GUARD_BYTES, size)
         self._places[number] = _Place(content, buffer, tuple(fresh.shape), is_whole(fresh.dtype))
-        self._own_bytes[number] = size
+        self._count(number)
+
+    def keep_in_use(self, numbers: Iterable[int]) -> None:
+        """Count the storages of earlier calls among these as this call's own: it works with them."""
+        for number in numbers:
+            if number in self._places:
+                self._count(number)
+
+    def _count(self, number: int) -> None:
+        self._own_bytes[number] = self._places[number].content.numel()
         self.most_bytes = max(self.most_bytes, sum(self._own_bytes.values()))
 
     def _refuse_known(self, number: int) -> None:

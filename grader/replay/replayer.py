@@ -232,6 +232,8 @@ class Replayer:
         self._home.memory.begin()
         if set(trace.arguments) != set(self._home.arguments.tensors):
             raise Unreplayable(f"a trace must name the tensor arguments, got {sorted(trace.arguments)}")
+        # A workspace takes up memory in every call that uses it, also where an earlier one has allocated it.
+        self._home.memory.keep_in_use({one.storage for one in trace.windows} - {*trace.arguments.values()})
         for name, number in trace.arguments.items():
             self._home.memory.place_argument(
                 number, self._home.arguments.buffer(name), self._home.arguments.tensor(name).dtype

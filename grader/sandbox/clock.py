@@ -1,7 +1,8 @@
 """Measures how long a submission's process has worked on one question.
 
-Time in which it waited for a core does not count: a busy machine is not its fault. Nor does time in which it announces
-a compilation (grader.compile.announcing), within a budget. An announcement is a claim, so the budget is limited.
+Time in which it waited for a core does not count: a busy machine is not its fault. It counts where the submission's own
+other threads and processes kept the cores busy. Time in which it announces a compilation (grader.compile.announcing)
+does not count either, within a budget. An announcement is a claim, so the budget is limited.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from grader.sandbox import usage
 # Limits on compiling one kernel, and all kernels of one session together.
 KERNEL_S = 60.0
 ALL_KERNELS_S = 600.0
+# A shorter wait for a core is not worth a look at all processes.
+_SHORT_S = 0.1
 
 
 @dataclass
@@ -53,6 +56,9 @@ class CallClock:
         self._now = now
         self._looked_s = now()
         self._waited_s = usage.waited_s(pid)
+        # At the latest charge: the waits that were not charged, and the CPU seconds of the other tasks.
+        self._forgiven_s = 0.0
+        self._others_s: float | None = None
         self._compiling = ""
         self._kernel_s = 0.0
         self.worked_s = 0.0
@@ -76,6 +82,21 @@ class CallClock:
             raise CompilesTooLong(_name(self._compiling), self._budget.kernel_s, altogether=False)
         if self._budget.left_s < 0:
             raise CompilesTooLong(_name(self._compiling), ALL_KERNELS_S, altogether=True)
+
+    @property
+    def has_waited(self) -> bool:
+        """Return whether the process has waited for a core since the latest charge."""
+        return self.elapsed_s - self.worked_s - self._forgiven_s > _SHORT_S
+
+    def charge(self, others_s: float) -> None:
+        """Count waits as work as far as the submission's other threads and processes ran meanwhile.
+
+        others_s: the CPU seconds that they have used so far. The first charge only notes them.
+        """
+        if self._others_s is not None:
+            waited_s = self.elapsed_s - self.worked_s - self._forgiven_s
+            self.worked_s += max(0.0, min(waited_s, others_s - self._others_s))
+        self._others_s, self._forgiven_s = others_s, self.elapsed_s - self.worked_s
 
 
 class Notice:

@@ -7,8 +7,8 @@ it lives on, unless the exception is fatal or came from loading.
 Runs no line of the submission in the grader, and judges no result. Measures time, memory and disk space from outside.
 Only an announced compilation is believed, within a budget: its time does not count.
 
-A time limit (`limit_s`) is in seconds of work. Waits for a core do not count either, but an answer must come within ten
-times the limit.
+A time limit (`limit_s`) is in seconds of work. Waits for a core do not count either, unless the submission's own other
+tasks had the cores; an answer must come within ten times the limit.
 """
 
 from __future__ import annotations
@@ -484,6 +484,10 @@ class Session:
             late = clock.worked_s > limit_s or clock.elapsed_s > _MOST_PATIENCE * limit_s
             # A call that fills memory or disk until its time is over has exceeded both limits: name what it filled.
             thoroughly = late or time.monotonic() - looked > _LOOK_S
+            if thoroughly and clock.has_waited:
+                # Siblings of the same user, which replay beside this process, are not to blame for its waits.
+                family = usage.family(child.spawned.pid, 0 if self._beside else self._scratch.uid)
+                clock.charge(usage.others_s(child.spawned.pid, family))
             if exceeded := self._exceeded(thoroughly=thoroughly):
                 raise _Exceeded(exceeded)
             if late:

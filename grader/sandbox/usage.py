@@ -14,6 +14,7 @@ from pathlib import Path
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _BLOCK_BYTES = 512
+_TICKS = os.sysconf("SC_CLK_TCK")
 # The most descriptors of one process to look at.
 _MOST_DESCRIPTORS = 4096
 
@@ -33,6 +34,21 @@ def waited_s(pid: int) -> float:
     with contextlib.suppress(OSError, IndexError, ValueError):
         return int(_read(f"/proc/{pid}/schedstat").split()[1]) / 1e9
     return 0.0
+
+
+def others_s(pid: int, family: Iterable[int]) -> float:
+    """Return the CPU seconds that a family of processes has used, without those of the first thread of `pid`.
+
+    Children that have ended count if their parents waited for them.
+    """
+    used = 0.0
+    for one in family:
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            fields = Path(f"/proc/{one}/stat").read_bytes().rpartition(b")")[2].split()
+            used += sum(map(int, fields[11:15])) / _TICKS
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        used -= int(_read(f"/proc/{pid}/schedstat").split()[0]) / 1e9
+    return used
 
 
 def _read(path: str) -> bytes:

@@ -10,17 +10,27 @@ import ast
 from grader.text import ONE_PARSE_AT_A_TIME
 
 _MOST_CODE = 100
+# Python's own functions for trees call themselves several times for each level, and end in a RecursionError.
+_MOST_LEVELS = 50
 
 
 def parsed(code: str) -> ast.stmt | None:
-    """Return the syntax tree of a line, such as `if a < b:`; None for a part of a statement."""
+    """Return the syntax tree of a line, such as `if a < b:`; None for a part of a statement, or a deep expression."""
     for text in (code, f"{code} pass"):
         try:
             with ONE_PARSE_AT_A_TIME:
-                return ast.parse(text).body[0]
+                tree = ast.parse(text).body[0]
         except (SyntaxError, ValueError, IndexError, RecursionError, MemoryError):
             continue
+        return None if _is_deep(tree) else tree
     return None
+
+
+def _is_deep(tree: ast.AST) -> bool:
+    level = [tree]
+    for _ in range(_MOST_LEVELS):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return bool(level)
 
 
 def last_name(node: ast.expr) -> str:
