@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, Literal, Protocol
 
 import torch
@@ -36,8 +37,11 @@ from grader.replay.memory import Computed, Memory, Unreplayable
 from grader.replay.operators import operators
 from grader.replay.values import Elsewhere, RefusedFunction
 
-# The most warps in a block of threads, on every GPU.
+# The most warps in a block of threads, and programs along each axis of a grid, on every GPU.
 _MOST_WARPS = 32
+_LONGEST_AXES = (2**31 - 1, 2**16 - 1, 2**16 - 1)
+# No GPU begins so many programs within the time of a call.
+_MOST_PROGRAMS = 2**36
 
 
 class Library(Protocol):
@@ -191,6 +195,7 @@ class Run:
         if isinstance(warps, int) and warps > _MOST_WARPS:
             # No GPU has so many threads in a block; the interpreter has no threads.
             raise OutOfResources(warps * 32, _MOST_WARPS * 32, "threads")
+        _refuse_large(step.grid)
         try:
             compiled = kernel.run(*args, grid=step.grid, warmup=self._launches == "compile", **kwargs, **options)
             if self._launches == "compile" and compiled is not None:
@@ -262,3 +267,12 @@ class Run:
     def _tensor(self, index: int) -> Tensor:
         self._met.append(index)
         return self._place.memory.tensor(self._trace.windows[index])
+
+
+def _refuse_large(grid: tuple[int, ...]) -> None:
+    """Raise ValueError for a grid that no GPU launches or finishes; the interpreter would only give it up."""
+    for axis, (size, longest) in enumerate(zip(grid, _LONGEST_AXES, strict=False)):
+        if size > longest:
+            raise ValueError(f"axis {axis} of a grid must have at most {longest:,} programs, got {size:,}")
+    if prod(grid) > _MOST_PROGRAMS:
+        raise ValueError(f"a grid must have at most {_MOST_PROGRAMS:,} programs, got {prod(grid):,}")

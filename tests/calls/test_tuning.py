@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -319,3 +321,29 @@ def test_and_is_ended_when_its_budget_is_spent(server: ForkServer) -> None:
 def test_where_nothing_is_compiled_the_claim_gains_no_time(server: ForkServer) -> None:
     with claiming(server) as session:
         assert session.load() == TimedOut(0.7)
+
+
+def test_waits_that_other_tasks_of_the_submission_cause_are_counted(
+    monkeypatch: pytest.MonkeyPatch, ticking: list[float]
+) -> None:
+    waited = [0.0]
+    monkeypatch.setattr(clock.usage, "waited_s", lambda pid: waited[0])
+    call = CallClock(1, None, CompileBudget(), lambda: ticking[0])
+    # In each second it waits for 0.9 s; its others used 30 s before, and then 0.5 s and 9 s.
+    counted = []
+    for others in (30.0, 30.5, 39.5, 39.5):
+        ticking[0], waited[0] = ticking[0] + 1.0, waited[0] + 0.9
+        call.look()
+        assert call.has_waited
+        call.charge(others)
+        assert not call.has_waited
+        counted.append(round(call.worked_s, 3))
+    assert counted == [0.1, 0.7, 1.7, 1.8]
+
+
+def test_what_the_other_tasks_of_a_process_used_is_known() -> None:
+    before = clock.usage.others_s(os.getpid(), [os.getpid()])
+    spin = threading.Thread(target=lambda: [sum(range(1000)) for _ in range(20_000)])
+    spin.start()
+    spin.join()
+    assert clock.usage.others_s(os.getpid(), [os.getpid(), 1 << 30]) - before > 0.02

@@ -76,6 +76,11 @@ def test_a_few_are_enough() -> None:
     assert len(sightings("import ctypes\n" * 1000)) == 20
 
 
+def test_a_name_may_have_more_parts_than_pythons_functions_for_trees_bear() -> None:
+    (sighting,) = sightings(f"torch{'.a' * 400} = 1")
+    assert sighting.what.startswith("changes torch.a.a")
+
+
 def test_it_costs_no_points_and_stands_in_the_record(graded: Grade, tmp_path: Path) -> None:
     odd = tmp_path / "odd.py"
     text = (ROOT / "tests" / "submissions" / "controls" / "two_steps_with_fill_between.py").read_text(encoding="utf-8")

@@ -293,7 +293,7 @@ def test_the_card_names_the_line_and_keeps_the_exception_in_its_traceback() -> N
     assert cause.traceback.endswith(f"ValueError: {BLOCK_STORE}")
 
 
-@pytest.mark.parametrize("code", ["x = tl.load(", "", "x = (" * 60, "\x1b[31m x_ptr[0]", "if"])
+@pytest.mark.parametrize("code", ["x = tl.load(", "", "x = (" * 60, "\x1b[31m x_ptr[0]", "if", f"range({'-' * 2000}n)"])
 def test_a_line_that_is_no_whole_statement_gets_general_advice(code: str) -> None:
     assert (
         said("'range' object has no attribute 'type'", code).help

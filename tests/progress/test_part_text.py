@@ -104,3 +104,9 @@ def test_where_the_text_does_not_tell_the_whole_file_counts(text: str) -> None:
 def test_a_file_in_deep_brackets_is_hashed_as_a_whole() -> None:
     text = f"first = {'[' * 5000}{']' * 5000}\n"
     assert part_hashes(text, ("first",)) != part_hashes(f"{text}\n", ("first",))
+
+
+def test_a_file_of_many_statements_that_need_each_other_is_hashed_in_a_moment() -> None:
+    chain = "".join(f"a{place}=a{place - 1}\n" for place in range(20_000, 0, -1))
+    first, other = (part_hashes(f"{head}{chain}def f():\n    return a20000\n", ["f"]) for head in ("a0=1\n", "a0=2\n"))
+    assert first != other

@@ -109,11 +109,54 @@ def vector_add(x, y):
     assert outcome.answer.allocated_bytes == 4000
 
 
+@pytest.mark.parametrize(
+    "workspace",
+    [
+        "torch.from_numpy(numpy.zeros(1000, 'float32')).to(x)",
+        "(KEPT or KEPT.append(torch.empty(1000, device=x.device)) or KEPT)[0]",
+    ],
+    ids=["made by NumPy", "kept from an earlier call"],
+)
+def test_memory_that_was_made_before_the_call_is_counted(server: ForkServer, ex_15: Entry, workspace: str) -> None:
+    source = f"""
+import numpy
+KEPT = []
+def vector_add(x, y):
+    scratch = {workspace}
+    scratch.zero_()
+    return added(x, y)
+"""
+    with recording(server, ex_15, source) as one:
+        outcomes = [one.replay(one.record()) for _ in range(2)]
+    for outcome in outcomes:
+        assert isinstance(outcome, Finished)
+        assert outcome.answer.allocated_bytes == 4000 + 400
+
+
 def test_a_result_that_is_an_argument_is_told(server: ForkServer, ex_15: Entry) -> None:
     with recording(server, ex_15, "def vector_add(x, y):\n    added(x, y)\n    return x\n") as one:
         outcome = one.replay(one.record())
     assert isinstance(outcome, Finished)
     assert outcome.answer.outputs[0].alias == "argument x"
+
+
+@pytest.mark.parametrize("grid", [(1, 65536), (2**31,), (2**31 - 1, 65535, 65535)])
+def test_a_grid_that_no_gpu_runs_is_refused_at_once(server: ForkServer, ex_15: Entry, grid: tuple[int, ...]) -> None:
+    source = f"""
+@triton.jit
+def nothing(z_ptr):
+    pass
+
+def vector_add(x, y):
+    z = added(x, y)
+    nothing[{grid}](z)
+    return z
+"""
+    with recording(server, ex_15, source) as one:
+        outcome = one.replay(one.record())
+    assert isinstance(outcome, Raised)
+    assert (outcome.verdict, outcome.kind) == ("crash", "ValueError")
+    assert "a grid must have at most" in outcome.message
 
 
 def test_the_line_that_launched_is_told_with_the_line_that_failed(server: ForkServer, ex_15: Entry) -> None:
