@@ -167,8 +167,12 @@ def _words(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _tokens(text: str) -> Iterator[tokenize.TokenInfo]:
+    """Yield tokens up to the first that is none: Python 3.11 would look for the end of a string behind each of them."""
     try:
-        yield from tokenize.generate_tokens(io.StringIO(text).readline)
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.ERRORTOKEN:
+                return
+            yield token
     except (tokenize.TokenError, SyntaxError):
         return
 

@@ -109,7 +109,9 @@ def test_a_part_that_was_copied_is_found_in_a_longer_file() -> None:
     assert min(pair.second_lines) > unlike(4).count("\n")
 
 
-@pytest.mark.parametrize("text", ["", "x", "def f(:\n  '''", "\t x\n y\n  z", "\x00", "é" * 100, "(" * 5000])
+@pytest.mark.parametrize(
+    "text", ["\\'" * 50_000, "", "x", "def f(:\n  '''", "\t x\n y\n  z", "\x00", "é" * 100, "(" * 5000]
+)
 def test_a_file_that_is_no_program_is_like_nothing(text: str) -> None:
     assert pairs(sources(text, text, SOLUTION), STUB) == []
 
