@@ -18,7 +18,7 @@ from grader.exercise.catalogue import Entry
 from grader.exercise.model import Limits, check_id
 from grader.protocol.messages import Loaded, Start
 from grader.record import Record
-from grader.sandbox import clock
+from grader.sandbox import clock, usage
 from grader.sandbox.clock import CallClock, CompileBudget, CompilesTooLong
 from grader.sandbox.outcome import CompiledTooLong, TimedOut
 from grader.sandbox.server import ForkServer, Mode, Spawner
@@ -327,10 +327,10 @@ def test_waits_that_other_tasks_of_the_submission_cause_are_counted(
     monkeypatch: pytest.MonkeyPatch, ticking: list[float]
 ) -> None:
     waited = [0.0]
-    monkeypatch.setattr(clock.usage, "waited_s", lambda pid: waited[0])
+    monkeypatch.setattr(usage, "waited_s", lambda pid: waited[0])
     call = CallClock(1, None, CompileBudget(), lambda: ticking[0])
     # In each second it waits for 0.9 s; its others used 30 s before, and then 0.5 s and 9 s.
-    counted = []
+    counted: list[float] = []
     for others in (30.0, 30.5, 39.5, 39.5):
         ticking[0], waited[0] = ticking[0] + 1.0, waited[0] + 0.9
         call.look()
@@ -342,8 +342,8 @@ def test_waits_that_other_tasks_of_the_submission_cause_are_counted(
 
 
 def test_what_the_other_tasks_of_a_process_used_is_known() -> None:
-    before = clock.usage.others_s(os.getpid(), [os.getpid()])
+    before = usage.others_s(os.getpid(), [os.getpid()])
     spin = threading.Thread(target=lambda: [sum(range(1000)) for _ in range(20_000)])
     spin.start()
     spin.join()
-    assert clock.usage.others_s(os.getpid(), [os.getpid(), 1 << 30]) - before > 0.02
+    assert usage.others_s(os.getpid(), [os.getpid(), 1 << 30]) - before > 0.02
