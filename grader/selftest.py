@@ -77,10 +77,7 @@ def require_right(tried: SelfTestResult, mode: Mode) -> None:
 def _why(outcome: Outcome) -> str:
     match outcome:
         case Raised():
-            advice = ""
-            if "only integer scalar arrays" in outcome.message or "only 0-dimensional" in outcome.message:
-                advice = " (triton 3.6 needs numpy < 2.4: pip install 'numpy<2.4')"
-            return f"{outcome.kind}: {outcome.message[:300]}{advice}"
+            return f"{outcome.kind}: {outcome.message[:300]}"
         case Finished(answer):
             return f"an output of another form: {', '.join(form.kind for form in answer.outputs) or 'none'}"
         case _:

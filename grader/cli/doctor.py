@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from contextlib import closing
@@ -12,6 +11,7 @@ from grader import machine, selftest
 from grader.cli.lacking import lacking
 from grader.cli.layers import absent, surroundings
 from grader.cli.say import say
+from grader.cli.supported import why_unsupported
 from grader.errors import GradeError
 from grader.exercise.catalogue import discover, find_root
 from grader.exercise.gpus import known, restrictions, why_unknown
@@ -25,8 +25,8 @@ _NEEDED = ("torch", "triton", "numpy", "hypothesis", "jinja2", "typer", "rich", 
 class DoctorLine:
     """One line of `grade doctor`.
 
-    mark: ok, MISSING, WRONG, BROKEN, no GPU; absent for an extra that some parts need, or for a layer of confinement;
-    empty if the line continues the one above.
+    mark: ok, MISSING, WRONG (another version, or wrong values), BROKEN, no GPU; absent for an extra that some parts
+    need, or for a layer of confinement; empty if the line continues the one above.
     """
 
     mark: str
@@ -63,11 +63,9 @@ def doctor(*, as_json: bool = False) -> int:
 
 def _examined(found: _Findings) -> bool:
     """Return whether this machine can judge kernels in some mode."""
-    for package in _NEEDED:
-        version = machine.version(package)
-        found.add("ok" if version else "MISSING", f"{package} {version or '(pip install -c constraints.txt -e .)'}")
+    installed = [_find_package(package, found) for package in _NEEDED]
     _look_for_extras(found)
-    if importlib.util.find_spec("torch") is None or importlib.util.find_spec("triton") is None:
+    if not all(installed):
         return False
     works = [_try_mode("interpret", found)]
     gpu = machine.find_gpu()
@@ -81,6 +79,16 @@ def _examined(found: _Findings) -> bool:
             found.add("", said)
         works.append(_try_mode("gpu", found))
     return any(works)
+
+
+def _find_package(package: str, found: _Findings) -> bool:
+    """Return whether a package is installed, in a version that this grader is tested with."""
+    version = machine.version(package)
+    if unsupported := version and why_unsupported(package, version):
+        found.add("WRONG", unsupported)
+    else:
+        found.add("ok" if version else "MISSING", f"{package} {version or '(pip install -c constraints.txt -e .)'}")
+    return bool(version) and not unsupported
 
 
 def _about(capability: str) -> tuple[str, ...]:

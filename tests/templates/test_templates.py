@@ -22,6 +22,7 @@ from click.testing import CliRunner
 from grader import author
 from grader.author import Gate, GateLine
 from grader.cli.main import dispatch
+from grader.cli.supported import PAIRS
 from tests import schemas
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -149,6 +150,15 @@ def test_the_weekly_check_of_the_references_writes_both_files(tmp_path: Path, mo
     assert dispatch([*command[1:], "--cpu"]) == 0
     assert "ex\\_19" in (tmp_path / "summary.md").read_text()
     assert "testsuite" in (tmp_path / "check.xml").read_text()
+
+
+def test_the_weekly_check_runs_with_the_oldest_and_the_newest_pair() -> None:
+    workflow = yaml.safe_load((TEMPLATES / "github" / "references.yml").read_text())
+    tried = [row["versions"] for row in workflow["jobs"]["check"]["strategy"]["matrix"]["include"]]
+    assert tried == [
+        "-c constraints.txt",
+        *(f"torch=={torch}.* triton=={triton}.*" for torch, triton in (PAIRS[0], PAIRS[-1])),
+    ]
 
 
 # -- containers ------------------------------------------------------------------------------------------------------
