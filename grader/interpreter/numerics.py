@@ -276,7 +276,7 @@ def _multiply_as_tensor_cores() -> None:
         if d.data.dtype != np.float32:
             return dot(self, a, b, d, input_precision, max_num_imprecise_acc)
         with np.errstate(over="ignore"):
-            product = np.matmul(a.data, b.data, dtype=np.float64).astype(np.float32)
+            product = (a.data.astype(np.float64) @ b.data.astype(np.float64)).astype(np.float32)
         return TensorHandle(product + d.data, d.dtype.scalar)
 
     InterpreterBuilder.create_dot = create_dot
