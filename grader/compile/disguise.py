@@ -74,6 +74,8 @@ def pretend(target: Architecture) -> None:
     for name, answer in _accelerator_answers(target).items():
         setattr(torch.accelerator, name, answer)
     vars(torch.cuda.nvtx)["_nvtx"] = _Nvtx()
+    # Code that torch.compile wrote asks below torch.cuda.
+    vars(torch._C)["_cuda_getCurrentRawStream"] = lambda device: 0
     # Launchers tell a GPU of NVIDIA's from others by it.
     torch.version.cuda = torch.version.cuda or _CUDA
     # Launchers that tune by themselves ask for times.

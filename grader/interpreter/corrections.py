@@ -15,6 +15,7 @@ import types
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,9 @@ from grader.interpreter.numerics import correct_numerics
 from grader.interpreter.padding import PADDING
 from grader.interpreter.reductions import correct_reductions
 from grader.interpreter.versions import level
+
+# Two sevenths of an A100, which its owner may lend as a GPU: persistent programs take several tiles in small cases.
+_LENT_MULTIPROCESSORS = 28
 
 
 def apply_corrections() -> None:
@@ -160,12 +164,13 @@ def _hold_to_promises() -> None:
 def _answer_launchers() -> None:
     """Answer launch code that asks for a GPU's size, its stream, or Triton's driver.
 
-    The answers are those of the first row of grader.exercise.gpus.
+    The answers are those of the first row of grader.exercise.gpus, but for the multiprocessors.
     """
     from triton.runtime.driver import driver
 
-    pretend(USUAL)
-    driver.set_active(stand_in(USUAL))
+    lent = replace(USUAL, gpus=(replace(USUAL.gpu, multiprocessors=_LENT_MULTIPROCESSORS),))
+    pretend(lent)
+    driver.set_active(stand_in(lent))
 
 
 def _keep_closures() -> None:

@@ -69,8 +69,8 @@ def agreed(data: Array) -> Any:
     return data.item()
 
 
-def counters_of_programs(bounds: Sequence[Any]) -> Iterator[Numbers] | None:
-    """Return an iterator over a loop's counters, [P] each, or None where all programs that run have the same.
+def counters_of_programs(bounds: Sequence[Any]) -> tuple[int, Iterator[Numbers]] | None:
+    """Return how many turns a loop has and its counters, [P] each; None where all programs that run have the same.
 
     bounds: stop; start and stop; or start, stop and step: ints and scalars of the language. Programs whose loops have
     different lengths part.
@@ -87,7 +87,8 @@ def counters_of_programs(bounds: Sequence[Any]) -> Iterator[Numbers] | None:
     lengths = np.maximum(0, -((start - stop) // step))
     if (lengths != lengths[0]).any():
         raise Parted(lengths)
-    return (start + turn * step for turn in range(int(lengths[0])))
+    turns = int(lengths[0])
+    return turns, (start + turn * step for turn in range(turns))
 
 
 def go_alone() -> None:

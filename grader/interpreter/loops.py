@@ -1,6 +1,7 @@
 """Makes loop counters scalars of the language, as in a compiled kernel; the interpreter passes Python's ints.
 
-So `i.to(tl.int64)` works, and an operation of a loop is lowered once and not anew for each number.
+So `i.to(tl.int64)` works, and an operation of a loop is lowered once and not anew for each number. A loop tells
+PATIENCE its turns.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from grader.interpreter.groups import counters_of_programs
+from grader.interpreter.patience import PATIENCE
 
 # A submission may replace Python's.
 _RANGE = range
@@ -24,17 +26,17 @@ def numbered(make: Callable[..., Iterable[Any]], *bounds: Any, **more: Any) -> I
     Where programs run in lockstep from different bounds, a counter differs between the programs.
     """
     given = [getattr(one, "value", one) for one in (*bounds, *([more["step"]] if "step" in more else []))]
-    counters = counters_of_programs(given)
+    turns, counters = counters_of_programs(given) or (0, None)
     if counters is None:
         things = make(*bounds, **more)
         if not isinstance(things, _RANGE):
             return things
-        counters = (np.array([one]) for one in things)
-    return _scalars(counters, given)
+        turns, counters = len(things), (np.array([one]) for one in things)
+    return _scalars(counters, turns, given)
 
 
-def _scalars(counters: Iterable[Any], bounds: Sequence[Any]) -> Iterator[Any]:
-    """Yield a scalar for each counter: int64 if a bound is, or needs it, else int32."""
+def _scalars(counters: Iterable[Any], turns: int, bounds: Sequence[Any]) -> Iterator[Any]:
+    """Yield a scalar for each counter, as many as turns: int64 if a bound is, or needs it, else int32."""
     from triton.runtime.interpreter import TensorHandle, tl
 
     long = any(
@@ -42,7 +44,8 @@ def _scalars(counters: Iterable[Any], bounds: Sequence[Any]) -> Iterator[Any]:
         for one in bounds
     )
     kind, dtype = (tl.int64, np.int64) if long else (tl.int32, np.int32)
-    for counter in counters:
+    for number, counter in enumerate(counters):
+        PATIENCE.turn(number, turns)
         yield tl.tensor(TensorHandle(counter.reshape(-1, *([1] * (counter.size > 1))).astype(dtype), kind), kind)
 
 

@@ -259,7 +259,11 @@ def _fuse_multiply_add() -> None:
 
 
 def _multiply_as_tensor_cores() -> None:
-    """Let tl.dot multiply bfloat16 and float8 exactly, and cut float32 to TF32 unless input_precision forbids it."""
+    """Let tl.dot multiply bfloat16 and float8 exactly, and cut float32 to TF32 unless input_precision forbids it.
+
+    Sums are in float64, rounded to float32: as on a GPU, equal rows and columns give equal bits wherever in a tile they
+    lie. NumPy's sums in float32 do not, and tiles that overlap would race.
+    """
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _ir, tl
 
     dot = InterpreterBuilder.create_dot
@@ -268,7 +272,12 @@ def _multiply_as_tensor_cores() -> None:
         # wgmma's .tf32 operands come as float32 from memory, with no conversion in between. "tf32x3" repairs the cut.
         if _kind(a) == "fp32" and input_precision == _ir.INPUT_PRECISION.TF32:
             a, b = (TensorHandle(to_tf32(one.data), tl.float32) for one in (a, b))
-        return dot(self, _widened(a), _widened(b), d, input_precision, max_num_imprecise_acc)
+        a, b = _widened(a), _widened(b)
+        if d.data.dtype != np.float32:
+            return dot(self, a, b, d, input_precision, max_num_imprecise_acc)
+        with np.errstate(over="ignore"):
+            product = (a.data.astype(np.float64) @ b.data.astype(np.float64)).astype(np.float32)
+        return TensorHandle(product + d.data, d.dtype.scalar)
 
     InterpreterBuilder.create_dot = create_dot
 

@@ -1,7 +1,8 @@
-"""Gives up a call that has too many programs for the interpreter, before the time limit of the call.
+"""Gives up a call that has too many programs or turns of a loop for the interpreter, before the call's time limit.
 
 A GPU runs such a call in a moment, so the kernel is not at fault. A program that never ends is at fault: it runs into
-the time limit. A launch in which nearly all programs write nothing is given up much earlier: its grid is too large.
+the time limit, as does a loop so long that a GPU would be slow too. A launch in which nearly all programs write nothing
+is given up much earlier: its grid is too large.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from grader.interpreter.beyond import NeedsGpu
 
 # With fewer programs, a slow call is due to the programs themselves.
 MANY = 200
+# With fewer turns of loops, too; and a loop of more turns takes a GPU seconds.
+MANY_TURNS = 2000
+_MOST_TURNS = 1 << 20
 # The seconds for a launch in which only one program of so many writes something.
 _IDLE_S = 1.0
 _ONE_OF = 16
@@ -31,6 +35,7 @@ class Patience:
         self._clock = clock
         self._ends_s = inf
         self._begun = 0
+        self._turns = 0
         self._given_s = 0.0
         self._of_launch = 0
         self._idle_ends_s = inf
@@ -38,7 +43,7 @@ class Patience:
 
     def begin(self, seconds: float) -> None:
         """Start over with a call that may take so many seconds; 0: no limit."""
-        self._begun, self._given_s = 0, seconds
+        self._begun, self._turns, self._given_s = 0, 0, seconds
         self._ends_s = self._clock() + seconds if seconds else inf
         self._idle_ends_s = inf
 
@@ -61,6 +66,13 @@ class Patience:
             before = self._of_launch - 1
             idle = f"{before - len(self._writers):,} of the first {before:,} in a grid of {prod(grid):,} write nothing"
             raise TooSlow(f"so many programs: {idle}; divide the grid by the block, as triton.cdiv(n, BLOCK) does")
+
+    def turn(self, number: int, of: int) -> None:
+        """Note that a turn of a loop begins. Raises TooSlow if many turned, the time is up and the loop is not long."""
+        self._turns += 1
+        if self._turns > MANY_TURNS and of <= _MOST_TURNS and self._clock() > self._ends_s:
+            words = f"turn {number:,} of a loop of {of:,} began after {self._given_s:g} s"
+            raise TooSlow(f"so many turns of a loop: {words}, which is all that the interpreter has for a call")
 
 
 PATIENCE = Patience()

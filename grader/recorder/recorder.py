@@ -228,6 +228,8 @@ class Recorder:
     def install(self) -> None:
         """Stand in front of launches, and watch operators in all threads that the submission starts."""
         launching.install(self, on_gpu=self._device.type == "cuda")
+        # Code that torch.compile wrote calls it; it allocates below the modes.
+        vars(torch._C._dynamo.guards)["_empty_strided_cuda"] = _empty_strided
         run = threading.Thread.run
 
         def run_watched(thread: threading.Thread) -> None:
@@ -327,6 +329,11 @@ class Recorder:
         """Record that something happened which the trace cannot express."""
         if self.call is not None:
             self.call.cannot_tell(what)
+
+
+def _empty_strided(shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """Allocate a tensor on the GPU."""
+    return torch.empty_strided(shape, strides, dtype=dtype, device="cuda")
 
 
 def _free_steps(storages: Storages) -> list[list[Any]]:

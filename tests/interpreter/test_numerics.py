@@ -612,6 +612,16 @@ def test_dot_of_bfloat16_rounds_nothing_but_the_sums(interpret):
     torch.testing.assert_close(c.double(), a.double() @ b.double() + 1, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [BF16, FP16, FP32])
+def test_bits_of_a_dot_do_not_depend_on_the_place_in_the_tile(interpret, dtype):
+    a, b = (torch.randn(64, 64, generator=generator(seed)).to(dtype) for seed in (0, 1))
+    rows, columns = (torch.randperm(64, generator=generator(seed)) for seed in (2, 3))
+    c, moved = torch.empty(64, 64), torch.empty(64, 64)
+    interpret(dot_kernel, a, b, c, PRECISION="ieee", N=64)
+    interpret(dot_kernel, a[rows], b[:, columns].contiguous(), moved, PRECISION="ieee", N=64)
+    same(moved, c[rows][:, columns])
+
+
 @pytest.mark.parametrize(("precision", "exact"), [(None, False), ("tf32", False), ("ieee", True), ("tf32x3", True)])
 def test_dot_of_float32_drops_to_tf32_unless_told_otherwise(interpret, precision, exact):
     a = torch.randn(16, 16, generator=generator())

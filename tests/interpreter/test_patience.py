@@ -9,7 +9,7 @@ import pytest
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Limits
 from grader.exercise.plan import default_seed
-from grader.interpreter.patience import MANY, Patience, TooSlow
+from grader.interpreter.patience import MANY, MANY_TURNS, Patience, TooSlow
 from grader.judge.rules import decide
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of
@@ -63,6 +63,27 @@ def test_a_few_programs_that_take_long_are_left_to_the_limit_of_the_call() -> No
     for place in range(MANY):
         clock.now_s += 10.0
         patience.program((place, 0, 0), (MANY, 1, 1))
+
+
+def test_a_call_of_many_turns_of_a_loop_is_given_up_when_its_time_is_up() -> None:
+    clock = Clock()
+    patience = Patience(clock)
+    patience.begin(7.5)
+    for number in range(MANY_TURNS):
+        patience.turn(number, of=32_768)
+    clock.now_s += 8.0
+    with pytest.raises(TooSlow, match=r"turn 2,000 of a loop of 32,768 began after 7\.5 s"):
+        patience.turn(MANY_TURNS, of=32_768)
+
+
+@pytest.mark.parametrize(("turns", "of"), [(MANY_TURNS, 32_768), (2 * MANY_TURNS, 1 << 30)])
+def test_a_few_slow_turns_and_loops_without_end_are_left_to_the_limit_of_the_call(turns: int, of: int) -> None:
+    clock = Clock()
+    patience = Patience(clock)
+    patience.begin(7.5)
+    for number in range(turns):
+        clock.now_s += 10.0
+        patience.turn(number, of)
 
 
 def test_every_call_has_the_whole_time() -> None:

@@ -9,7 +9,7 @@ from grader.exercise.catalogue import Entry
 from grader.protocol.messages import COMPUTED, Raised
 from grader.report.trace_lines import trace_lines
 from grader.sandbox.server import ForkServer
-from tests.recordings import HEAD, answer_in, recording
+from tests.recordings import CASE, HEAD, answer_in, recording
 
 STYLES = {
     "a plain launch": "vector_add = added",
@@ -136,6 +136,21 @@ def vector_add(x, y):
     return z
 """,
 }
+
+
+PERSISTENT = """
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    programs = torch.cuda.get_device_properties(x.device).multi_processor_count
+    assert programs == triton.runtime.driver.active.utils.get_device_properties(0)["multiprocessor_count"]
+    add[(min(programs, triton.cdiv(x.numel(), 64)),)](x, y, z, x.numel(), BLOCK=64)
+    return z
+"""
+
+
+def test_a_persistent_kernel_has_more_tiles_than_programs_in_a_small_case(server: ForkServer, ex_15: Entry) -> None:
+    with recording(server, ex_15, PERSISTENT, case={**CASE, "N": 64 * 30}) as one:
+        assert any("on a grid of [28]" in line for line in trace_lines(one.record().trace))
 
 
 @pytest.mark.parametrize("source", STYLES.values(), ids=STYLES.keys())

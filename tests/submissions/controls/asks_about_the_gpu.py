@@ -3,6 +3,7 @@
 import torch
 import triton
 import triton.language as tl
+from torch._C import _cuda_getCurrentRawStream as raw_stream
 
 DEVICE = triton.runtime.driver.active.get_active_torch_device()
 PROGRAMS = triton.runtime.driver.active.utils.get_device_properties(torch.cuda.current_device())["multiprocessor_count"]
@@ -21,8 +22,10 @@ def _add(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
 def vector_add(x, y):
     assert x.device.type == DEVICE.type
     assert torch.cuda.get_device_properties(x.device).multi_processor_count == PROGRAMS
-    z = torch.empty_like(x)
+    torch._C._dynamo.guards.assert_size_stride(x, tuple(x.shape), (1,))
+    z = torch._C._dynamo.guards._empty_strided_cuda(tuple(x.shape), (1,), x.dtype)
     n = x.numel()
+    raw_stream(0)
     assert torch.version.cuda
     assert torch.accelerator.current_accelerator() == torch.device(DEVICE.type)
     assert not torch.cuda.is_current_stream_capturing()
