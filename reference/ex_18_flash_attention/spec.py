@@ -185,6 +185,11 @@ STRIDED: Named = (
 )
 
 
+# Only these are not contiguous, and a loop walks over each beside another tensor: a step by the other's stride shows
+# from the second tile on.
+WALKED = ("v_apart", "do_apart")
+
+
 def apart(*tensors: str) -> tuple[str, ...]:
     """Return layouts in which one of the tensors is the only one that is not contiguous."""
     return tuple(f"{name}_apart" for name in tensors)
@@ -274,14 +279,18 @@ def correctness(points: tuple[float, ...], long_sums: Named, lone: tuple[str, ..
             Agrees(
                 Cases(
                     problems(
-                        lengths=Size(1, 48),
+                        lengths=Size(1, 160),
                         batches=few,
                         heads=many,
                         causal=(0, 1),
                         layouts=(*LAYOUTS, *lone),
                         where=little_work,
                     ),
-                    (*STRIDED, *(sized(18, 20, 16, B=2, Hq=4, Hkv=2, layout=one) for one in lone)),
+                    (
+                        *STRIDED,
+                        *(sized(18, 20, 16, B=2, Hq=4, Hkv=2, layout=one) for one in lone),
+                        *(sized(160, 160, 16, layout=one) for one in lone if one in WALKED),
+                    ),
                     generated=1,
                 )
             ),

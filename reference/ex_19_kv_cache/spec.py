@@ -506,9 +506,13 @@ def decode_checks(
         agrees(
             "strides",
             "Right for any memory layout with contiguous rows",
-            tuple(
-                stairs(40, 2, Hkv=2, group=2, D=(64, 128)[i % 2], layout=one)
-                for i, one in enumerate((*layouts[1:], *LONE_READ))
+            (
+                *(
+                    stairs(40, 2, Hkv=2, group=2, D=(64, 128)[i % 2], layout=one)
+                    for i, one in enumerate((*layouts[1:], *LONE_READ))
+                ),
+                # Of several tiles: a loop may step over v by the strides of k.
+                sized(300, 1, Hkv=2, group=2, layout="v_apart"),
             ),
             1,
             lengths=("equal", "stairs", "ragged"),
@@ -516,7 +520,7 @@ def decode_checks(
             heads=FEW,
             groups=GROUPS,
             layouts=(*layouts, *LONE_READ),
-            slots=Size(1, 80),
+            slots=Size(1, 300),
         ),
         agrees(
             "combinations",
