@@ -43,6 +43,11 @@ DONE = (
         ("pytest tests/attacks/test_timing.py", "pytest -m gpu tests/attacks/test_timing.py"),
         "timing.md",
     ),
+    (
+        "model solutions and record kernels beside cuBLAS, cuDNN, FlashAttention-4 and FlashInfer, on a GPU",
+        ("python -m benchmarks.records --baseline flash_attention_4 --baseline flashinfer",),
+        "records.md",
+    ),
     ("how often the grader is wrong, on a CPU", ("tox -e accuracy",), "accuracy.md"),
     ("why a check failed: ranked suspects with evidence", ("tox -e causes",), "causes.md"),
     (
