@@ -1,5 +1,6 @@
 """Measure `grade batch`: its cost, and what it survives. A class of 200 × 2, mixed from everything that the tests know.
 
+    python -m benchmarks.batch finished   students with every model solution, all parts: seconds a student
     python -m benchmarks.batch whole      all graded, each as when graded alone
     python -m benchmarks.batch overhead   beside a plain loop over the same files, as many at a time
     python -m benchmarks.batch killed     SIGKILL three times at random, resumed each time
@@ -27,7 +28,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
-from grader.exercise.catalogue import Entry, resolve
+from grader.exercise.catalogue import Entry, discover, resolve
 from grader.exercise.planted import read
 from grader.record import Record, from_json
 from grader.sandbox.confinement import system
@@ -76,6 +77,18 @@ def make_class(folder: Path, students: int) -> dict[str, str]:
             target.write_text(f"{read(path).text}\n# {student}\n")
             origin[f"{student}/{name}"] = str(path.relative_to(ROOT))
     return origin
+
+
+def finished(source: Path, folder: Path, students: int, jobs: int) -> None:
+    """Grade students who have finished every exercise; no two texts are alike."""
+    for number in range(students):
+        student = source / f"student_{number:03}"
+        student.mkdir(parents=True)
+        for entry in discover(ROOT):
+            (student / f"{entry.name}.py").write_text(f"{entry.solution.read_text()}\n# {student.name}\n")
+    seconds = run(source, folder / "finished", "--workers", str(jobs))
+    graded = len(outcomes(folder / "finished"))
+    print(f"graded {graded} in {seconds:.0f} s, {jobs} at a time: {seconds / students:.1f} s a student")
 
 
 def outcome(record: Record) -> Outcome:
@@ -273,7 +286,7 @@ def _free_port() -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("whole", "overhead", "killed", "cluster", "loop"))
+    parser.add_argument("what", choices=("finished", "whole", "overhead", "killed", "cluster", "loop"))
     parser.add_argument("files", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--students", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
@@ -284,7 +297,7 @@ def main() -> None:
         "--known", type=Path, help="the --keep of a `whole` run that tells what must come out (killed, cluster)"
     )
     given = parser.parse_args()
-    if given.all_parts:
+    if given.all_parts or given.what == "finished":
         PICKED.clear()
     if given.what == "loop":
         alone(given.files)
@@ -292,6 +305,9 @@ def main() -> None:
     folder = given.keep or Path(tempfile.mkdtemp(prefix="grade-bench-"))
     source = folder / "submissions"
     shutil.rmtree(source, ignore_errors=True)
+    if given.what == "finished":
+        finished(source, folder, given.students, given.jobs)
+        return
     origin = make_class(source, given.students)
     (folder / "origin.json").write_text(json.dumps(origin))
     print(f"{len(origin)} submissions of {given.students} students in {folder}", flush=True)
