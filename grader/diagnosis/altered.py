@@ -20,6 +20,7 @@ from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure, WrongCall
 from grader.judge.truth import Expected
+from grader.protocol.messages import LaunchInfo
 
 # Block sizes that a loop may have, besides those of the launch.
 _USUAL_BLOCKS = (16, 32, 64, 128)
@@ -110,7 +111,7 @@ def altered_clues(bench: Bench, failures: Sequence[Failure]) -> list[Clue]:
     for seen in calls[:_LOOKED_AT]:
         inputs, answers = bench.truth.inputs(seen.recipe), list(seen.answers())
         found = []
-        for one in alterations(names, inputs, _blocks(seen)):
+        for one in alterations(names, inputs, blocks_of(seen.outcome.answer.launches)):
             if time.thread_time() > until:
                 break
             if _gives(one, bench, answers, inputs):
@@ -134,9 +135,8 @@ def _size(seen: WrongCall) -> int:
     return sum(output.value.numel() for output in seen.expected)
 
 
-def _blocks(seen: WrongCall) -> list[int]:
-    """Return the sizes that the launches were specialised on."""
-    launched = seen.outcome.answer.launches
+def blocks_of(launched: Sequence[LaunchInfo]) -> list[int]:
+    """Return the sizes that launches were specialised on."""
     return sorted({size for one in launched for size in one.constants.values() if 1 < size <= _LARGEST_BLOCK})
 
 

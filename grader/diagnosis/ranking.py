@@ -13,7 +13,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from grader.diagnosis.altered import altered_clues
+from grader.diagnosis.altered import altered_clues, blocks_of
 from grader.diagnosis.case_contrast import RAGGED_KINDS, REFUTED, by_layout_alone, contrasts, only_size, refuted
 from grader.diagnosis.known_mistakes import agree, mistake_clues, mistakes_in, passing_like, rounding_clues
 from grader.diagnosis.misplaced import MISPLACED_KINDS, misplaced_clues
@@ -149,8 +149,8 @@ def _misplaced(answers: Sequence[Answer], launched: Sequence[LaunchInfo]) -> lis
         return []
     # What was not stored still holds its old value.
     stored = answer.wrong if answer.before is None else answer.wrong & (answer.got != answer.before)
-    blocks = sorted({size for one in launched for size in one.constants.values() if size > 1})
-    return list(misplaced_clues(answer.got, stored, answer.expected, blocks, fresh=answer.before is None))
+    fresh = answer.before is None
+    return list(misplaced_clues(answer.got, stored, answer.expected, blocks_of(launched), fresh=fresh))
 
 
 def _overlapping(looks: Sequence[Clue], traffic: Sequence[Traffic | None]) -> list[Clue]:
