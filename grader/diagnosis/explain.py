@@ -14,6 +14,7 @@ from grader.diagnosis.kinds import OF_REDUCTIONS, known_kinds
 from grader.diagnosis.padding import KIND as PADDING
 from grader.diagnosis.padding import masks_lanes, padding_clues, padding_elsewhere
 from grader.diagnosis.ranking import again, clues_in, explained, gathered, space_of, suspects_of
+from grader.diagnosis.repairs import repair_clues
 from grader.diagnosis.surroundings import with_surroundings
 from grader.diagnosis.variations import Variation, variations_of
 from grader.exercise.model import Exercise, check_id
@@ -26,7 +27,7 @@ from grader.judge.rules.kernels_only import LEFT_OVER
 from grader.judge.ruling import Ruling
 from grader.judge.trial import TriedCase
 from grader.judge.truth import Truth
-from grader.record import CheckResult
+from grader.record import CheckResult, Suspect
 
 # A failing call that takes longer is not repeated for clues.
 _PROBE_S = 0.5
@@ -52,6 +53,8 @@ class Diagnosis:
         self._alone: set[str] = set()
         # By part: variations of its first failing case.
         self._varied: dict[str, list[Variation]] = {}
+        # By check: its first wrong call.
+        self._wrong: dict[str, WrongCall] = {}
         # By part: number of cases that were repeated in the interpreter, on a GPU.
         self._interpreted: dict[str, int] = {}
 
@@ -68,6 +71,8 @@ class Diagnosis:
         first = ruling.failure
         if first is None or first.status in NO_CAUSE:
             return first
+        if first.seen is not None and first.seen.recipe.part == planned.part.name:
+            self._wrong[planned.id] = first.seen
         others = self._elsewhere(planned)
         known = any(clue.confirmed for clues in others for clue in clues)
         self._tried[planned.part.name] = bench.tried
@@ -121,6 +126,27 @@ class Diagnosis:
             declared = [one for one in self._exercise.contrasts if one.part in ("", part)]
             self._varied[part] = variations_of(bench, seen, declared, cases.space)
 
+    def search_repair(self, bench: Bench, planned: Sequence[PlannedCheck], text: str) -> None:
+        """Search for an edit of the submission's text that makes a part right, where no cause is confirmed.
+
+        planned: the checks of the part. bench: interprets.
+        """
+        failed = [one for one in planned if one.id in self._wrong]
+        clues = [clue for one in planned for clue in self._clues.get(one.id, ())]
+        if not failed or any(clue.confirmed for clue in clues):
+            return
+        try:
+            suspected = [one.kind for one in self._suspects(failed[0], self._clues[failed[0].id])]
+            calls = [self._wrong[one.id].recipe for one in failed]
+            for clue in repair_clues(bench, text, calls, suspected):
+                for one in failed:
+                    self._clues[one.id] = [*self._clues.get(one.id, ()), clue]
+        except Exception:
+            import traceback
+
+            traceback.print_exc()  # XXX
+            return
+
     def look_in_interpreter(self, bench: Bench, planned: PlannedCheck, failure: Failure, one: PlannedCase) -> Failure:
         """Repeat a case that failed on a GPU in the interpreter. Return the failure to show.
 
@@ -165,25 +191,29 @@ class Diagnosis:
         own = self._clues.get(result.id)
         if own is None:
             own = clues_in(Failure(result.status, result.cause), planned.part, self._truth)
+        try:
+            suspects = self._suspects(planned, own)
+        except Exception:
+            return result
+        return replace(result, cause=explained(result.cause, suspects, *self._words.get(result.id, ())))
+
+    def _suspects(self, planned: PlannedCheck, own: Sequence[Clue]) -> tuple[Suspect, ...]:
+        """Return what may be behind the failure of a check, by its own clues and by all that was seen of the part."""
         kinds = known_kinds(self._exercise.kinds)
         if not planned.part.reduces:
             # What a replay proved stays: a kernel may reduce where its part does not.
             left_out = OF_REDUCTIONS - {clue.kind for clue in own if clue.confirmed}
             kinds = {name: kind for name, kind in kinds.items() if name not in left_out}
-        try:
-            suspects = suspects_of(
-                own,
-                [clue for clues in self._elsewhere(planned) for clue in clues],
-                self._tried.get(planned.part.name, []),
-                space_of(planned.part),
-                self._exercise.contrasts,
-                kinds,
-                planned.part.name,
-                self._varied.get(planned.part.name, []),
-            )
-        except Exception:
-            return result
-        return replace(result, cause=explained(result.cause, suspects, *self._words.get(result.id, ())))
+        return suspects_of(
+            own,
+            [clue for clues in self._elsewhere(planned) for clue in clues],
+            self._tried.get(planned.part.name, []),
+            space_of(planned.part),
+            self._exercise.contrasts,
+            kinds,
+            planned.part.name,
+            self._varied.get(planned.part.name, []),
+        )
 
     def _elsewhere(self, planned: PlannedCheck) -> list[list[Clue]]:
         """Return the clues of the part's other failed checks, in the order of the failures."""

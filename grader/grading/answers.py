@@ -115,6 +115,8 @@ class Answers:
                     if result.status == "not_implemented" and result.cause and not self._has_passed(part):
                         blocked = Failure("not_implemented", result.cause)
                     yield result
+            if self._job.diagnosed:
+                self._diagnosis.search_repair(bench.interpreted(), planned, self._job.source)
         if blocked is not None:
             self._blocked[part.name] = blocked
         for covering in bench.covering:

@@ -414,17 +414,25 @@ class Bench:
         cannot be replayed.
         """
         recipe, place = seen.recipe, seen.outcome.answer.configuration
-        request = CallRequest(Case(recipe.case), recipe.seed)
-        # Decoys that are the true inputs would let a trace hold the answer.
-        recorded = self._record(replace(request, seed=recipe.seed ^ 1))
-        call = self._call_with_slots(request, recipe)
+        recorded, call = self._recorded_again(recipe)
 
         def replay(lines: tuple[int, ...], filling: Filling) -> Outcome | None:
-            if not isinstance(recorded, RecordedAnswer):
+            if recorded is None:
                 return None
             return self.pair.replay_filled(recorded, call, (place,) if place >= 0 else (), lines, filling)
 
         return replay
+
+    def edited(self, recipe: Recipe) -> Edited:
+        """Record a call again. Return a function that makes it with another text of the submission."""
+        return Edited(self, recipe, *self._recorded_again(recipe))
+
+    def _recorded_again(self, recipe: Recipe) -> tuple[RecordedAnswer | None, Call]:
+        """Record an earlier call. Return what was recorded, None where nothing was, and the call on its inputs."""
+        request = CallRequest(Case(recipe.case), recipe.seed)
+        # Decoys that are the true inputs would let a trace hold the answer.
+        recorded = self._record(replace(request, seed=recipe.seed ^ 1))
+        return recorded if isinstance(recorded, RecordedAnswer) else None, self._call_with_slots(request, recipe)
 
     def kernels_matter(self, request: CallRequest) -> bool:
         """Return whether a replay gives another answer when its launches are left out."""
@@ -494,6 +502,30 @@ class Bench:
         if failure.cause.mismatch is not None and any(_is_answer_to(wrong_call, earlier) for earlier in self.recent):
             clues = (*clues, sure("remembered_result", "This is the right answer to an earlier call, on other inputs."))
         return replace(failure, seen=wrong_call, clues=clues)
+
+
+@dataclass(frozen=True)
+class Edited:
+    """One call of a bench, made with edited texts of the submission. recorded: by the submission's own launch code."""
+
+    bench: Bench
+    recipe: Recipe
+    recorded: RecordedAnswer | None
+    call: Call
+
+    def is_right(self, text: str, most_s: float, *, in_kernel: bool) -> bool:
+        """Return whether the call is right with another text. in_kernel: the launch code is the same."""
+        if in_kernel:
+            return self._is_right(self.recorded, text, most_s)
+        with self.bench.aside(), self.bench.pair.in_new_process(text):
+            return self._is_right(self.bench._recorded_again(self.recipe)[0], text, most_s)
+
+    def _is_right(self, recorded: RecordedAnswer | None, text: str, most_s: float) -> bool:
+        if recorded is None:
+            return False
+        bench = self.bench
+        outcome = bench.pair.replay_edited(recorded, self.call, text, most_s)
+        return outcome is not None and bench._is_right(outcome, bench.truth.expect(bench.part, self.recipe), self.call)
 
 
 def _seeded(recipe: Recipe, seed: Callable[[int], int]) -> Recipe:

@@ -170,7 +170,8 @@ class ReplayCall:
     left. configurations: those of its autotuners to try, in this order, until one works, modulo the number that an
     autotuner has; (): all, in their own order. cleared: empty allocations hold zeros. patience_s: the time after which
     an interpreted call of many programs is given up; 0: never. filled: lines of loads whose masked lanes hold
-    `filling` in the interpreter; of integers, the smallest or the largest for an infinity.
+    `filling` in the interpreter; of integers, the smallest or the largest for an infinity. text: the text that holds
+    the kernels; "": the submission's.
     """
 
     call: Call
@@ -182,6 +183,7 @@ class ReplayCall:
     patience_s: float = 0.0
     filled: tuple[int, ...] = ()
     filling: Filling = "0"
+    text: str = ""
     op: Literal["replay"] = "replay"
 
 

@@ -6,9 +6,10 @@ Takes traces, which are claims; gives outputs, findings and times. Never execute
 from __future__ import annotations
 
 import dataclasses
+import linecache
 import os
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,7 @@ class Replayer:
         self._watch: MemoryWatch | None = None
         self._programs = Programs()
         self._device = device
+        self._source = start.submission
         self._text: Text | None = None
         # The kernels of the latest traces, newest last, by their descriptions as text: 1 equals 1.0 and True.
         self._kernels: dict[str, Kernels] = {}
@@ -182,9 +184,25 @@ class Replayer:
         if replay.memory == "alone":
             self._home = dataclasses.replace(regular, memory=Memory(regular.device, guarded=self._guarded), results=[])
         try:
-            return self._run_trace(replay, trace, memory_fd)
+            with self._kernels_of(replay.text):
+                return self._run_trace(replay, trace, memory_fd)
         finally:
             self._home = regular
+
+    @contextmanager
+    def _kernels_of(self, source: str) -> Iterator[None]:
+        """Take kernels out of another text in the block; "": out of the submission's."""
+        if not source:
+            yield
+            return
+        regular, shown = (self._source, self._text, self._kernels), linecache.cache.get(self._path)
+        self._source, self._text, self._kernels = source, None, {}
+        try:
+            yield
+        finally:
+            self._source, self._text, self._kernels = regular
+            if shown is not None:
+                linecache.cache[self._path] = shown
 
     def _answer_or_raised(self, do: Callable[[], Answer], line: Callable[[], int] | None = None) -> Answer:
         """Return the answer of `do`, or a description of its exception."""
@@ -274,7 +292,7 @@ class Replayer:
 
     def kernels(self, kernel_texts: tuple[KernelText, ...]) -> Kernels:
         """Return the kernels of a trace, reused from an earlier one if they are equal. Raises RefusedFunction."""
-        self._text = self._text or Text(self._start.submission, self._path)
+        self._text = self._text or Text(self._source, self._path)
         described = repr(kernel_texts)
         kernels = self._kernels.pop(described, None) or Kernels(self._text, kernel_texts)
         self._kernels[described] = kernels

@@ -196,11 +196,14 @@ class Pair:
         return [replace(recorded, untried=places) for recorded, places in zip(calls, untried, strict=True)]
 
     @contextmanager
-    def in_new_process(self) -> Iterator[None]:
-        """Record the calls of the block in another process of the submission, which remembers no earlier call."""
+    def in_new_process(self, text: str = "") -> Iterator[None]:
+        """Record the calls of the block in another process of the submission, which remembers no earlier call.
+
+        text: of the submission; "": the same one.
+        """
         kept = self.session
         try:
-            with kept.another() as self.session:
+            with kept.another(text) as self.session:
                 self._apart = True
                 yield
         finally:
@@ -254,6 +257,16 @@ class Pair:
             call, recorded.message, "alone", configurations=configurations, filled=lines, filling=filling
         )
         return self._replayers[0].replay(request)
+
+    def replay_edited(self, recorded: RecordedAnswer, call: Call, text: str, most_s: float) -> Outcome | None:
+        """Replay a call with the kernels of another text, within so many seconds.
+
+        The memory that it makes is dropped. Returns None for a call that needs memory of earlier ones.
+        """
+        self._gone |= recorded.storages
+        if recorded.found or not recorded.is_replayed:
+            return None
+        return self._replayers[0].replay(ReplayCall(call, recorded.message, "alone", text=text), most_s)
 
     def begin_apart(
         self,

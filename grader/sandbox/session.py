@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import fcntl
+import math
 import mmap
 import os
 import signal
@@ -185,9 +186,15 @@ class Session:
     def __enter__(self) -> Session:
         return self
 
-    def another(self) -> Session:
-        """Return a session of the same submission, with a folder and processes of its own."""
-        return Session(self._server, self._start, self._limits)
+    def another(self, text: str = "") -> Session:
+        """Return a session with a folder and processes of its own. text: of the submission; "": the same one."""
+        start = replace(self._start, submission=text) if text else self._start
+        return Session(self._server, start, self._limits)
+
+    @property
+    def text(self) -> str:
+        """Return the text of the submission."""
+        return self._start.submission
 
     def __exit__(self, *_: object) -> None:
         self.restart()
@@ -291,19 +298,22 @@ class Session:
             with self._turn:
                 self.load()
 
-    def replay(self, request: ReplayCall) -> Outcome:
-        """Load if needed, replay one call, and copy its outputs when the answer comes. Threads take turns."""
-        with self._turn:
-            return self._replay(request)
+    def replay(self, request: ReplayCall, most_s: float = math.inf) -> Outcome:
+        """Load if needed, replay one call, and copy its outputs when the answer comes. Threads take turns.
 
-    def _replay(self, request: ReplayCall) -> Outcome:
+        most_s: a limit below that of calls.
+        """
+        with self._turn:
+            return self._replay(request, min(most_s, self._limits.call_s))
+
+    def _replay(self, request: ReplayCall, limit_s: float) -> Outcome:
         loaded = self.load()
         if not isinstance(loaded, Loaded):
             return loaded
         with self._memory_for(request.call) as memory_fd:
             with spent("replay"):
-                patient = replace(request, patience_s=_PATIENCE * self._limits.call_s)
-                answer = self._exchange(patient, Returned, self._limits.call_s, memory_fd)
+                patient = replace(request, patience_s=_PATIENCE * limit_s)
+                answer = self._exchange(patient, Returned, limit_s, memory_fd)
             if not isinstance(answer, Returned):
                 return answer
             return Finished(answer, _copied_slots(request.call, answer, memory_fd))

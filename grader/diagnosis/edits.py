@@ -1,0 +1,343 @@
+"""List small edits of a submission's text. Each takes back one small mistake.
+
+Takes the text, and the functions that a call ran. Gives edits, the likeliest first. It runs nothing. An edit replaces
+one expression and moves no line.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+# Weights, by how often people make the mistake that an edit takes back.
+_OFTEN, _SOMETIMES, _RARELY = 1.0, 0.6, 0.4
+# The kinds of mistakes that an edit may take back; the first one is its own.
+_SIZES = ("axes_exchanged", "wrong_address", "not_all_covered", "missing_mask", "strides_ignored", "bad_index")
+_STRIDES = ("strides_ignored", "axes_exchanged", "wrong_address")
+_TENSORS = ("operand_mixed_up", "copies_input")
+_TOO_WIDE = ("missing_mask", "padding_counted")
+_TOO_NARROW = ("last_left_out", "block_left_out", "not_all_covered")
+_TERMS = ("position_shifted", "wrong_address", "missing_mask")
+_FACTORS = ("wrong_factor", "wrong_address", "not_all_covered", "scale_missing")
+_ADDRESSES = ("wrong_address", "not_all_covered", "done_again", "strides_ignored", "stores_collide")
+_ROUNDED_DOWN = ("remainder_skipped", "not_all_covered")
+_DTYPES = ("low_precision_sum", "rounded_intermediate", "wrong_dtype")
+# Comparisons, and the same with the other treatment of the bound.
+_FLIPPED: Mapping[type[ast.cmpop], tuple[str, tuple[str, ...]]] = {
+    ast.Lt: ("<=", _TOO_NARROW),
+    ast.LtE: ("<", _TOO_WIDE),
+    ast.Gt: (">=", _TOO_NARROW),
+    ast.GtE: (">", _TOO_WIDE),
+}
+# Functions along an axis, and functions whose arguments are axes.
+_REDUCTIONS = frozenset({"sum", "max", "min", "argmax", "argmin", "reduce"})
+_OF_AXES = frozenset({"program_id", "num_programs", "stride", "size"})
+# Functions of torch that allocate, and those that clear the memory.
+_CLEARED = {"empty": "zeros", "empty_like": "zeros_like", "new_empty": "new_zeros"}
+# Values of masked lanes.
+_PADDING = ("0.0", 'float("-inf")', 'float("inf")')
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A small edit of a text.
+
+    kinds: of the mistakes that it may take back. weight: its likelihood beside other edits. start, end: what is
+    replaced, in bytes. in_kernel: launch code stays as it is.
+    """
+
+    line: int
+    before: str
+    after: str
+    kinds: tuple[str, ...]
+    weight: float
+    start: int
+    end: int
+    in_kernel: bool
+
+    def applied(self, source: str) -> str:
+        """Return the text with the edit."""
+        data = source.encode()
+        return (data[: self.start] + self.after.encode() + data[self.end :]).decode()
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A function of the text. values: of its arguments in the call, as far as they are known."""
+
+    function: ast.FunctionDef
+    source: bytes
+    starts: tuple[int, ...]
+    in_kernel: bool
+    values: Mapping[str, object]
+
+    def span(self, node: ast.expr) -> tuple[int, int]:
+        """Return the first byte of an expression, and the one behind it."""
+        last = self.starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
+        return self.starts[node.lineno - 1] + node.col_offset, last
+
+    def text(self, node: ast.expr) -> str:
+        """Return the text of an expression."""
+        start, end = self.span(node)
+        return self.source[start:end].decode()
+
+    def edit(self, node: ast.expr, after: str, kinds: tuple[str, ...], weight: float = _SOMETIMES) -> Edit:
+        """Return the edit that replaces an expression."""
+        start, end = self.span(node)
+        return Edit(node.lineno, self.text(node), after, kinds, weight, start, end, self.in_kernel)
+
+    @cached_property
+    def arguments(self) -> tuple[str, ...]:
+        """Return the names of the function's arguments."""
+        own = self.function.args
+        return tuple(one.arg for one in (*own.posonlyargs, *own.args, *own.kwonlyargs))
+
+    @cached_property
+    def parents(self) -> Mapping[ast.AST, ast.AST]:
+        """Return the parent of every node."""
+        return {child: node for node in ast.walk(self.function) for child in ast.iter_child_nodes(node)}
+
+    @cached_property
+    def known_from(self) -> Mapping[str, int]:
+        """Return every name of the function, and the line behind which it has a value."""
+        names: dict[str, int] = dict.fromkeys(self.arguments, 0)
+        for node in ast.walk(self.function):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                names.setdefault(node.id, node.lineno)
+        return names
+
+    @cached_property
+    def masks(self) -> tuple[str, ...]:
+        """Return the masks of loads and stores."""
+        calls = (node for node in ast.walk(self.function) if isinstance(node, ast.Call))
+        return tuple(dict.fromkeys(self.text(one) for call in calls if (one := _keyword(call, "mask")) is not None))
+
+    def is_number(self, name: str) -> bool:
+        """Return whether an argument may be a number."""
+        return name in self.arguments and isinstance(self.values.get(name, 0), int | float)
+
+
+def _keyword(call: ast.Call, name: str) -> ast.expr | None:
+    return next((one.value for one in call.keywords if one.arg == name), None)
+
+
+def called(call: ast.AST | None) -> str:
+    """Return the last name of a called function; "" for any other node."""
+    function = call.func if isinstance(call, ast.Call) else None
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def edits_of(source: str, kernels: Mapping[tuple[str, int], Mapping[str, object]], launching: str) -> list[Edit]:
+    """Return the edits of the functions that a call ran, the likeliest first.
+
+    kernels: by name and first line, the values of their arguments. launching: the function that was called.
+    """
+    tree, data = ast.parse(source), source.encode()
+    starts = (0, *(match.end() for match in re.finditer(b"\r\n|\r|\n", data)))
+    found: dict[tuple[int, int, str], Edit] = {}
+    for function, values in _functions(tree, kernels, launching):
+        place = _Place(function, data, starts, values is not None, values or {})
+        for node in ast.walk(function):
+            for edit in (edit for find in _FINDERS for edit in find(place, node) if edit.after != edit.before):
+                found.setdefault((edit.start, edit.end, edit.after), edit)
+    return sorted(found.values(), key=lambda one: (-one.weight, one.line, one.start))
+
+
+def _functions(
+    tree: ast.Module, kernels: Mapping[tuple[str, int], Mapping[str, object]], launching: str
+) -> Iterator[tuple[ast.FunctionDef, Mapping[str, object] | None]]:
+    """Yield the functions that a call ran: kernels with their values, and launch code with None."""
+    others: dict[str, ast.FunctionDef] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            values = next(
+                (kernels[node.name, line] for line in first_lines(node) if (node.name, line) in kernels), None
+            )
+            if values is not None:
+                yield node, values
+            else:
+                others[node.name] = node
+    waiting = [launching]
+    while waiting:
+        if function := others.pop(waiting.pop(), None):
+            yield function, None
+            waiting += [node.id for node in ast.walk(function) if isinstance(node, ast.Name)]
+
+
+def first_lines(function: ast.FunctionDef) -> tuple[int, ...]:
+    """Return the lines at which a function may be said to begin."""
+    return function.lineno, *(one.lineno for one in function.decorator_list)
+
+
+# -- mistakes: (place, node) -> edits ----------------------------------------------------------------------------------
+
+
+def _names(place: _Place, node: ast.AST) -> Iterator[Edit]:
+    """Take a name that differs in one letter: another axis's stride or block, another tensor, another size."""
+    if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
+        return
+    for name, line in place.known_from.items():
+        if line < node.lineno and _is_one_letter_off(node.id, name) and _may_matter(place, node.id, name):
+            yield place.edit(node, name, _kinds_of_names(place, node.id), _OFTEN)
+
+
+def _is_one_letter_off(one: str, other: str) -> bool:
+    differ = [(a, b) for a, b in zip(one, other, strict=False) if a != b]
+    return len(one) == len(other) and len(differ) == 1 and differ[0][0].isupper() == differ[0][1].isupper()
+
+
+def _may_matter(place: _Place, one: str, other: str) -> bool:
+    """Return whether two names may have different values of one type."""
+    first, second = place.values.get(one), place.values.get(other)
+    if first is None or second is None:
+        return True
+    return type(first) is type(second) and (first != second or not place.is_number(one))
+
+
+def _kinds_of_names(place: _Place, name: str) -> tuple[str, ...]:
+    if "stride" in name.lower():
+        return _STRIDES
+    return _SIZES if not place.in_kernel or place.is_number(name) else _TENSORS
+
+
+def _bounds(place: _Place, node: ast.AST) -> Iterator[Edit]:
+    """Include a bound, or leave it out."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _FLIPPED:
+        flipped, kinds = _FLIPPED[type(node.ops[0])]
+        yield place.edit(node, f"{place.text(node.left)} {flipped} {place.text(node.comparators[0])}", kinds, _OFTEN)
+
+
+def _divisions(place: _Place, node: ast.AST) -> Iterator[Edit]:
+    """Round up what is rounded down, and the reverse."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
+        function = "tl.cdiv" if place.in_kernel else "triton.cdiv"
+        yield place.edit(node, f"{function}({place.text(node.left)}, {place.text(node.right)})", _ROUNDED_DOWN, _OFTEN)
+    if isinstance(node, ast.Call) and called(node) == "cdiv" and len(node.args) == 2:
+        one, other = map(place.text, node.args)
+        yield place.edit(node, f"(({one}) // ({other}))", ("grid_too_large", "missing_mask", "done_again"))
+
+
+def _operands(place: _Place, node: ast.AST) -> Iterator[Edit]:
+    """Leave out an operand, or exchange two that have an order."""
+    if not isinstance(node, ast.BinOp):
+        return
+    left, right = place.text(node.left), place.text(node.right)
+    match node.op:
+        case ast.Add() | ast.Sub():
+            yield place.edit(node, left, _TERMS)
+        case ast.Mult() | ast.Div():
+            yield place.edit(node, left, _FACTORS)
+        case ast.Pow():
+            yield place.edit(node, f"{left}**-({right})", ("scale_inverted", "wrong_factor"))
+    if isinstance(node.op, ast.Add | ast.Mult):
+        yield place.edit(node, right, _TERMS if isinstance(node.op, ast.Add) else _FACTORS)
+    if isinstance(node.op, ast.Sub):
+        yield place.edit(node, f"(({right}) - ({left}))", ("wrong_factor", "no_rescale"))
+
+
+def _numbers(place: _Place, node: ast.AST) -> Iterator[Edit]:
+    """Take another axis, or another step of a loop."""
+    if not isinstance(node, ast.Constant) or type(node.value) is not int:
+        return
+    parent = place.parents.get(node)
+    if isinstance(parent, ast.keyword):
+        parent = place.parents.get(parent) if parent.arg in ("axis", "dim") else None
+    kinds: tuple[str, ...] = ("position_shifted",)
+    if called(parent) in _REDUCTIONS | _OF_AXES or isinstance(parent, ast.Subscript):
+        kinds = ("wrong_axis",) if called(parent) in _REDUCTIONS else _SIZES
+    elif called(parent) in ("range", "static_range"):
+        kinds = ("block_left_out", "last_left_out")
+    elif not isinstance(parent, ast.BinOp):
+        return
+    for value in (node.value - 1, node.value + 1):
+        if value >= 0:
+            yield place.edit(node, str(value), kinds)
+
+
+def _reductions(place: _Place, node: ast.AST) -> Iterator[Edit]:
+    """Reduce along one axis in place of all."""
+    if isinstance(node, ast.Call) and called(node) in _REDUCTIONS and len(node.args) == 1 and not node.keywords:
+        for axis in (0, 1):
+            yield place.edit(node, f"{place.text(node)[:-1]}, axis={axis})", ("wrong_axis",), _OFTEN)
+
+
+def _masks(place: _Place, node: ast.AST) -> Iterator[Edit]:
+    """Mask a load or a store as another one is masked, and take another value for masked lanes."""
+    if not isinstance(node, ast.Call) or called(node) not in ("load", "store"):
+        return
+    own, other, text = _keyword(node, "mask"), _keyword(node, "other"), place.text(node)
+    for mask in place.masks:
+        if own is None:
+            yield place.edit(node, f"{text[:-1]}, mask={mask})", _TOO_WIDE, _OFTEN)
+        else:
+            yield place.edit(own, mask, (*_TOO_WIDE, *_SIZES))
+            yield place.edit(own, f"({place.text(own)}) & ({mask})", _TOO_WIDE)
+    if called(node) == "load" and own is not None:
+        for value in _PADDING:
+            after = f"{text[:-1]}, other={value})"
+            yield (
+                place.edit(node, after, ("padding_counted",))
+                if other is None
+                else place.edit(other, value, ("padding_counted",))
+            )
+
+
+def _order(place: _Place, node: ast.AST) -> Iterator[Edit]:
+    """Exchange neighbours: arguments of a launch, elements of a grid or of a shape, results."""
+    if isinstance(node, ast.Call) and not place.in_kernel:
+        yield from _exchanged(place, node.args, _TENSORS)
+    if isinstance(node, ast.Tuple):
+        yield from _exchanged(place, node.elts, _SIZES if place.in_kernel else (*_SIZES, *_TENSORS))
+
+
+def _exchanged(place: _Place, items: Sequence[ast.expr], kinds: tuple[str, ...]) -> Iterator[Edit]:
+    for one, other in pairwise(items):
+        if isinstance(one, ast.Starred) or isinstance(other, ast.Starred):
+            continue
+        (start, first), (second, end) = place.span(one), place.span(other)
+        parts = place.source[second:end], place.source[first:second], place.source[start:first]
+        before, after = place.source[start:end].decode(), b"".join(parts).decode()
+        yield Edit(one.lineno, before, after, kinds, _SOMETIMES, start, end, place.in_kernel)
+
+
+def _factors(place: _Place, node: ast.AST) -> Iterator[Edit]:
+    """Multiply the number of a program, or an index, by a block or by a stride."""
+    parent = place.parents.get(node)
+    if not place.in_kernel or not isinstance(parent, ast.BinOp) or not isinstance(parent.op, ast.Add):
+        return
+    inside = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    if not isinstance(node, ast.Call | ast.Name | ast.Subscript) or any(one.endswith("ptr") for one in inside):
+        return
+    for name in place.arguments:
+        is_factor = place.is_number(name) and (name.isupper() or "stride" in name.lower())
+        if is_factor and name not in inside and place.values.get(name) != 1:
+            yield place.edit(node, f"({place.text(node)}) * {name}", _ADDRESSES, _RARELY)
+
+
+def _allocations(place: _Place, node: ast.AST) -> Iterator[Edit]:
+    """Clear memory, or keep intermediate results in float32."""
+    if place.in_kernel or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return
+    if cleared := _CLEARED.get(node.func.attr):
+        rest = place.text(node)[len(place.text(node.func)) :]
+        yield place.edit(node, f"{place.text(node.func.value)}.{cleared}{rest}", ("not_cleared",))
+    if node.func.attr in {*_CLEARED, *_CLEARED.values()} and (dtype := _keyword(node, "dtype")) is not None:
+        yield place.edit(dtype, "torch.float32", _DTYPES)
+
+
+_FINDERS: tuple[Callable[[_Place, ast.AST], Iterator[Edit]], ...] = (
+    _names,
+    _bounds,
+    _divisions,
+    _operands,
+    _numbers,
+    _reductions,
+    _masks,
+    _order,
+    _factors,
+    _allocations,
+)

@@ -1,0 +1,112 @@
+"""Search for a small edit of a submission that makes its failing calls right.
+
+Takes failing calls, makes them with edited texts in the processes that ran the submission, and gives a clue: the line,
+what stands there, and what would be right there. An edit counts if it makes all failing calls right that are looked
+at, and leaves passing ones right. What the bench says of the submission stays as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, takewhile
+
+from grader.diagnosis.edits import Edit, edits_of, first_lines
+from grader.diagnosis.kinds import GENERAL
+from grader.diagnosis.known_mistakes import passing_like
+from grader.exercise.cases import QUICK_VOLUME, Case
+from grader.judge.bench import Bench
+from grader.judge.clue import Clue, sure
+from grader.protocol.messages import Recipe
+from grader.protocol.trace import ConstexprValue, Launch, TensorValue, Trace, launches_in
+
+# The search for one part takes at most so many seconds of work, and one edited call so many.
+_MOST_S, _CALL_S = 3.0, 1.0
+# The numbers of other failing calls and of passing calls that an edit must stand.
+_FAILING, _PASSING = 4, 2
+# The factor of edits that take back a suspected kind of mistake.
+_SUSPECTED = 1.8
+# Longer texts are cut, and of a beginning that two texts share, so many letters are shown.
+_LONGEST, _SHARED = 80, 20
+
+
+def repair_clues(bench: Bench, text: str, failing: Sequence[Recipe], suspected: Sequence[str]) -> list[Clue]:
+    """Return the clue of the likeliest edit that makes a part right, if one is found in time.
+
+    failing: failing calls; the smallest is made with every edit. suspected: kinds of mistakes that were found
+    otherwise, the likeliest first.
+    """
+    until_s = bench.pair.worked_s + _MOST_S
+    smallest, *others = _by_volume(failing)
+    with bench.aside():
+        call = bench.edited(smallest)
+        if call.recorded is None:
+            return []
+        edits = edits_of(text, _kernels(call.recorded.trace, text), bench.part.name)
+        edits.sort(key=lambda one: -one.weight * (_SUSPECTED if {*one.kinds} & {*suspected} else 1.0))
+        witnesses = [call, *map(bench.edited, _witnesses(bench, others))]
+        for edit in edits:
+            if bench.pair.worked_s > until_s:
+                break
+            edited = edit.applied(text)
+            if all(one.is_right(edited, _CALL_S, in_kernel=edit.in_kernel) for one in witnesses):
+                return [_clue(edit, suspected)]
+    return []
+
+
+def _by_volume(recipes: Sequence[Recipe]) -> list[Recipe]:
+    return sorted(recipes, key=lambda one: Case(one.case).volume)
+
+
+def _witnesses(bench: Bench, others: Sequence[Recipe]) -> Iterator[Recipe]:
+    """Yield other calls that an edit must make right: the largest quick ones that failed, and a few that passed."""
+    tried = [Recipe(bench.part.name, dict(one.case), one.seed) for one in bench.tried if one.failed]
+    quick = [one for one in (*others, *tried) if Case(one.case).volume <= QUICK_VOLUME]
+    yield from reversed(_by_volume(quick)[-_FAILING:])
+    yield from islice(passing_like(bench, None), _PASSING)
+
+
+def _clue(edit: Edit, suspected: Sequence[str]) -> Clue:
+    """Return the clue of an edit. A suspected kind that fits keeps its name, and so does one of the exercise's own."""
+    kind = next((one for one in suspected[:1] if one in edit.kinds or one not in GENERAL), edit.kinds[0])
+    after, before = _cut(edit.after, edit.before)
+    words = f"`{after}` in place of `{before}` in line {edit.line}"
+    return sure(kind, f"With {words}, every failing call that was made again is right.")
+
+
+def _cut(*texts: str) -> Iterator[str]:
+    """Yield texts in one line each, without a long beginning that they share."""
+    lines = [" ".join(text.split()) for text in texts]
+    alike = takewhile(lambda letters: len({*letters}) == 1, zip(*lines, strict=False))
+    shared = max(0, len([*alike]) - _SHARED)
+    for line in lines:
+        rest = f"…{line[shared:]}" if shared else line
+        yield rest if len(rest) <= _LONGEST else f"{rest[: _LONGEST - 1]}…"
+
+
+def _kernels(trace: Trace, text: str) -> dict[tuple[str, int], Mapping[str, object]]:
+    """Return the kernels of a trace in the submission's text, with the values of their arguments."""
+    parameters = {
+        (node.name, line): [one.arg for one in (*node.args.posonlyargs, *node.args.args)]
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef)
+        for line in first_lines(node)
+    }
+    found: dict[tuple[str, int], Mapping[str, object]] = {
+        (one.name, one.line): {} for one in trace.kernels if not one.home
+    }
+    for step in launches_in(trace.steps):
+        if isinstance(step, Launch):
+            key = trace.kernels[step.kernel].name, trace.kernels[step.kernel].line
+            if key in found:
+                values = {**dict(zip(parameters.get(key, ()), step.args, strict=False)), **step.kwargs}
+                found[key] = {name: _plain(value) for name, value in values.items()}
+    return found
+
+
+def _plain(value: object) -> object:
+    """Return the value of a number or a text, and of a tensor a text that stands for it; None for anything else."""
+    inner = value.value if isinstance(value, ConstexprValue) else value
+    if isinstance(inner, TensorValue):
+        return f"tensor {inner.index}"
+    return inner if isinstance(inner, bool | int | float | str) else None

@@ -1,0 +1,96 @@
+"""Small edits of a text take back small mistakes; each is one expression of a function that ran."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from grader.diagnosis.edits import Edit, edits_of
+
+RIGHT = """import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def scaled(x_ptr, y_ptr, M, N, stride_xm, stride_ym, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    mask = (rows[:, None] < M) & (columns[None, :] < N)
+    x = tl.load(x_ptr + rows[:, None] * stride_xm + columns[None, :], mask=mask, other=0.0)
+    top = tl.max(x, axis=1)
+    tl.store(y_ptr + rows[:, None] * stride_ym + columns[None, :], x - top[:, None], mask=mask)
+
+
+def unused(M, N):
+    return M < N
+
+
+def scale(x):
+    M, N = x.shape
+    y = torch.zeros(x.shape, dtype=torch.float32, device=x.device)
+    grid = (triton.cdiv(M, 16), triton.cdiv(N, 16))
+    scaled[grid](x, y, M, N, x.stride(0), y.stride(0), BLOCK_M=16, BLOCK_N=16)
+    return y
+"""
+VALUES = {"x_ptr": "tensor 0", "y_ptr": "tensor 1", "M": 5, "N": 7, "stride_xm": 7, "stride_ym": 8, "BLOCK_M": 16}
+
+
+def edits(source: str = RIGHT, **values: object) -> list[Edit]:
+    return edits_of(source, {("scaled", 6): {**VALUES, **values}}, "scale")
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "kind"),
+    [
+        ("rows[:, None] < M", "rows[:, None] <= M", "missing_mask"),
+        ("columns[None, :] < N", "columns[None, :] < M", "axes_exchanged"),
+        ("tl.program_id(1)", "tl.program_id(0)", "axes_exchanged"),
+        ("tl.program_id(0) * BLOCK_M", "tl.program_id(0)", "wrong_address"),
+        ("rows[:, None] * stride_xm", "rows[:, None] * stride_ym", "strides_ignored"),
+        ("tl.load(x_ptr", "tl.load(y_ptr", "operand_mixed_up"),
+        (", x - top[:, None], mask=mask)", ", x - top[:, None])", "missing_mask"),
+        ("other=0.0", 'other=float("-inf")', "padding_counted"),
+        ("tl.max(x, axis=1)", "tl.max(x, axis=0)", "wrong_axis"),
+        ("tl.max(x, axis=1)", "tl.max(x)", "wrong_axis"),
+        ("x - top[:, None]", "(top[:, None]) - (x)", "wrong_factor"),
+        ("x - top[:, None]", "x - top[:, None] + 1", "position_shifted"),
+        ("triton.cdiv(M, 16)", "M // 16", "remainder_skipped"),
+        ("(triton.cdiv(M, 16), triton.cdiv(N, 16))", "(triton.cdiv(N, 16), triton.cdiv(M, 16))", "axes_exchanged"),
+        ("x, y, M", "y, x, M", "operand_mixed_up"),
+        ("torch.zeros(", "torch.empty(", "not_cleared"),
+        ("dtype=torch.float32", "dtype=x.dtype", "low_precision_sum"),
+    ],
+)
+def test_a_small_mistake_is_taken_back_by_an_edit_that_names_its_kind(right: str, wrong: str, kind: str) -> None:
+    assert right in RIGHT
+    source = RIGHT.replace(right, wrong, 1)
+    wanted = ast.dump(ast.parse(RIGHT))
+    repairs = [one for one in edits(source) if ast.dump(ast.parse(one.applied(source))) == wanted]
+    assert [one.kinds[0] for one in repairs] == [kind]
+
+
+def test_every_edit_is_python_and_moves_no_line() -> None:
+    for edit in edits():
+        edited = edit.applied(RIGHT)
+        ast.parse(edited)
+        assert edited.count("\n") == RIGHT.count("\n"), edit
+
+
+def test_a_function_that_the_call_did_not_run_stays_as_it_is() -> None:
+    (line,) = (number for number, text in enumerate(RIGHT.split("\n"), 1) if "M < N" in text)
+    assert line not in {edit.line for edit in edits()}
+
+
+def test_two_names_of_one_value_are_not_exchanged() -> None:
+    names = {(edit.before, edit.after) for edit in edits(stride_ym=7)}
+    assert ("stride_xm", "stride_ym") not in names
+    assert ("M", "N") in names
+    assert ("M", "N") not in {(edit.before, edit.after) for edit in edits(N=5) if edit.in_kernel}
+
+
+def test_letters_of_more_than_one_byte_shift_no_edit() -> None:
+    source = RIGHT.replace("    top = ", '    "größer"; top = ')
+    (edit,) = (one for one in edits(source) if one.before == "1" and one.after == "0" and "axis" in one.kinds[0])
+    assert "tl.max(x, axis=0)" in edit.applied(source)
