@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from grader.author import claim_of
 from grader.diagnosis.kinds import GENERAL
@@ -30,7 +32,7 @@ from grader.exercise.causes import Kind
 from grader.exercise.plan import Plan, default_seed, draw
 from grader.grading import Job, grade
 from grader.judge.truth import Truth
-from grader.record import UNJUDGED, Record
+from grader.record import UNJUDGED, Record, Suspect
 from grader.sandbox.server import ForkServer
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,6 +40,8 @@ HELD_OUT = Path(__file__).parent / "held_out.json"
 NOTES = Path(__file__).parent / "causes.json"
 # Tensors of so many cases are kept for the next file.
 _KNOWN_CASES = 256
+# The line of an edit that makes failing calls right, in a suspect's evidence.
+_REPAIR = re.compile(r"in line (\d+), every failing call")
 # Where a mistake of HELD_OUT may belong: see Result.
 CHANGED = ("tried", "held out")
 
@@ -81,6 +85,10 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
   with the right answers of earlier calls. A call that is wrong in the replay is made in the submission's own process.
   Where loads masked lanes, the call is replayed with 0 and infinities in these lanes: a value that makes the answer
   right proves that they count (`grader/diagnosis/padding.py`).
+- **Repairs** (`grader/diagnosis/repairs.py`): where no cause is confirmed, the smallest failing call is made again with
+  one small edit of the text after the other, the likeliest first, for three seconds of work: a stride, a size or a
+  tensor of a similar name, a bound, a factor, a mask, an axis, a division that rounds up, two neighbours exchanged. An
+  edit that makes the larger failing calls right too, and leaves passing ones right, is told with its line.
 
 Clues of one kind strengthen each other. A clue that only some of the failing cases show counts less. A suspect is
 *confirmed* if values or a probe leave no doubt; all others say "looks like". A suspect is left out if its weight is
@@ -97,27 +105,40 @@ class Named:
     causes: tuple[str, ...]
     offered: tuple[str, ...]
     confirmed: bool = False
+    repaired: Literal["", "changed line", "another line"] = ""
 
     def among(self, most: int) -> bool:
         """Whether a true cause is among the first few."""
         return any(kind in self.causes for kind in self.offered[:most])
 
 
-def _named_cause(name: str, check: str, causes: tuple[str, ...], record: Record) -> Named | None:
+def _named_cause(one: Mistake, check: str, record: Record) -> Named | None:
     """Return the causes that a check's card offers; None if it was not judged, or did not fail."""
-    result = next((one for one in record.checks if one.id == check), None)
+    result = next((result for result in record.checks if result.id == check), None)
     if result is None or result.status in UNJUDGED or result.cause is None:
         return None
     suspects = result.cause.suspects
     offered = tuple(one.kind for one in suspects)
-    return Named(name, check, causes, offered, bool(suspects) and suspects[0].confirmed)
+    confirmed = bool(suspects) and suspects[0].confirmed
+    return Named(one.name, check, one.causes, offered, confirmed, _repaired(one, suspects[:1]))
+
+
+def _repaired(one: Mistake, suspects: Sequence[Suspect]) -> Literal["", "changed line", "another line"]:
+    """Return where the card says that an edit makes the mistake right; "" where it names none."""
+    found = next((line for suspect in suspects if (line := _REPAIR.search(suspect.evidence))), None)
+    if found is None:
+        return ""
+    lines = one.base.splitlines(), one.source.splitlines()
+    steps = SequenceMatcher(None, *lines, autojunk=False).get_opcodes()
+    changed_lines = {line + 1 for kind, _, _, first, end in steps if kind != "equal" for line in range(first, end)}
+    return "changed line" if int(found[1]) in changed_lines else "another line"
 
 
 @dataclass(frozen=True)
 class Mistake:
     """A submission with one mistake: its part, the cause of its failure, and the check whose card counts.
 
-    Without a check, the first that fails counts.
+    Without a check, the first that fails counts. base: the text without the mistake, where it is known.
     """
 
     name: str
@@ -125,6 +146,7 @@ class Mistake:
     causes: tuple[str, ...]
     source: str
     check: str = ""
+    base: str = ""
 
 
 def planted(entry: Entry) -> Iterator[Mistake]:
@@ -148,7 +170,7 @@ def named_causes(entry: Entry, server: ForkServer, mistakes: Iterable[Mistake]) 
         told = one.name, one.source, drawn[one.part], "", ""
         record = grade(Job(entry, *told, shrink=False, timed=False, compiled=False), server, truth=truth)
         failed = (check.id for check in record.checks if check.cause and check.status not in UNJUDGED)
-        if named := _named_cause(one.name, one.check or next(failed, ""), one.causes, record):
+        if named := _named_cause(one, one.check or next(failed, ""), record):
             yield named
 
 
@@ -209,12 +231,12 @@ def changed(entry: Entry, source: str) -> Iterator[Mistake]:
     for one in json.loads(HELD_OUT.read_text(encoding="utf-8")):
         if one["exercise"] == entry.id and _source(one) == source:
             base = one.get("base", "solution.py")
-            text = entry.source(base)
+            text = right = entry.source(base)
             for before, after in one["changes"]:
                 if before not in text:
                     raise ValueError(f"{one['name']}: {base} must hold {before!r}")
                 text = text.replace(before, after)
-            yield Mistake(one["name"], one["part"], tuple(one["cause"].split(" or ")), text)
+            yield Mistake(one["name"], one["part"], tuple(one["cause"].split(" or ")), text, base=right)
 
 
 def _source(one: dict[str, Any]) -> str:
@@ -224,8 +246,8 @@ def _source(one: dict[str, Any]) -> str:
 
 def table(results: Sequence[Result]) -> str:
     """Return a table by exercise: how many, how often the true cause comes first, and among three; then the misses."""
-    rows = ["| mistakes | files | true cause first | among the first three | nothing offered |"]
-    rows.append("| --- | ---: | ---: | ---: | ---: |")
+    rows = ["| mistakes | files | true cause first | among the first three | nothing offered | repaired |"]
+    rows.append("| --- | ---: | ---: | ---: | ---: | ---: |")
     for what in ("planted", *CHANGED):
         of_kind = [one for one in results if one.source == what]
         names = sorted({one.exercise for one in of_kind})
@@ -251,6 +273,8 @@ def page(results: Sequence[Result], entries: Sequence[Entry], notes: dict[str, s
 
 
 HELD_OUT_NOTE = """\
+*Repaired*: the card names an edit of one line that makes the failing calls right.
+
 The rules were made with the planted files at hand, so those figures are too good. The other mistakes
 (`benchmarks/held_out.json`) are model solutions, or honest ones of another structure, with one typical mistake of a
 learner. They were written and labelled before any of them was graded; the first failing check counts. General rules
@@ -281,8 +305,16 @@ def _kinds(kinds: Iterable[Kind]) -> str:
 def _row(name: str, results: Sequence[Result]) -> str:
     first, three = (sum(one.named.among(most) for one in results) for most in (1, 3))
     silent = sum(not one.named.offered for one in results)
-    shares = f"{_share(first, len(results))} | {_share(three, len(results))} | {silent}"
+    repaired = [one for one in results if one.named.repaired]
+    shares = f"{_share(first, len(results))} | {_share(three, len(results))} | {silent} | {_repairs(repaired)}"
     return f"| {name} | {len(results)} | {shares} |"
+
+
+def _repairs(repaired: Sequence[Result]) -> str:
+    """Return how many mistakes an edit made right and, where the changed lines are known, in how many of those."""
+    own = sum(one.named.repaired == "changed line" for one in repaired)
+    known = repaired and all(one.source in CHANGED for one in repaired)
+    return f"{len(repaired)} ({own} in the changed line)" if known else f"{len(repaired)}"
 
 
 def _share(part: int, whole: int) -> str:

@@ -432,7 +432,9 @@ def _suspect(kind: Kind, same: Sequence[Clue]) -> Suspect:
     title = next((clue.title for clue in same if clue.title), "")
     help_text = next((clue.help for clue in same if clue.help), "") or kind.help
     phrase = kind.is_a[0].upper() + kind.is_a[1:] if confirmed else f"Looks like {kind.is_a}"
-    evidence = " ".join(dict.fromkeys(clue.seen for clue in same[:2] if clue.seen))
+    # Next to a proof, what is only likely says nothing.
+    told = [clue for clue in same if clue.confirmed] or same
+    evidence = " ".join(dict.fromkeys(clue.seen for clue in told[:2] if clue.seen))
     return Suspect(kind.name, title or phrase, evidence, help_text, confirmed)
 
 

@@ -14,6 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = (
     Result("ex_15", "planted", Named("a", "p.c", ("zeros",), ("zeros", "clamped"))),
     Result("ex_15", "planted", Named("b", "p.c", ("clamped", "overflow"), ("zeros", "overflow"))),
+    Result("ex_15", "tried", Named("d", "p.c", ("zeros",), ("zeros",), True, "changed line")),
+    Result("ex_15", "tried", Named("e", "p.c", ("zeros",), ("zeros",), True, "another line")),
     Result("ex_18", "held out", Named("c", "p.c", ("race",), ())),
 )
 
@@ -21,10 +23,12 @@ RESULTS = (
 def test_the_table_counts_first_and_among_three_by_source_and_exercise() -> None:
     lines = table(RESULTS).splitlines()[2:]
     assert lines == [
-        "| planted, ex_15 | 2 | 1 (50%) | 2 (100%) | 0 |",
-        "| **planted, all** | 2 | 1 (50%) | 2 (100%) | 0 |",
-        "| held out, ex_18 | 1 | 0 (0%) | 0 (0%) | 1 |",
-        "| **held out, all** | 1 | 0 (0%) | 0 (0%) | 1 |",
+        "| planted, ex_15 | 2 | 1 (50%) | 2 (100%) | 0 | 0 |",
+        "| **planted, all** | 2 | 1 (50%) | 2 (100%) | 0 | 0 |",
+        "| tried, ex_15 | 2 | 2 (100%) | 2 (100%) | 0 | 2 (1 in the changed line) |",
+        "| **tried, all** | 2 | 2 (100%) | 2 (100%) | 0 | 2 (1 in the changed line) |",
+        "| held out, ex_18 | 1 | 0 (0%) | 0 (0%) | 1 | 0 |",
+        "| **held out, all** | 1 | 0 (0%) | 0 (0%) | 1 | 0 |",
     ]
 
 
