@@ -66,7 +66,7 @@ class Edit:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Scope:
     """A function of the text. values: of its arguments in the call, as far as they are known."""
 
     function: ast.FunctionDef
@@ -140,9 +140,9 @@ def edits_of(source: str, kernels: Mapping[tuple[str, int], Mapping[str, object]
     starts = (0, *(match.end() for match in re.finditer(b"\r\n|\r|\n", data)))
     found: dict[tuple[int, int, str], Edit] = {}
     for function, values in _functions(tree, kernels, launching):
-        place = _Place(function, data, starts, values is not None, values or {})
+        scope = _Scope(function, data, starts, values is not None, values or {})
         for node in ast.walk(function):
-            for edit in (edit for find in _FINDERS for edit in find(place, node) if edit.after != edit.before):
+            for edit in (edit for find in _FINDERS for edit in find(scope, node) if edit.after != edit.before):
                 found.setdefault((edit.start, edit.end, edit.after), edit)
     return sorted(found.values(), key=lambda one: (-one.weight, one.line, one.start))
 
@@ -173,16 +173,16 @@ def first_lines(function: ast.FunctionDef) -> tuple[int, ...]:
     return function.lineno, *(one.lineno for one in function.decorator_list)
 
 
-# -- mistakes: (place, node) -> edits ----------------------------------------------------------------------------------
+# -- mistakes: (scope, node) -> edits ----------------------------------------------------------------------------------
 
 
-def _names(place: _Place, node: ast.AST) -> Iterator[Edit]:
+def _names(scope: _Scope, node: ast.AST) -> Iterator[Edit]:
     """Take a name that differs in one letter: another axis's stride or block, another tensor, another size."""
     if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
         return
-    for name, line in place.known_from.items():
-        if line < node.lineno and _is_one_letter_off(node.id, name) and _may_matter(place, node.id, name):
-            yield place.edit(node, name, _kinds_of_names(place, node.id), _OFTEN)
+    for name, line in scope.known_from.items():
+        if line < node.lineno and _is_one_letter_off(node.id, name) and _may_matter(scope, node.id, name):
+            yield scope.edit(node, name, _kinds_of_names(scope, node.id), _OFTEN)
 
 
 def _is_one_letter_off(one: str, other: str) -> bool:
@@ -190,62 +190,62 @@ def _is_one_letter_off(one: str, other: str) -> bool:
     return len(one) == len(other) and len(differ) == 1 and differ[0][0].isupper() == differ[0][1].isupper()
 
 
-def _may_matter(place: _Place, one: str, other: str) -> bool:
+def _may_matter(scope: _Scope, one: str, other: str) -> bool:
     """Return whether two names may have different values of one type."""
-    first, second = place.values.get(one), place.values.get(other)
+    first, second = scope.values.get(one), scope.values.get(other)
     if first is None or second is None:
         return True
-    return type(first) is type(second) and (first != second or not place.is_number(one))
+    return type(first) is type(second) and (first != second or not scope.is_number(one))
 
 
-def _kinds_of_names(place: _Place, name: str) -> tuple[str, ...]:
+def _kinds_of_names(scope: _Scope, name: str) -> tuple[str, ...]:
     if "stride" in name.lower():
         return _STRIDES
-    return _SIZES if not place.in_kernel or place.is_number(name) else _TENSORS
+    return _SIZES if not scope.in_kernel or scope.is_number(name) else _TENSORS
 
 
-def _bounds(place: _Place, node: ast.AST) -> Iterator[Edit]:
+def _bounds(scope: _Scope, node: ast.AST) -> Iterator[Edit]:
     """Include a bound, or leave it out."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _FLIPPED:
         flipped, kinds = _FLIPPED[type(node.ops[0])]
-        yield place.edit(node, f"{place.text(node.left)} {flipped} {place.text(node.comparators[0])}", kinds, _OFTEN)
+        yield scope.edit(node, f"{scope.text(node.left)} {flipped} {scope.text(node.comparators[0])}", kinds, _OFTEN)
 
 
-def _divisions(place: _Place, node: ast.AST) -> Iterator[Edit]:
+def _divisions(scope: _Scope, node: ast.AST) -> Iterator[Edit]:
     """Round up what is rounded down, and the reverse."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
-        function = "tl.cdiv" if place.in_kernel else "triton.cdiv"
-        yield place.edit(node, f"{function}({place.text(node.left)}, {place.text(node.right)})", _ROUNDED_DOWN, _OFTEN)
+        function = "tl.cdiv" if scope.in_kernel else "triton.cdiv"
+        yield scope.edit(node, f"{function}({scope.text(node.left)}, {scope.text(node.right)})", _ROUNDED_DOWN, _OFTEN)
     if isinstance(node, ast.Call) and called(node) == "cdiv" and len(node.args) == 2:
-        one, other = map(place.text, node.args)
-        yield place.edit(node, f"(({one}) // ({other}))", ("grid_too_large", "missing_mask", "done_again"))
+        one, other = map(scope.text, node.args)
+        yield scope.edit(node, f"(({one}) // ({other}))", ("grid_too_large", "missing_mask", "done_again"))
 
 
-def _operands(place: _Place, node: ast.AST) -> Iterator[Edit]:
+def _operands(scope: _Scope, node: ast.AST) -> Iterator[Edit]:
     """Leave out an operand, or exchange two that have an order."""
     if not isinstance(node, ast.BinOp):
         return
-    left, right = place.text(node.left), place.text(node.right)
+    left, right = scope.text(node.left), scope.text(node.right)
     match node.op:
         case ast.Add() | ast.Sub():
-            yield place.edit(node, left, _TERMS)
+            yield scope.edit(node, left, _TERMS)
         case ast.Mult() | ast.Div():
-            yield place.edit(node, left, _FACTORS)
+            yield scope.edit(node, left, _FACTORS)
         case ast.Pow():
-            yield place.edit(node, f"{left}**-({right})", ("scale_inverted", "wrong_factor"))
+            yield scope.edit(node, f"{left}**-({right})", ("scale_inverted", "wrong_factor"))
     if isinstance(node.op, ast.Add | ast.Mult):
-        yield place.edit(node, right, _TERMS if isinstance(node.op, ast.Add) else _FACTORS)
+        yield scope.edit(node, right, _TERMS if isinstance(node.op, ast.Add) else _FACTORS)
     if isinstance(node.op, ast.Sub):
-        yield place.edit(node, f"(({right}) - ({left}))", ("wrong_factor", "no_rescale"))
+        yield scope.edit(node, f"(({right}) - ({left}))", ("wrong_factor", "no_rescale"))
 
 
-def _numbers(place: _Place, node: ast.AST) -> Iterator[Edit]:
+def _numbers(scope: _Scope, node: ast.AST) -> Iterator[Edit]:
     """Take another axis, or another step of a loop."""
     if not isinstance(node, ast.Constant) or type(node.value) is not int:
         return
-    parent = place.parents.get(node)
+    parent = scope.parents.get(node)
     if isinstance(parent, ast.keyword):
-        parent = place.parents.get(parent) if parent.arg in ("axis", "dim") else None
+        parent = scope.parents.get(parent) if parent.arg in ("axis", "dim") else None
     kinds: tuple[str, ...] = ("position_shifted",)
     if called(parent) in _REDUCTIONS | _OF_AXES or isinstance(parent, ast.Subscript):
         kinds = ("wrong_axis",) if called(parent) in _REDUCTIONS else _SIZES
@@ -255,81 +255,81 @@ def _numbers(place: _Place, node: ast.AST) -> Iterator[Edit]:
         return
     for value in (node.value - 1, node.value + 1):
         if value >= 0:
-            yield place.edit(node, str(value), kinds)
+            yield scope.edit(node, str(value), kinds)
 
 
-def _reductions(place: _Place, node: ast.AST) -> Iterator[Edit]:
+def _reductions(scope: _Scope, node: ast.AST) -> Iterator[Edit]:
     """Reduce along one axis in place of all."""
     if isinstance(node, ast.Call) and called(node) in _REDUCTIONS and len(node.args) == 1 and not node.keywords:
         for axis in (0, 1):
-            yield place.edit(node, f"{place.text(node)[:-1]}, axis={axis})", ("wrong_axis",), _OFTEN)
+            yield scope.edit(node, f"{scope.text(node)[:-1]}, axis={axis})", ("wrong_axis",), _OFTEN)
 
 
-def _masks(place: _Place, node: ast.AST) -> Iterator[Edit]:
+def _masks(scope: _Scope, node: ast.AST) -> Iterator[Edit]:
     """Mask a load or a store as another one is masked, and take another value for masked lanes."""
     if not isinstance(node, ast.Call) or called(node) not in ("load", "store"):
         return
-    own, other, text = _keyword(node, "mask"), _keyword(node, "other"), place.text(node)
-    for mask in place.masks:
+    own, other, text = _keyword(node, "mask"), _keyword(node, "other"), scope.text(node)
+    for mask in scope.masks:
         if own is None:
-            yield place.edit(node, f"{text[:-1]}, mask={mask})", _TOO_WIDE, _OFTEN)
+            yield scope.edit(node, f"{text[:-1]}, mask={mask})", _TOO_WIDE, _OFTEN)
         else:
-            yield place.edit(own, mask, (*_TOO_WIDE, *_SIZES))
-            yield place.edit(own, f"({place.text(own)}) & ({mask})", _TOO_WIDE)
+            yield scope.edit(own, mask, (*_TOO_WIDE, *_SIZES))
+            yield scope.edit(own, f"({scope.text(own)}) & ({mask})", _TOO_WIDE)
     if called(node) == "load" and own is not None:
         for value in _PADDING:
             after = f"{text[:-1]}, other={value})"
             yield (
-                place.edit(node, after, ("padding_counted",))
+                scope.edit(node, after, ("padding_counted",))
                 if other is None
-                else place.edit(other, value, ("padding_counted",))
+                else scope.edit(other, value, ("padding_counted",))
             )
 
 
-def _order(place: _Place, node: ast.AST) -> Iterator[Edit]:
+def _order(scope: _Scope, node: ast.AST) -> Iterator[Edit]:
     """Exchange neighbours: arguments of a launch, elements of a grid or of a shape, results."""
-    if isinstance(node, ast.Call) and not place.in_kernel:
-        yield from _exchanged(place, node.args, _TENSORS)
+    if isinstance(node, ast.Call) and not scope.in_kernel:
+        yield from _exchanged(scope, node.args, _TENSORS)
     if isinstance(node, ast.Tuple):
-        yield from _exchanged(place, node.elts, _SIZES if place.in_kernel else (*_SIZES, *_TENSORS))
+        yield from _exchanged(scope, node.elts, _SIZES if scope.in_kernel else (*_SIZES, *_TENSORS))
 
 
-def _exchanged(place: _Place, items: Sequence[ast.expr], kinds: tuple[str, ...]) -> Iterator[Edit]:
+def _exchanged(scope: _Scope, items: Sequence[ast.expr], kinds: tuple[str, ...]) -> Iterator[Edit]:
     for one, other in pairwise(items):
         if isinstance(one, ast.Starred) or isinstance(other, ast.Starred):
             continue
-        (start, first), (second, end) = place.span(one), place.span(other)
-        parts = place.source[second:end], place.source[first:second], place.source[start:first]
-        before, after = place.source[start:end].decode(), b"".join(parts).decode()
-        yield Edit(one.lineno, before, after, kinds, _SOMETIMES, start, end, place.in_kernel)
+        (start, first), (second, end) = scope.span(one), scope.span(other)
+        parts = scope.source[second:end], scope.source[first:second], scope.source[start:first]
+        before, after = scope.source[start:end].decode(), b"".join(parts).decode()
+        yield Edit(one.lineno, before, after, kinds, _SOMETIMES, start, end, scope.in_kernel)
 
 
-def _factors(place: _Place, node: ast.AST) -> Iterator[Edit]:
+def _factors(scope: _Scope, node: ast.AST) -> Iterator[Edit]:
     """Multiply the number of a program, or an index, by a block or by a stride."""
-    parent = place.parents.get(node)
-    if not place.in_kernel or not isinstance(parent, ast.BinOp) or not isinstance(parent.op, ast.Add):
+    parent = scope.parents.get(node)
+    if not scope.in_kernel or not isinstance(parent, ast.BinOp) or not isinstance(parent.op, ast.Add):
         return
     inside = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
     if not isinstance(node, ast.Call | ast.Name | ast.Subscript) or any(one.endswith("ptr") for one in inside):
         return
-    for name in place.arguments:
-        is_factor = place.is_number(name) and (name.isupper() or "stride" in name.lower())
-        if is_factor and name not in inside and place.values.get(name) != 1:
-            yield place.edit(node, f"({place.text(node)}) * {name}", _ADDRESSES, _RARELY)
+    for name in scope.arguments:
+        is_factor = scope.is_number(name) and (name.isupper() or "stride" in name.lower())
+        if is_factor and name not in inside and scope.values.get(name) != 1:
+            yield scope.edit(node, f"({scope.text(node)}) * {name}", _ADDRESSES, _RARELY)
 
 
-def _allocations(place: _Place, node: ast.AST) -> Iterator[Edit]:
+def _allocations(scope: _Scope, node: ast.AST) -> Iterator[Edit]:
     """Clear memory, or keep intermediate results in float32."""
-    if place.in_kernel or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+    if scope.in_kernel or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return
     if cleared := _CLEARED.get(node.func.attr):
-        rest = place.text(node)[len(place.text(node.func)) :]
-        yield place.edit(node, f"{place.text(node.func.value)}.{cleared}{rest}", ("not_cleared",))
+        rest = scope.text(node)[len(scope.text(node.func)) :]
+        yield scope.edit(node, f"{scope.text(node.func.value)}.{cleared}{rest}", ("not_cleared",))
     if node.func.attr in {*_CLEARED, *_CLEARED.values()} and (dtype := _keyword(node, "dtype")) is not None:
-        yield place.edit(dtype, "torch.float32", _DTYPES)
+        yield scope.edit(dtype, "torch.float32", _DTYPES)
 
 
-_FINDERS: tuple[Callable[[_Place, ast.AST], Iterator[Edit]], ...] = (
+_FINDERS: tuple[Callable[[_Scope, ast.AST], Iterator[Edit]], ...] = (
     _names,
     _bounds,
     _divisions,
