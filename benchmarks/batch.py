@@ -24,8 +24,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from grader.exercise.catalogue import Entry, discover, resolve
@@ -79,16 +79,21 @@ def make_class(folder: Path, students: int) -> dict[str, str]:
     return origin
 
 
-def finished(source: Path, folder: Path, students: int, jobs: int) -> None:
-    """Grade students who have finished every exercise; no two texts are alike."""
+def finished(source: Path, folder: Path, students: int, jobs: int, *, on_dask: bool) -> None:
+    """Grade students who have finished every exercise; no two texts are alike. on_dask: by workers of a cluster."""
     for number in range(students):
         student = source / f"student_{number:03}"
         student.mkdir(parents=True)
         for entry in discover(ROOT):
             (student / f"{entry.name}.py").write_text(f"{entry.solution.read_text()}\n# {student.name}\n")
-    seconds = run(source, folder / "finished", "--workers", str(jobs))
-    graded = len(outcomes(folder / "finished"))
-    print(f"graded {graded} in {seconds:.0f} s, {jobs} at a time: {seconds / students:.1f} s a student")
+    out = folder / "finished"
+    if on_dask:
+        with dask_workers(folder, jobs) as (address, _):
+            seconds = run(source, out, "--scheduler", address)
+    else:
+        seconds = run(source, out, "--workers", str(jobs))
+    where = f"{jobs} Dask workers" if on_dask else f"{jobs} at a time"
+    print(f"graded {len(outcomes(out))} in {seconds:.0f} s, {where}: {seconds / students:.1f} s a student")
 
 
 def outcome(record: Record) -> Outcome:
@@ -253,29 +258,40 @@ def _lines(out: Path) -> int:
 
 
 def cluster(source: Path, folder: Path, wanted: dict[str, Outcome], origin: dict[str, str]) -> None:
-    port = _free_port()
-    environment = {**os.environ, "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1", "PYTHONPATH": str(ROOT)}
-    quiet = {"env": environment, "cwd": ROOT, "stderr": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
-    dask = [sys.executable, "-m", "dask", "scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard"]
-    worker = [sys.executable, "-m", "dask", "worker", f"tcp://127.0.0.1:{port}", "--nthreads", "1"]
-    worker += ["--no-nanny", "--no-dashboard", "--local-directory", str(folder), "--memory-limit", "0"]
-    started = [subprocess.Popen(dask, **quiet), subprocess.Popen(worker, **quiet), subprocess.Popen(worker, **quiet)]
     out = folder / "cluster"
-    try:
-        given = command(source, out, "--scheduler", f"tcp://127.0.0.1:{port}")
+    with dask_workers(folder, 2) as (address, workers):
+        given = command(source, out, "--scheduler", address)
         with subprocess.Popen(given, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as running:
             while running.poll() is None and _lines(out) < len(wanted) // 3:
                 time.sleep(0.05)
-            started[1].send_signal(signal.SIGKILL)
+            workers[0].send_signal(signal.SIGKILL)
             print(f"one of two workers killed with {_lines(out)} of {len(wanted)} graded", flush=True)
             said = running.communicate()[1]
         if running.returncode not in (0, 1, 3):
             print(f"exit code {running.returncode}\n{said[-2000:]}")
+    report("two workers, one killed", outcomes(out), wanted, origin)
+
+
+@contextmanager
+def dask_workers(folder: Path, count: int) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """Yield the address of a scheduler on loopback, and its workers, which end with the block."""
+    address = f"tcp://127.0.0.1:{_free_port()}"
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1", "PYTHONPATH": path}
+    port = address.rpartition(":")[2]
+    dask = [sys.executable, "-m", "dask", "scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard"]
+    worker = [sys.executable, "-m", "dask", "worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+    worker += ["--local-directory", str(folder), "--memory-limit", "0"]
+    started = [
+        subprocess.Popen(one, env=environment, cwd=ROOT, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        for one in (dask, *[worker] * count)
+    ]
+    try:
+        yield address, started[1:]
     finally:
         for process in started:
             process.kill()
             process.wait()
-    report("two workers, one killed", outcomes(out), wanted, origin)
 
 
 def _free_port() -> int:
@@ -290,6 +306,9 @@ def main() -> None:
     parser.add_argument("files", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--students", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument(
+        "--dask", action="store_true", help="finished: by so many workers of a Dask cluster on loopback"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--all-parts", action="store_true")
     parser.add_argument("--keep", type=Path, help="a folder for what is written; a temporary one unless said")
@@ -306,7 +325,7 @@ def main() -> None:
     source = folder / "submissions"
     shutil.rmtree(source, ignore_errors=True)
     if given.what == "finished":
-        finished(source, folder, given.students, given.jobs)
+        finished(source, folder, given.students, given.jobs, on_dask=given.dask)
         return
     origin = make_class(source, given.students)
     (folder / "origin.json").write_text(json.dumps(origin))
