@@ -20,8 +20,9 @@ from grader.judge.clue import Clue, sure
 from grader.protocol.messages import Recipe
 from grader.protocol.trace import ConstexprValue, Launch, TensorValue, Trace, launches_in
 
-# The search for one part takes at most so many seconds of work, and one edited call so many.
-_MOST_S, _CALL_S = 3.0, 1.0
+# The search for one part takes at most so many seconds of work, and one edited call so many. Starting a process for
+# edited launch code counts as so many.
+_MOST_S, _CALL_S, _START_S = 3.0, 1.0, 0.25
 # The numbers of other failing calls and of passing calls that an edit must stand.
 _FAILING, _PASSING = 4, 2
 # The factor of edits that take back a suspected kind of mistake.
@@ -48,6 +49,7 @@ def repair_clues(bench: Bench, text: str, failing: Sequence[Recipe], suspected: 
         for edit in edits:
             if bench.pair.worked_s > until_s:
                 break
+            until_s -= 0.0 if edit.in_kernel else _START_S
             edited = edit.applied(text)
             if all(one.is_right(edited, _CALL_S, in_kernel=edit.in_kernel) for one in witnesses):
                 return [_clue(edit, suspected)]
