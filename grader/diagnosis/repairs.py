@@ -41,7 +41,8 @@ def repair_clues(bench: Bench, text: str, failing: Sequence[Recipe], suspected: 
     smallest, *others = _by_volume(failing)
     with bench.aside():
         call = bench.edited(smallest)
-        if call.recorded is None:
+        if call.recorded is None or call.recorded.trace.programs:
+            # Programs of CuTe take seconds to trace again.
             return []
         edits = edits_of(text, _kernels(call.recorded.trace, text), bench.part.name)
         edits.sort(key=lambda one: -one.weight * (_SUSPECTED if {*one.kinds} & {*suspected} else 1.0))
