@@ -406,7 +406,7 @@ SUITE = (
         for length in (1024, 4096, 16384)
     ),
 )
-BESIDE = ("torch_eager", "sdpa_cudnn", "flash_attention_4", "torch_compile")
+BESIDE = ("torch_eager", "sdpa_cudnn", "flash_attention_4", "torch_compile", "our_fastest")
 # FlashAttention needs sm_80; the memory-efficient kernels run on every GPU that torch does.
 FALLBACKS = ("sdpa_efficient", "torch_eager")
 OVER_LENGTH = Curves("Skv", "tflops", apart=("D", "causal"), versus="torch_eager", versus_title="standard attention")
@@ -446,7 +446,7 @@ ATTENTION_FORWARD = Part(
                 suite(*SUITE),
                 bytes="itemsize * D * B * (2 * Hq * Sq + 2 * Hkv * Skv) + 4 * B * Hq * Sq",
                 flops="4 * B * Hq * Sq * Skv * D / (1 + causal)",
-                shown_beside=(*BESIDE, "our_fastest"),
+                shown_beside=BESIDE,
                 fallbacks=FALLBACKS,
                 curves=OVER_LENGTH,
                 note="SDPA's FlashAttention is FlashAttention-2. Eager torch is standard attention, which stores a "

@@ -35,7 +35,8 @@ Reasons, with what each gave on an H100:
 
 Tried, and left out: the next tile's first q kᵀ beside the last p v of this one (3 % slower with the causal mask); one
 flat loop over the steps of all tiles (10 % slower, as the compiler copies p in every step); tiles of 64 keys (15 %
-slower); two slots for q instead of registers (up to 2 % slower).
+slower); two slots for q instead of registers (up to 2 % slower); every 8th or 4th exp2 as a polynomial, which other
+units compute (4 % and 13 % slower); four slots for k and v at D = 64 (no difference).
 
 Barriers (`full`, `empty`) are counters in shared memory. A copy counts its bytes on `full`; whoever read a slot last
 counts on `empty`. Each is used once for each round through a ring of slots, and its phase, 0 or 1, tells the rounds
