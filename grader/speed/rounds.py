@@ -271,9 +271,3 @@ class Rounds:
                     self.timed.recipe(seed),
                     whole=not alike,
                 )
-
-
-def outside_us(samples: Sequence[TimingSample]) -> float:
-    """Return the median of the times by the grader's own clock."""
-    ordered = sorted(timing.outside_us for timing in samples)
-    return ordered[len(ordered) // 2] if ordered else 0.0

@@ -28,7 +28,7 @@ from grader.speed.estimate import Interval, geometric_mean, median, ratio_of_med
 from grader.speed.lineup import Lineup, candidates, lineup, smallest
 from grader.speed.monitor import watching
 from grader.speed.roofline import RooflineWork
-from grader.speed.rounds import Exposed, NotCapturable, Rounds, Samples, TimedCase, TimingSample, Untimed, outside_us
+from grader.speed.rounds import Exposed, NotCapturable, Rounds, Samples, TimedCase, TimingSample, Untimed
 from grader.speed.tuned import tuned_tables
 from grader.speed.verify import CannotBeTimed
 from grader.timeline import spent
@@ -73,10 +73,14 @@ class Verdict:
 
 @dataclass(frozen=True)
 class _Clocks:
-    """The submission's time by the grader's own clock, by how much that may be off, and what lies beyond."""
+    """The submission's time by the grader's own clock, by how much that may be off, and what lies beyond.
+
+    exceeds: the time lies beyond; hidden_us: how much of it is certain, as round trips vary.
+    """
 
     outside_us: float
     off_us: float
+    exceeds: bool
     hidden_us: float
 
 
@@ -237,7 +241,7 @@ class Suite:
         base_us = median_device_us(samples.baselines[self.band.baseline])
         if base_us < _LEAST_US:
             return True
-        if len(samples.submission) < _OUTSIDE_ROUNDS and self._clocks(samples).hidden_us:
+        if len(samples.submission) < _OUTSIDE_ROUNDS and self._clocks(samples).exceeds:
             return False
         ratio, rounds = _ratio(samples.baselines[self.band.baseline], samples.submission), len(samples.submission)
         is_certain = self._open_share(ratio) == 0
@@ -255,11 +259,12 @@ class Suite:
         claimed = median_device_us(samples.submission)
         # A baseline that does something else leaves another output to be summed up, and tells nothing.
         witness = samples.baselines.get(self._witness() or "", [])
-        outside = (
-            median_device_us(witness) + outside_us(samples.submission) - outside_us(witness) if witness else claimed
-        )
         off_us = max(_OUTSIDE_SHARE * median_device_us(samples.baselines[self.band.baseline]), _OUTSIDE_US)
-        return _Clocks(outside, off_us, max(0.0, outside - off_us - claimed))
+        if not witness:
+            return _Clocks(claimed, off_us, exceeds=False, hidden_us=0.0)
+        own, usual = _around(samples.submission), _around(witness)
+        more = own.value - usual.value
+        return _Clocks(claimed + more, off_us, more > off_us, max(0.0, own.low - usual.high - off_us))
 
     def _size_timing(self, timed: TimedCase, samples: Samples) -> SizeTiming:
         band, gauged, case = self.band, self.gauged, timed.case
@@ -342,6 +347,11 @@ def fits(band: SpeedBand, case: Case, gauged: Gauged) -> bool:
 def median_device_us(samples: Sequence[TimingSample]) -> float:
     """Return the median of the times on the device, in microseconds."""
     return plain_median(timing.device_us for timing in samples)
+
+
+def _around(samples: Sequence[TimingSample]) -> Interval:
+    """Return what the grader's own clock saw beside the time on the device, in microseconds."""
+    return median([timing.outside_us - timing.device_us for timing in samples])
 
 
 def _ratio(base: Sequence[TimingSample], own: Sequence[TimingSample]) -> Interval:

@@ -29,7 +29,7 @@ from grader.protocol.messages import (
 from grader.sandbox.outcome import Died, TimedOut
 from grader.speed import rounds
 from grader.speed.baseline_process import BaselineProcessFailed
-from grader.speed.rounds import Exposed, NotCapturable, Rounds, Samples, TimedCase, TimingSample, outside_us
+from grader.speed.rounds import Exposed, NotCapturable, Rounds, Samples, TimedCase
 from grader.speed.verify import CannotBeTimed
 from tests.racing import TINY, band_of
 
@@ -510,8 +510,3 @@ def test_an_input_that_is_changed_is_found_in_the_round_that_is_looked_at(stage:
     assert refused(contest) == ("fail", "input_changed")
     (place,) = contest.track.looked_at()
     assert len(contest.track.rounds()) == WARM_UPS + place + 1
-
-
-def test_the_middle_of_the_times_outside() -> None:
-    assert outside_us([TimingSample(1.0, one) for one in (9.0, 1.0, 7.0)]) == 7.0
-    assert outside_us([]) == 0.0

@@ -247,15 +247,21 @@ def told(trace: Trace = TRACE, *, deeds: tuple[str, ...] = (), untold: tuple[str
 
 
 def samples(
-    submission_us: float, baseline_us: float, *, spread: float = 0.0, noise: float = 0.0, unseen_us: float = 0.0
+    submission_us: float,
+    baseline_us: float,
+    *,
+    spread: float = 0.0,
+    noise: float = 0.0,
+    unseen_us: float = 0.0,
+    jitter_us: float = 0.0,
 ) -> Samples:
     """Twenty rounds. How far the submission's times lie apart is `spread`, how far the baseline's, `noise`; what the
-    grader's own clock saw of the submission beyond that is `unseen_us`.
+    grader's own clock saw of the submission beyond that is `unseen_us`, and how far that lies apart, `jitter_us`.
     """
     ours = [submission_us * (1 + spread * (i % 5 - 2)) for i in range(20)]
     theirs = [baseline_us * (1 + noise * (i % 5 - 2)) for i in range(20)]
     return Samples(
-        [TimingSample(one, one + 1000 + unseen_us) for one in ours],
+        [TimingSample(one, one + 1000 + unseen_us + jitter_us * (i % 5 - 2)) for i, one in enumerate(ours)],
         {"torch_eager": [TimingSample(one, one + 1000) for one in theirs]},
     )
 
@@ -539,6 +545,13 @@ def test_what_the_clock_outside_cannot_know_better_does_not_count(arena: Arena, 
     (size,) = speed_of(verdict).sizes
     assert size.submission.median_us == 1000.0
     assert (size.notes, verdict.share) == ((), 1.0)
+
+
+def test_what_the_clock_outside_saw_in_some_rounds_only_does_not_count(arena: Arena) -> None:
+    verdict, _ = arena({500: samples(1000.0, 1000.0, unseen_us=3000.0, jitter_us=2000.0)})
+    (size,) = speed_of(verdict).sizes
+    assert size.outside_us == pytest.approx(4000.0)
+    assert (size.submission.median_us, size.notes, verdict.share) == (1000.0, (), 1.0)
 
 
 def test_of_a_long_call_the_clock_outside_knows_half_of_the_baseline_s_time(arena: Arena) -> None:
