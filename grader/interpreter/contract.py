@@ -150,7 +150,10 @@ LEFT_BEHIND: Mapping[str, str] = {
 }
 
 # Names that this package adds to Triton: once Triton has them, these additions may be in the way.
-ABSENT = ("InterpreterBuilder.get_bf16", "interpreter_semantic.numbered")
+ABSENT = (
+    *("InterpreterBuilder.get_bf16", "interpreter_semantic.numbered"),
+    *("interpreter_semantic.entering", "interpreter_semantic.carried"),
+)
 
 _ENUMERATIONS = {"MEM_SEMANTIC", "RMW_OP"}
 

@@ -29,7 +29,7 @@ from grader.interpreter.beyond import refuse_what_needs_a_gpu
 from grader.interpreter.gather import load_and_store_blocks
 from grader.interpreter.groups import firsts, go_alone
 from grader.interpreter.libdevice import provide_libdevice
-from grader.interpreter.loops import WrapLoops, numbered, static_range
+from grader.interpreter.loops import WrapLoops, carried, entering, numbered, static_range
 from grader.interpreter.lowering import value_was_read
 from grader.interpreter.numerics import correct_numerics
 from grader.interpreter.padding import PADDING
@@ -221,6 +221,7 @@ def _make_counters_scalars() -> None:
 
     FunctionRewriter._transform_ast = with_numbers
     interpreter_semantic.numbered = numbered
+    interpreter_semantic.entering, interpreter_semantic.carried = entering, carried
 
 
 def _find_definitions() -> None:

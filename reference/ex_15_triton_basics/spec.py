@@ -76,8 +76,8 @@ ROWS = (
 )
 # At 8 the address is aligned again, but is not where the memory starts; then the other vectors are not aligned.
 STARTS = (0, 1, 3, 7, 8)
-# An arm of a star ends in the last eighth of this range, beyond 2**18.
-FAR = 300_000
+# An arm of a star ends in the last eighth of this range, beyond 2**20: beyond 1024 blocks of 1024 elements.
+FAR = 1_200_000
 # 1024 blocks of 1024 elements.
 MANY = 1 << 20
 # From this length on, other traffic is small, such as that of the blocks' sums.
@@ -523,9 +523,13 @@ GLOBAL_SUM = Part(
             WRITES,
             Agrees(
                 Cases(
-                    vectors(("normal", "shifted"), length=Size(1, 2 * MANY)),
-                    # A second kernel cannot join so many blocks of 1024 in one block.
-                    ({"N": 65_536}, {"N": 1_200_003, "dtype": "float16", "values": "shifted"}),
+                    vectors(("normal", "shifted"), length=Size(1, 8 * MANY)),
+                    # A second kernel cannot join so many blocks of 1024 in one block, nor so many of 4096.
+                    (
+                        {"N": 65_536},
+                        {"N": 1_200_003, "dtype": "float16", "values": "shifted"},
+                        {"N": 4_300_003, "dtype": "float16"},
+                    ),
                     generated=0,
                     large=({"N": 40_000_003},),
                 )

@@ -220,6 +220,7 @@ APPEND_KV = Part(
                         ragged(40, 3, T=7, Hkv=3),
                     ),
                     generated=2,
+                    far=(sized(720, T=700),),
                 ),
                 every_configuration=True,
             ),
@@ -412,6 +413,8 @@ UNUSUAL: Named = (
     sized(150, group=4, values="offset"),
     # With D = 64 the scale is a power of two, and rounds nothing; so D is 128.
     sized(130, D=128, values="balanced"),
+    # No logit is near 0, nor near a finite number that code may take for the lowest.
+    sized(300, 2, group=4, values="sunken", unused=20),
 )
 SCALED: Named = (
     sized(40, scale=1.0),
@@ -493,7 +496,7 @@ def decode_checks(
             "Stable for logits of ±10⁴, rising and equal logits, and sums of large and of many small terms",
             UNUSUAL,
             0,
-            values=FAMILIES,
+            values=("normal", "sunken", *FAMILIES[1:]),
             groups=GROUPS,
             heads=FEW,
             lengths=("equal", "ragged"),
