@@ -256,7 +256,7 @@ class Cases:
         require(isinstance(self.canonical, tuple), "Cases.canonical", "be a tuple of mappings", self.canonical)
         require(self.generated >= 0, "Cases.generated", "be at least 0", self.generated)
         require(self.covering >= 0, "Cases.covering", "be at least 0", self.covering)
-        held = self.generated + self.covering + len(self.canonical)
+        held = self.generated + self.covering + len(self.canonical) + len(self.far)
         held += self.star.count + self.star.together if self.star else 0
         require(held > 0, "Cases", "hold at least one case", held)
         if self.star:

@@ -528,13 +528,16 @@ class _Reader:
             case ["cute", program, args, line]:
                 place = self._index(program, self._programs, where)
                 return CuteCall(place, self._values(args, where), _count(line, where))
-            case ["choose", alternatives, line, kept, *rest] if len(rest) in (0, 2):
+            case ["choose", alternatives, line, *rest] if len(rest) in (0, 1, 3):
                 found = tuple(self.steps(one, where, depth - 1) for one in _list(alternatives, where))
                 if not found:
                     raise DecodeError(f"{where} must hold an alternative")
-                renewed = [tuple(self._index(one, self._windows, where) for one in _list(each, where)) for each in rest]
-                if not 0 <= _count(kept, where) < len(found):
-                    raise DecodeError(f"{where} must keep some of its alternatives, got {kept}")
+                kept = _count(rest[0], where) if rest else 0
+                if kept >= len(found):
+                    raise DecodeError(f"{where} must have an alternative of its own, got {kept} of {len(found)} kept")
+                renewed = [
+                    tuple(self._index(one, self._windows, where) for one in _list(each, where)) for each in rest[1:]
+                ]
                 return Choose(found, _count(line, where), Renewal(*renewed) if renewed else None, kept)
             case ["free", storages]:
                 return Free(_sizes(storages, where))
