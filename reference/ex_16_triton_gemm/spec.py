@@ -142,6 +142,8 @@ THIN: Named = (
 # More tiles of 128 × 128 than four for each of the 28 multiprocessors that launch code sees without a GPU, and sides
 # from which on code copies operands or takes large tiles.
 MANY_TILES: Named = (sized(1400, 1500, 70, "float16", a_layout="sliced", b_layout="columns"),)
+# So long that code may split K over programs.
+LONG_SUMS: Named = (sized(16, 40, 8200, "float16"),)
 # Large enough for special kernels: with tensor memory accelerators, packed operands, a split K.
 LARGE_FULL: Named = (sized(2048, 2048, 2048, "float16"),)
 LARGE_TAILS: Named = (sized(2100, 2056, 2008, "float16"), sized(2047, 2053, 2051, "float16"))
@@ -191,7 +193,11 @@ def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling
             "Right for a single row or column, for K = 1 and for a long K",
             points[2],
             WRITES,
-            Agrees(Cases(products(depth=Size(1, 2000), where=little_work), THIN, generated=0, large=LARGE_THIN)),
+            Agrees(
+                Cases(
+                    products(depth=Size(1, 2000), where=little_work), THIN, generated=0, large=LARGE_THIN, far=LONG_SUMS
+                )
+            ),
         ),
         Check(
             "precision",

@@ -717,6 +717,8 @@ DECODE_ATTENTION = Part(
                         ),
                         LONG_CONTEXTS,
                         generated=0,
+                        # More splits than 16, the last one partly filled.
+                        far=(sized(9001, group=4),),
                         # More splits than are joined at once.
                         large=(sized(9000, group=4, values="sinking"), ragged(20000, 3, dtype="bfloat16")),
                     )
@@ -788,6 +790,7 @@ PAGED_DECODE_ATTENTION = Part(
                             ragged(90, 2, table="permuted", page=64, dtype="bfloat16"),
                         ),
                         generated=2,
+                        far=(sized(9001, group=4, table="permuted", page=64),),
                     ),
                     # With several large pages, a tile may lie in one, or reach into the next.
                     every_configuration=True,

@@ -1,4 +1,4 @@
-"""A variable that a loop finds and assigns keeps its type, as a compiler demands."""
+"""Loops, conditions and products as a compiler has them: one type for a variable, `and` for blocks, a least K."""
 
 from __future__ import annotations
 
@@ -93,6 +93,10 @@ def test_a_variable_of_another_type_does_not_compile(
 @pytest.mark.parametrize(
     "lines",
     [
+        # Conditions of blocks, lane by lane, and of constants, of which the first may decide.
+        ("y = tl.where((x > 0) and (y > 0) or not (x > 0) and offsets < n, y, y)",),
+        ("y = tl.where(not ((x == x) and (offsets < n)), 0.0, y)",),
+        ("if BLOCK == 7 and tl.load(x_ptr + (1 << 40)) > 0 or not BLOCK:", "    y = x"),
         ("t = 0.0", "for i in range(2):", "    t = t + tl.sum(x)"),
         ("t = 0", "for i in range(n):", "    t = t + i.to(tl.int64)"),
         ("t = 0.0", "for i in tl.static_range(2):", "    t = t + x"),
@@ -105,3 +109,11 @@ def test_a_variable_that_keeps_its_type_or_begins_in_the_loop_is_right(
     server: ForkServer, ex_15: Entry, lines: tuple[str, ...]
 ) -> None:
     assert tried(server, ex_15, *lines).failure is None
+
+
+def test_a_product_of_fewer_than_16_at_a_time_does_not_compile(server: ForkServer, ex_15: Entry) -> None:
+    failure = tried(
+        server, ex_15, "a = tl.zeros((16, 8), tl.float16)", "x = x + 0 * tl.sum(tl.dot(a, tl.trans(a)))"
+    ).failure
+    assert failure is not None
+    assert "K = 16" in failure.cause.rationale
