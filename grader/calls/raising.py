@@ -22,6 +22,7 @@ _ALIKE = 0.8
 _COMPILE_ERRORS = {
     "CompilationError",
     "CompileTimeAssertionFailure",
+    "LoopVariableError",
     "UnsupportedLanguageConstruct",
     "OutOfResources",
     "PTXASError",

@@ -237,7 +237,8 @@ class Cases:
 
     canonical: named cases. generated: how many Hypothesis draws from the space. covering: the most cases added to make
     many pairs of values meet (grader.exercise.covering). star: cases whose lengths lie beyond the space's bounds.
-    large: named cases that are too large for an interpreter; they run on a GPU only, and may lie beyond the bounds too.
+    far: named cases beyond the space's bounds. large: the same, but too large for an interpreter; they run on a GPU
+    only.
     """
 
     space: Space
@@ -246,14 +247,16 @@ class Cases:
     large: tuple[Mapping[str, Value], ...] = ()
     covering: int = 0
     star: Star | None = None
+    far: tuple[Mapping[str, Value], ...] = ()
     _canonical: tuple[Case, ...] = field(init=False, repr=False, default=())
     _large: tuple[Case, ...] = field(init=False, repr=False, default=())
+    _far: tuple[Case, ...] = field(init=False, repr=False, default=())
 
     def __post_init__(self) -> None:
         require(isinstance(self.canonical, tuple), "Cases.canonical", "be a tuple of mappings", self.canonical)
         require(self.generated >= 0, "Cases.generated", "be at least 0", self.generated)
         require(self.covering >= 0, "Cases.covering", "be at least 0", self.covering)
-        held = self.generated + self.covering + len(self.canonical)
+        held = self.generated + self.covering + len(self.canonical) + len(self.far)
         held += self.star.count + self.star.together if self.star else 0
         require(held > 0, "Cases", "hold at least one case", held)
         if self.star:
@@ -263,10 +266,12 @@ class Cases:
         object.__setattr__(self, "_canonical", tuple(self.space.case(**values) for values in self.canonical))
         beyond = self.space.without_bounds()
         object.__setattr__(self, "_large", tuple(beyond.case(**values) for values in self.large))
+        require(isinstance(self.far, tuple), "Cases.far", "be a tuple of mappings", self.far)
+        object.__setattr__(self, "_far", tuple(beyond.case(**values) for values in self.far))
 
     def case(self, values: Mapping[str, Value]) -> Case:
-        """Return a case of the space, of the star's space, or a large one. Raises SpecError for any other."""
-        if Case(values) in self._large:
+        """Return a case of the space, of the star's space, a far or a large one. Raises SpecError for any other."""
+        if Case(values) in (*self._far, *self._large):
             return Case(values)
         try:
             return self.space.case(**values)
@@ -283,6 +288,11 @@ class Cases:
     def named(self) -> tuple[Case, ...]:
         """Return the canonical cases, completed with the simplest value of every axis they leave open."""
         return self._canonical
+
+    @property
+    def named_far(self) -> tuple[Case, ...]:
+        """Return the `far` cases, completed in the same way."""
+        return self._far
 
     @property
     def named_large(self) -> tuple[Case, ...]:

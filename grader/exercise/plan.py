@@ -100,6 +100,7 @@ def _draw_check(part: Part, check: Check, seed: int, *, gpu: bool) -> PlannedChe
     if wide := check.cases.star:
         reach = wide.space if gpu else wide.space.without_gpu()
         chosen += star(reach, wide.count, own, without=frozenset(chosen), together=wide.together)
+    chosen += [case for case in check.cases.named_far if gpu or not check.cases.space.needs_gpu(case)]
     chosen += check.cases.named_large if gpu else ()
     cases = tuple(PlannedCase(case, case_seed(seed, name, i)) for i, case in enumerate(chosen))
     return PlannedCheck(part, check, cases, space, () if gpu else _left_out(check.cases))
@@ -121,20 +122,19 @@ def _suited(part: Part, check: Check, seed: int, lacks: Collection[str]) -> Plan
 def _without(cases: Cases, lacks: Collection[str]) -> Cases | None:
     """Return the cases with none of these values; None if there are none, and the same object if all are."""
     space = cases.space.without(lacks)
-    named, large = (
+    named, large, far = (
         tuple(dict(case) for case in listed if not set(case.values()) & set(lacks))
-        for listed in (cases.named, cases.named_large)
+        for listed in (cases.named, cases.named_large, cases.named_far)
     )
     drawn = cases.generated or cases.covering or cases.star
     if space is None or not (named or drawn):
         return None
-    if (len(named), len(large)) == (len(cases.named), len(cases.named_large)) and (
-        not drawn or space.axes == cases.space.axes
-    ):
+    kept = (len(cases.named), len(cases.named_large), len(cases.named_far))
+    if (len(named), len(large), len(far)) == kept and (not drawn or space.axes == cases.space.axes):
         return cases
     reach = cases.star and cases.star.space.without(lacks)
     wide = replace(cases.star, space=reach) if cases.star and reach else None
-    return replace(cases, space=space, canonical=named, large=large, star=wide)
+    return replace(cases, space=space, canonical=named, large=large, far=far, star=wide)
 
 
 def case_seed(seed: int, name: str, index: int) -> int:

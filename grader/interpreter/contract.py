@@ -115,6 +115,7 @@ NAMES = (
         "interpreter_semantic.builder",
         "interpreter_semantic.to_tensor",
         "interpreter_builder.options.sanitize_overflow",
+        "interpreter_builder.codegen_fns",
         "_interpreter.load",
         "_interpreter.store",
     ),
@@ -150,7 +151,11 @@ LEFT_BEHIND: Mapping[str, str] = {
 }
 
 # Names that this package adds to Triton: once Triton has them, these additions may be in the way.
-ABSENT = ("InterpreterBuilder.get_bf16", "interpreter_semantic.numbered")
+ABSENT = (
+    *("InterpreterBuilder.get_bf16", "interpreter_semantic.numbered"),
+    *("interpreter_semantic.entering", "interpreter_semantic.carried", "interpreter_semantic.is_block"),
+    *("interpreter_semantic.joined", "interpreter_semantic.negated"),
+)
 
 _ENUMERATIONS = {"MEM_SEMANTIC", "RMW_OP"}
 

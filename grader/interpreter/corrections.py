@@ -26,16 +26,18 @@ from grader.compile.driver import stand_in
 from grader.exercise.gpus import USUAL
 from grader.interpreter import kind_of_kernels, patience
 from grader.interpreter.beyond import refuse_what_needs_a_gpu
+from grader.interpreter.conditions import JoinConditions, is_block, joined, negated
 from grader.interpreter.gather import load_and_store_blocks
 from grader.interpreter.groups import firsts, go_alone
 from grader.interpreter.libdevice import provide_libdevice
-from grader.interpreter.loops import WrapLoops, numbered, static_range
+from grader.interpreter.loops import WrapLoops, carried, entering, numbered, static_range
 from grader.interpreter.lowering import value_was_read
 from grader.interpreter.numerics import correct_numerics
 from grader.interpreter.padding import PADDING
 from grader.interpreter.reductions import correct_reductions
 from grader.interpreter.versions import level
 
+_BITS_OF_A_BYTE = 8
 # Two sevenths of an A100, which its owner may lend as a GPU: persistent programs take several tiles in small cases.
 _LENT_MULTIPROCESSORS = 28
 
@@ -54,6 +56,7 @@ def apply_corrections() -> None:
     _keep_closures()
     _answer_launchers()
     _make_counters_scalars()
+    _join_conditions()
     _find_definitions()
     _let_names_be_imported()
     _let_methods_compute()
@@ -64,6 +67,7 @@ def apply_corrections() -> None:
     _make_blocks_of_types()
     _let_kernels_wait_for_none()
     _believe_assumptions()
+    _refuse_short_products()
     _let_conditions_decide()
     refuse_what_needs_a_gpu()
     patience.install()
@@ -221,6 +225,21 @@ def _make_counters_scalars() -> None:
 
     FunctionRewriter._transform_ast = with_numbers
     interpreter_semantic.numbered = numbered
+    interpreter_semantic.entering, interpreter_semantic.carried = entering, carried
+
+
+def _join_conditions() -> None:
+    """Let `and`, `or` and `not` work on blocks."""
+    from triton.runtime.interpreter import FunctionRewriter, interpreter_semantic
+
+    transform = FunctionRewriter._transform_ast
+
+    def with_joined(self: Any, source: Any) -> Any:
+        return JoinConditions().visit(transform(self, source))
+
+    FunctionRewriter._transform_ast = with_joined
+    for function in (is_block, joined, negated):
+        setattr(interpreter_semantic, function.__name__, function)
 
 
 def _find_definitions() -> None:
@@ -441,6 +460,16 @@ def _believe_assumptions() -> None:
         """Do nothing: the result is judged, not the assumption."""
 
     InterpreterBuilder.create_assume = create_assume
+
+
+def _refuse_short_products() -> None:
+    """Let tl.dot refuse a K below what the compiler for NVIDIA's GPUs takes; the interpreter takes 1."""
+    from triton.runtime.interpreter import interpreter_builder
+
+    def least(left: Any, _right: Any) -> tuple[int, int, int]:
+        return 1, 1, 32 if left.scalar.primitive_bitwidth == _BITS_OF_A_BYTE else 16
+
+    interpreter_builder.codegen_fns["min_dot_size"] = least
 
 
 def _let_conditions_decide() -> None:

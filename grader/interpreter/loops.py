@@ -1,13 +1,14 @@
 """Makes loop counters scalars of the language, as in a compiled kernel; the interpreter passes Python's ints.
 
 So `i.to(tl.int64)` works, and an operation of a loop is lowered once and not anew for each number. A loop tells
-PATIENCE its turns.
+PATIENCE its turns. A variable that a loop finds and assigns keeps its type, as a compiler demands.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -55,15 +56,116 @@ def static_range(*bounds: Any, step: Any = None, **_: Any) -> Iterable[Any]:
     return list(_RANGE(*given))
 
 
-class WrapLoops(ast.NodeTransformer):
-    """Rewrites `for i in range(n)` to `for i in interpreter_semantic.numbered(range, n)`."""
+class LoopVariableError(TypeError):
+    """A variable that leaves a turn of a loop with another type than the loop found: no compiler accepts that."""
 
-    def visit_For(self, node: ast.For) -> ast.For:
-        """Rewrite a loop and the loops within it."""
-        self.generic_visit(node)
-        if isinstance(node.iter, ast.Call):
-            place = ast.Name(id="interpreter_semantic", ctx=ast.Load())
-            wrap = ast.Attribute(value=place, attr="numbered", ctx=ast.Load())
-            node.iter.args.insert(0, node.iter.func)
-            node.iter.func = ast.copy_location(wrap, node.iter)
+
+# The types of the variables of each loop before it, by the loop's number: all programs find the same.
+_found: dict[int, tuple[str, ...]] = {}
+_numbers = count()
+
+
+def entering(loop: int, *values: Any) -> None:
+    """Note the types that a loop finds in the variables that it assigns."""
+    _found[loop] = tuple(map(_type_words, values))
+
+
+def carried(loop: int, names: str, *values: Any) -> None:
+    """Raise LoopVariableError where a variable has another type than before the loop.
+
+    Widths of integers are not compared: the interpreter takes them from the numbers.
+    """
+    for name, was, value in zip(names.split(), _found[loop], values, strict=True):
+        now = _type_words(value)
+        if was and now and was != now:
+            raise LoopVariableError(
+                f"the loop finds {name} as {was} and leaves it as {now}: a variable keeps one type through a loop. "
+                f"Let it begin as {now}, or convert what you assign"
+            )
+
+
+def _type_words(value: Any) -> str:
+    """Return a tensor's type in words; "" for anything else."""
+    from triton.runtime.interpreter import tl
+
+    if not isinstance(value, tl.tensor):
+        return ""
+    scalar, shape = value.type.scalar, [int(getattr(one, "value", one)) for one in value.shape]
+    kind = str(scalar) if scalar.is_floating() else "a pointer" if scalar.is_ptr() else "an integer"
+    return f"{kind} of the shape {shape}" if shape else kind
+
+
+class WrapLoops(ast.NodeTransformer):
+    """Rewrites `for i in range(n)` to `for i in interpreter_semantic.numbered(range, n)`.
+
+    Before a loop and at the end of each turn, it tells the values of variables that are assigned in both places.
+    """
+
+    def __init__(self) -> None:
+        # The names that are surely assigned, block by block, outermost first.
+        self._assigned: list[set[str]] = []
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        """Rewrite the loops of a function."""
+        node.body = self._block(node.body)
         return node
+
+    def visit_If(self, node: ast.If) -> ast.If:
+        """Rewrite the loops of both branches."""
+        node.body, node.orelse = self._block(node.body), self._block(node.orelse)
+        return node
+
+    def visit_While(self, node: ast.While) -> list[ast.stmt]:
+        """Rewrite a loop and the loops within it."""
+        return self._watched(node)
+
+    def visit_For(self, node: ast.For) -> list[ast.stmt]:
+        """Rewrite a loop and the loops within it."""
+        unrolled = isinstance(node.iter, ast.Call) and _last_name(node.iter.func) == "static_range"
+        if isinstance(node.iter, ast.Call):
+            node.iter.args.insert(0, node.iter.func)
+            node.iter.func = _rewriters("numbered", node.iter)
+        if unrolled:
+            node.body = self._block(node.body)
+            return [node]
+        return self._watched(node)
+
+    def _block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        self._assigned.append(set())
+        rewritten: list[ast.stmt] = []
+        for one in statements:
+            names = _names_assigned([one]) if isinstance(one, ast.Assign | ast.AugAssign | ast.AnnAssign) else set()
+            found = self.visit(one)
+            rewritten += found if isinstance(found, list) else [found]
+            self._assigned[-1] |= names
+        self._assigned.pop()
+        return rewritten
+
+    def _watched(self, node: ast.For | ast.While) -> list[ast.stmt]:
+        names = sorted(_names_assigned(node.body) & set().union(*self._assigned))
+        node.body = self._block(node.body)
+        if not names:
+            return [node]
+        loop, values = ast.Constant(next(_numbers)), [ast.Name(id=name, ctx=ast.Load()) for name in names]
+        told = ast.Constant(" ".join(names))
+        node.body.append(_statement("carried", [loop, told, *values], node))
+        return [_statement("entering", [loop, *values], node), node]
+
+
+def _names_assigned(statements: Sequence[ast.stmt]) -> set[str]:
+    nodes = (node for one in statements for node in ast.walk(one))
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+def _last_name(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _rewriters(name: str, place: ast.expr | ast.stmt) -> ast.Attribute:
+    owner = ast.Name(id="interpreter_semantic", ctx=ast.Load())
+    return ast.copy_location(ast.Attribute(value=owner, attr=name, ctx=ast.Load()), place)
+
+
+def _statement(name: str, values: Sequence[ast.expr], place: ast.stmt) -> ast.stmt:
+    call = ast.Call(func=_rewriters(name, place), args=[*values], keywords=[])
+    return ast.fix_missing_locations(ast.copy_location(ast.Expr(call), place))

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 
 from grader.exercise.plan import PlannedCase
 from grader.judge.bench import Bench
+from grader.judge.clue import sure
 from grader.judge.failures import Failure
 from grader.judge.trial import CallRequest, NotRunHere, Trial
-from grader.protocol.configurations import Configurations
+from grader.protocol.configurations import Configurations, rehearsed
 from grader.protocol.messages import Raised
 from grader.record import Number
 from grader.sandbox.outcome import Finished
@@ -55,12 +56,15 @@ class ConfigurationRuns:
         return {"passed_over": f"{'; '.join(self.refused[:_MOST_NAMED])}{more}"} if self.refused else {}
 
 
-def every_configuration(bench: Bench, one: PlannedCase, usual: Trial, spent_s: float = 0.0) -> ConfigurationRuns:
+def every_configuration(
+    bench: Bench, one: PlannedCase, usual: Trial, spent_s: float = 0.0, *, kept: bool = False
+) -> ConfigurationRuns:
     """Run a case in every configuration, in the interpreter.
 
-    usual: the same case in the usual way. spent_s: seconds that other cases of the part have already used. A
-    configuration that the GPU refuses is passed over, as by an autotuner. Where there is a GPU, most failures count
-    only if they show there too.
+    usual: the same case in the usual way. spent_s: seconds that other cases of the part have already used. kept: only
+    in those that an autotuner has from an earlier call alone. Each is tried on the tensors of the call before, as by an
+    autotuner, and one that the GPU refuses is passed over. Where there is a GPU, most failures count only if they show
+    there too.
     """
     if usual.configurations < 2:
         return ConfigurationRuns()
@@ -75,11 +79,11 @@ def every_configuration(bench: Bench, one: PlannedCase, usual: Trial, spent_s: f
     found = ConfigurationRuns(known=usual.configurations)
     before, refused = interpreted.pair.worked_s - spent_s, list[str]()
     with interpreted.aside():
-        for first in range(0, found.known, _AT_A_TIME):
+        for first in range(usual.kept.start if kept else 0, found.known, _AT_A_TIME):
             if interpreted.pair.worked_s - before > _MOST_S:
                 break
             places = range(first, min(first + _AT_A_TIME, found.known))
-            for place, trial in _try_configurations(interpreted, one, places):
+            for place, trial in _try_configurations(interpreted, one, places, rehearsing=True):
                 wrong = trial.failure
                 why = interpreted.refused.why(trial.recorded, place, trial.outcome) if wrong and trial.recorded else ""
                 if why:
@@ -87,7 +91,13 @@ def every_configuration(bench: Bench, one: PlannedCase, usual: Trial, spent_s: f
                 elif isinstance(trial.outcome, Finished | Raised) or not interpreted.is_late:
                     found = replace(found, run=found.run + 1)
                     if wrong and _failure_counts(bench, one, wrong, _configuration_words(usual.tuning, place)):
-                        failure = name_configuration(wrong, usual.tuning, place)
+                        plain = next((plain for _, plain in _try_configurations(interpreted, one, [place])), None)
+                        failure = name_configuration(
+                            plain.failure if plain and plain.failure else wrong,
+                            usual.tuning,
+                            place,
+                            only_rehearsed=plain is not None and plain.failure is None,
+                        )
                         return replace(found, refused=tuple(refused), failure=failure)
     return replace(found, refused=tuple(refused))
 
@@ -108,13 +118,19 @@ def other_configurations(bench: Bench, one: PlannedCase, trial: Trial) -> Iterat
             yield from (other for _, other in tried if not other.failure)
 
 
-def _try_configurations(bench: Bench, one: PlannedCase, places: Sequence[int]) -> Iterator[tuple[int, Trial]]:
-    """Run a case in these configurations, and yield those that can run here."""
+def _try_configurations(
+    bench: Bench, one: PlannedCase, places: Sequence[int], *, rehearsing: bool = False
+) -> Iterator[tuple[int, Trial]]:
+    """Run a case in these configurations, and yield those that can run here.
+
+    rehearsing: each was tried on the same tensors before, as by an autotuner.
+    """
     waiting = list(places)
     while waiting:
         done = 0
         try:
-            requests = [CallRequest(one.case, one.seed, configurations=(place,)) for place in waiting]
+            asked = map(rehearsed, waiting) if rehearsing else waiting
+            requests = [CallRequest(one.case, one.seed, configurations=(place,)) for place in asked]
             for place, trial in zip(waiting, bench.tries(requests), strict=False):
                 done += 1
                 yield place, trial
@@ -136,14 +152,21 @@ def _failure_counts(bench: Bench, one: PlannedCase, wrong: Failure, words: str) 
         places = [place for place in range(usual.configurations) if _configuration_words(usual.tuning, place) == words]
         return any(
             trial.failure and not (trial.recorded and bench.refused.why(trial.recorded, places[0], trial.outcome))
-            for _, trial in _try_configurations(bench, one, places[:1])
+            for _, trial in _try_configurations(bench, one, places[:1], rehearsing=True)
         )
 
 
-def name_configuration(failure: Failure, tuning: Sequence[Configurations], place: int) -> Failure:
-    """Return the failure of one configuration, with the configuration in its words."""
+def name_configuration(
+    failure: Failure, tuning: Sequence[Configurations], place: int, *, only_rehearsed: bool = False
+) -> Failure:
+    """Return the failure of one configuration, with the configuration in its words.
+
+    only_rehearsed: it is right where nothing was tried on the same tensors before.
+    """
     words, cause = _configuration_words(tuning, place), failure.cause
     where = [f"{one.kernel} (line {one.kernel_line}, launched in line {one.line})" for one in tuning]
+    if only_rehearsed:
+        return _left_by_trials(failure, words, " and ".join(dict.fromkeys(where)))
     lead = f"An autotuner may choose {words} for {' and '.join(dict.fromkeys(where))}, and with it this goes wrong. "
     return replace(
         failure,
@@ -154,6 +177,22 @@ def name_configuration(failure: Failure, tuning: Sequence[Configurations], place
             help=f"Fix the kernel for this configuration, or remove the configuration. {cause.help}".rstrip(),
         ),
     )
+
+
+def _left_by_trials(failure: Failure, words: str, where: str) -> Failure:
+    """Return the failure of a configuration that finds what its trials left in the tensors."""
+    rationale = (
+        f"An autotuner times {where} on the tensors of the call, and launches it once more. With {words} the last "
+        f"launch finds what the trials left there: the first call of a size is wrong. {failure.cause.rationale}"
+    )
+    help_text = (
+        "Name what the kernel adds to in reset_to_zero=[…] of triton.autotune, and what it changes in place in "
+        "restore_value=[…]; or clear it in a pre_hook of the configuration."
+    )
+    cause = replace(
+        failure.cause, title=f"{failure.cause.title}: after autotuning", rationale=rationale, help=help_text
+    )
+    return replace(failure, cause=cause, clues=(sure("not_cleared", "The trials of an autotuner remain."),))
 
 
 def _configuration_words(tuning: Sequence[Configurations], place: int) -> str:

@@ -34,8 +34,8 @@ class CallRequest:
 
     seed, patch_seed: as planned. carries: arguments that stay as the call before left them. part: whose function is
     called (None: that of the bench). configurations: those of autotuned kernels to try, in this order, until one works;
-    empty: all that are not passed over. may_be_left_out: a call with too many programs for the interpreter gives a
-    trial with `left_out`, and does not raise NotRunHere.
+    empty: all that are not passed over; a negative number: see `rehearsed`. may_be_left_out: a call with too many
+    programs for the interpreter gives a trial with `left_out`, and does not raise NotRunHere.
     """
 
     case: Case
@@ -82,6 +82,12 @@ class Trial:
     def configurations(self) -> int:
         """Number of configurations of the largest autotuner; 0 where nothing is autotuned."""
         return max((len(one.words) for one in self.tuning), default=0)
+
+    @property
+    def kept(self) -> range:
+        """Places of the configurations that an autotuner has from an earlier call alone."""
+        count = self.configurations
+        return range(count - self.recorded.kept if self.recorded else count, count)
 
     @property
     def launches(self) -> tuple[LaunchInfo, ...]:

@@ -168,10 +168,10 @@ class ReplayCall:
 
     memory: of earlier calls. kept: found, and left to later ones; afresh: forgotten before; alone: neither found nor
     left. configurations: those of its autotuners to try, in this order, until one works, modulo the number that an
-    autotuner has; (): all, in their own order. cleared: empty allocations hold zeros. patience_s: the time after which
-    an interpreted call of many programs is given up; 0: never. filled: lines of loads whose masked lanes hold
-    `filling` in the interpreter; of integers, the smallest or the largest for an infinity. text: the text that holds
-    the kernels; "": the submission's.
+    autotuner has; (): all, in their own order; a negative number: see `rehearsed`. cleared: empty allocations hold
+    zeros. patience_s: the time after which an interpreted call of many programs is given up; 0: never. filled: lines of
+    loads whose masked lanes hold `filling` in the interpreter; of integers, the smallest or the largest for an
+    infinity. text: the text that holds the kernels; "": the submission's.
     """
 
     call: Call

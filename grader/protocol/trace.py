@@ -242,11 +242,25 @@ class CuteCall:
 
 
 @dataclass(frozen=True)
+class Renewal:
+    """The windows that an autotuner renews around each trial: those that it clears, and those that it puts back."""
+
+    cleared: tuple[int, ...]
+    restored: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Choose:
-    """A launch of an autotuned kernel: the steps of every configuration, in the order of its configurations."""
+    """A launch of an autotuned kernel: the steps of every configuration, in the order of its configurations.
+
+    renewal: None where hooks of the submission prepare the trials. kept: the number of configurations, the last ones,
+    that an earlier call with the same key had left and this one has pruned.
+    """
 
     alternatives: tuple[tuple[Step, ...], ...]
     line: int
+    renewal: Renewal | None = None
+    kept: int = 0
 
 
 @dataclass(frozen=True)
@@ -374,8 +388,8 @@ def fingerprint(message: Mapping[str, Any]) -> bytes:
                         plain_steps.append(["free", seen])
                 case ["constant", storage, *rest]:
                     plain_steps.append(["constant", renumbered(storage), *rest])
-                case ["choose", alternatives, line]:
-                    plain_steps.append(["choose", [plain(one) for one in alternatives], line])
+                case ["choose", alternatives, *rest]:
+                    plain_steps.append(["choose", [plain(one) for one in alternatives], *rest])
                 case _:
                     plain_steps.append(step)
         return plain_steps
@@ -514,11 +528,17 @@ class _Reader:
             case ["cute", program, args, line]:
                 place = self._index(program, self._programs, where)
                 return CuteCall(place, self._values(args, where), _count(line, where))
-            case ["choose", alternatives, line]:
+            case ["choose", alternatives, line, *rest] if len(rest) in (0, 1, 3):
                 found = tuple(self.steps(one, where, depth - 1) for one in _list(alternatives, where))
                 if not found:
                     raise DecodeError(f"{where} must hold an alternative")
-                return Choose(found, _count(line, where))
+                kept = _count(rest[0], where) if rest else 0
+                if kept >= len(found):
+                    raise DecodeError(f"{where} must have an alternative of its own, got {kept} of {len(found)} kept")
+                renewed = [
+                    tuple(self._index(one, self._windows, where) for one in _list(each, where)) for each in rest[1:]
+                ]
+                return Choose(found, _count(line, where), Renewal(*renewed) if renewed else None, kept)
             case ["free", storages]:
                 return Free(_sizes(storages, where))
         raise DecodeError(f"{where} must be a step, got {str(row[:1])[:80]}")

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
+
+from torch import Tensor
 
 from grader.calls import launches
 from grader.recorder.handles import Handle
@@ -29,8 +32,17 @@ class Log(Protocol):
     ) -> None:
         """Record one launch."""
 
-    def choose(self, attempts: list[Callable[[], Any]]) -> Any:
-        """Record every attempt as an alternative, and return the result of the first."""
+    def choose(
+        self,
+        attempts: list[Callable[[], Any]],
+        renewal: tuple[list[Tensor], list[Tensor]] | None,
+        kept: list[Callable[[], Any]],
+    ) -> Any:
+        """Record every attempt as an alternative, and return the result of the first.
+
+        renewal: the tensors that the autotuner clears before a trial, and those that it puts back after it. kept:
+        attempts that it would make too if it has chosen before; those that raise are not recorded.
+        """
 
     def record_untold(self, what: str) -> None:
         """Record that something happened which the trace cannot express."""
@@ -64,7 +76,7 @@ def install(log: Log, *, on_gpu: bool) -> None:
     for kind in (JITFunction, InterpretedFunction):
         kind.run = _around_run(log, trials, kind.run, on_gpu=on_gpu)
         kind.__call__ = _around_call(log, kind.__call__)
-    Autotuner.run = _around_tuning(log, trials, Autotuner.run)
+    Autotuner.run = _around_tuning(log, trials, Pruned(), Autotuner.run)
     for name in ("do_bench", "do_bench_cudagraph"):
         setattr(triton.testing, name, _around_timing(log, trials, getattr(triton.testing, name)))
     CompiledKernel.__getitem__ = _around_compiled(log, CompiledKernel.__getitem__)
@@ -129,7 +141,23 @@ def _around_call(log: Log, call: Callable[..., Any]) -> Callable[..., Any]:
     return refuse
 
 
-def _around_tuning(log: Log, trials: Trials, run: Callable[..., Any]) -> Callable[..., Any]:
+class Pruned:
+    """The configurations that each autotuner had left for a key: it prunes once a key, and chooses among these."""
+
+    def __init__(self) -> None:
+        self._first: WeakKeyDictionary[Any, dict[Any, list[Any]]] = WeakKeyDictionary()
+
+    def others(self, tuner: Any, given: dict[str, Any], configs: list[Any]) -> list[Any]:
+        """Return those that the first call with the key of this one had left, and this one has not."""
+        named = {name: value for name, value in given.items() if name in tuner.arg_names}
+        dtypes = [str(value.dtype) for value in named.values() if hasattr(value, "dtype")]
+        key = *(_plain(named[name]) for name in tuner.keys if name in named), *dtypes
+        first = self._first.setdefault(tuner, {}).setdefault(key, configs)
+        here = [str(one) for one in configs]
+        return [one for one in first if str(one) not in here]
+
+
+def _around_tuning(log: Log, trials: Trials, pruned: Pruned, run: Callable[..., Any]) -> Callable[..., Any]:
     def run_tuner(tuner: Any, *args: Any, **kwargs: Any) -> Any:
         if not log.is_on:
             return run(tuner, *args, **kwargs)
@@ -154,11 +182,28 @@ def _around_tuning(log: Log, trials: Trials, run: Callable[..., Any]) -> Callabl
             return run_one
 
         attempts = [attempt(config) for config in configs]
-        result = attempts[0]() if trials.running else log.choose(attempts)
+        kept = [attempt(config) for config in pruned.others(tuner, {**nargs, **kwargs}, configs)]
+        renewal = _renewal_of(tuner, {**nargs, **kwargs})
+        result = attempts[0]() if trials.running else log.choose(attempts, renewal, kept)
         tuner.best_config, tuner.nargs = configs[0], None
         return result
 
     return run_tuner
+
+
+def _plain(value: Any) -> object:
+    return value if isinstance(value, bool | int | float | str | None) else id(value)
+
+
+def _renewal_of(tuner: Any, given: dict[str, Any]) -> tuple[list[Tensor], list[Tensor]] | None:
+    """Return the tensors that an autotuner clears, and puts back; None where hooks of the submission do it."""
+    if tuner.user_defined_pre_hook or tuner.user_defined_post_hook:
+        return None
+    cleared, restored = (
+        [given[name] for name in names if isinstance(given.get(name), Tensor)]
+        for names in (tuner.reset_to_zero, tuner.restore_value)
+    )
+    return cleared, restored
 
 
 def _around_timing(log: Log, trials: Trials, timing: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -307,8 +307,13 @@ class Recorder:
             rows = [stream if isinstance(one, cute.Stream) else call.telling.encode(one) for one in arguments]
             call.record_step(["cute", place, rows, call.line()])
 
-    def choose(self, attempts: list[Callable[[], Any]]) -> Any:
-        """Record every attempt as an alternative, and return the result of the first."""
+    def choose(
+        self,
+        attempts: list[Callable[[], Any]],
+        renewal: tuple[list[Tensor], list[Tensor]] | None,
+        kept: list[Callable[[], Any]],
+    ) -> Any:
+        """Record every attempt as an alternative, with the tensors to renew, and return the result of the first."""
         call = self.call
         assert call is not None
         before, alternatives, results = call.steps, [], []
@@ -317,12 +322,19 @@ class Recorder:
                 call.steps = []
                 results.append(attempt())
                 alternatives.append(call.steps)
+            for attempt in kept:
+                call.steps = []
+                with suppress(Exception):
+                    attempt()
+                    alternatives.append(call.steps)
         finally:
             call.steps = before
         if len(alternatives) == 1:
             call.steps += alternatives[0]
         else:
-            call.record_step(["choose", alternatives, call.line()])
+            with unobserved():
+                renewed = [[*map(call.window, tensors)] for tensors in renewal or ()]
+            call.record_step(["choose", alternatives, call.line(), len(alternatives) - len(attempts), *renewed])
         return results[0]
 
     def record_untold(self, what: str) -> None:

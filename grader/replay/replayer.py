@@ -32,7 +32,7 @@ from grader.interpreter.once import patch_language_once
 from grader.interpreter.padding import PADDING
 from grader.interpreter.patience import PATIENCE
 from grader.protocol import messages
-from grader.protocol.configurations import lightest_first
+from grader.protocol.configurations import lightest_first, rehearsed
 from grader.protocol.decode import decode
 from grader.protocol.messages import Answer, Call, Form, Loaded, Precompiled, Raised, Returned, Start
 from grader.protocol.trace import (
@@ -326,10 +326,14 @@ class Replayer:
     def choose(self, step: Choose, run: Run) -> None:
         """Execute the first configuration that works, beginning with the one that worked last in this call.
 
-        Where kernels are compiled, the lightest comes first.
+        Where kernels are compiled, the lightest comes first. A configuration that is to be rehearsed runs twice.
         """
         count = len(step.alternatives)
-        if self._configurations:
+        if self._configurations and self._configurations[0] < 0:
+            taken = rehearsed(self._configurations[0]) % count
+            run.rehearse(step, taken)
+            run.steps(step.alternatives[taken])
+        elif self._configurations:
             taken = first_that_works(step, run, [place % count for place in self._configurations])
         else:
             key = step.line, count

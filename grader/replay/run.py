@@ -135,6 +135,26 @@ class Run:
         for step in steps:
             self.step(step)
 
+    def rehearse(self, step: Choose, place: int) -> None:
+        """Execute an alternative as an autotuner tries it: on the tensors of the call, which it renews as it would.
+
+        The launch that counts comes after that. Does nothing where hooks of the submission renew the tensors.
+        """
+        if step.renewal is None:
+            return
+        known, launched = self._place.memory.known(), len(self.launched)
+        cleared = [self._tensor(window) for window in step.renewal.cleared]
+        restored = [(one, one.clone()) for one in map(self._tensor, step.renewal.restored)]
+        for one in cleared:
+            one.zero_()
+        self.steps(step.alternatives[place])
+        for one, before in restored:
+            one.copy_(before)
+        for one in cleared:
+            one.zero_()
+        self._place.memory.drop_but(known)
+        del self.launched[launched:]
+
     def step(self, step: Step) -> None:
         """Execute one step."""
         match step:

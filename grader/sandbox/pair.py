@@ -74,6 +74,11 @@ class RecordedAnswer:
         return max((len(step.alternatives) for step in choices_in(self.trace.steps)), default=0)
 
     @property
+    def kept(self) -> int:
+        """Return the largest number of configurations that an autotuner has from an earlier call alone."""
+        return max((step.kept for step in choices_in(self.trace.steps)), default=0)
+
+    @property
     def kernels(self) -> tuple[str, ...]:
         """Return the names of the kernels that are launched on at least one program, once each."""
         names = [_launched(self.trace, step) for step in launches_in(self.trace.steps)]

@@ -14,6 +14,8 @@ from grader.exercise.tensors import differing, dtype_of, one_apart, starting_at,
 # Size of a "peaked" row's logits, and the climb of a "rising" row's logits from its first key to its last.
 PEAK = 1e4
 CLIMB = 12.0
+# Depth of a "sunken" row's logits.
+DEPTH = 1.2e4
 # Distance of a "stretch" of keys from the others.
 AWAY = 100.0
 # The first term of a "swamped" sum, between 512 and 1024; and the sum of 64 further terms, in units of its last place.
@@ -72,12 +74,13 @@ def _layouts(case: Mapping[str, object]) -> tuple[str, ...]:
 def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor, Tensor]:
     """Return q: [B, Hq, Sq, D], k, v: [B, Hkv, Skv, D] of the case's dtype, family of values and layout.
 
-    normal: all standard normal. peaked: logits around ±1e4, so that few keys have all the weight. rising: apart from
-    noise, each key's logit is larger than the one before, so that no maximum lasts. constant: all keys are equal, and
-    so are all weights. shifted: values around 100, or around 1e6 in bfloat16, and logits with a large mean. swamped:
-    all weights are equal, and every sum, of o and of the gradients, begins with a large number; 16 bits lose the terms
-    of a further tile, float32 keeps them. stretch: the keys of one stretch, anywhere, are far below all others, or far
-    above them, or 0, or all equal, at random for each head.
+    normal: all standard normal. peaked: logits around ±1e4, so that few keys have all the weight. sunken: all logits
+    around -1.2e4, at the default scale. rising: apart from noise, each key's logit is larger than the one before, so
+    that no maximum lasts. constant: all keys are equal, and so are all weights. shifted: values around 100, or around
+    1e6 in bfloat16, and logits with a large mean. swamped: all weights are equal, and every sum, of o and of the
+    gradients, begins with a large number; 16 bits lose the terms of a further tile, float32 keeps them. stretch: the
+    keys of one stretch, anywhere, are far below all others, or far above them, or 0, or all equal, at random for each
+    head.
     """
     batch, width, dtype = int(case["B"]), int(case["D"]), dtype_of(case["dtype"])
     queries = (batch, int(case["Hq"]), int(case["Sq"]), width)
@@ -87,6 +90,9 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
         case "peaked":
             spread = math.sqrt(PEAK / 2)
             q, k = q * spread, k * spread
+        case "sunken":
+            q[..., 0] = 256.0
+            k[..., 0] = -DEPTH * math.sqrt(width) / 256
         case "rising":
             # One dimension carries the climb; at the default scale it is CLIMB / 2 either side, or half or twice that.
             steepness = torch.rand(queries[:3], generator=generator, device=q.device)

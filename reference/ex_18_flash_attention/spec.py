@@ -133,6 +133,8 @@ TAILS: Named = (
     sized(31, 77, 128),
     sized(63, 97, 64, "bfloat16"),
 )
+# Far more keys than queries, or queries than keys, and a last tile that no tiling fills.
+LONG_TAILS: Named = (sized(3, 3001, 16), sized(3001, 3, 16))
 HEADS: Named = (
     sized(20, 24, 16, B=2),
     sized(20, 24, 16, Hq=2, Hkv=2),
@@ -153,7 +155,8 @@ CAUSAL: Named = (
     sized(1, 90, 16, causal=1),
     sized(50, 1, 64, causal=1),
     sized(40, 44, 16, causal=1, Hq=4, Hkv=2),
-    sized(100, 90, 128, "bfloat16", causal=1),
+    # Several tiles of queries where heads are widest.
+    sized(180, 176, 128, "bfloat16", causal=1),
     # Long, with several heads, another scale and another layout, all in one case.
     sized(24, 300, 16, "bfloat16", causal=1, Hq=4, Hkv=2, scale=0.3),
     sized(150, 40, 16, causal=1, Hq=4, Hkv=2, layout="bshd"),
@@ -165,6 +168,8 @@ UNUSUAL: Named = (
     sized(40, 150, 64, "bfloat16", values="shifted"),
     sized(40, 100, 32, values="constant"),
     sized(40, 100, 32, values="shifted"),
+    # No logit is near 0, nor near a finite number that code may take for the lowest.
+    sized(40, 100, 64, values="sunken"),
 )
 # Sums so long that those of 16 bits err by several units in the last place: over keys for o and dq, and over queries
 # for dk and dv.
@@ -218,7 +223,7 @@ def correctness(points: tuple[float, ...], long_sums: Named, lone: tuple[str, ..
             "Right for any number of queries and of keys",
             points[1],
             IMPLEMENTS,
-            Agrees(Cases(problems(where=little_work), TAILS, generated=2), every_configuration=True),
+            Agrees(Cases(problems(where=little_work), TAILS, generated=2, far=LONG_TAILS), every_configuration=True),
         ),
         Check(
             "heads",
@@ -258,7 +263,12 @@ def correctness(points: tuple[float, ...], long_sums: Named, lone: tuple[str, ..
             IMPLEMENTS,
             Agrees(
                 Cases(
-                    problems(lengths=Size(1, 2048), causal=(0, 1), values=FAMILIES, where=little_work),
+                    problems(
+                        lengths=Size(1, 2048),
+                        causal=(0, 1),
+                        values=("normal", "sunken", *FAMILIES[1:]),
+                        where=little_work,
+                    ),
                     (*UNUSUAL, *long_sums),
                     generated=2,
                 )

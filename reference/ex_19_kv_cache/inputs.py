@@ -18,8 +18,9 @@ from grader.exercise.tensors import differing, dtype_of, one_apart, starting_at,
 LAYOUTS = ("bhsd", "bshd", "sliced", "unaligned")
 # No two of these have the same strides.
 APART = ("bhsd", "bshd", "sliced")
-# Size of "peaked" logits.
+# Size of "peaked" logits, and depth of "sunken" ones.
 PEAK = 1e4
+DEPTH = 1.2e4
 # Distance of a "stretch" of keys from the others.
 AWAY = 100.0
 # Factor of stale numbers, so that a read past the length shows.
@@ -111,16 +112,16 @@ def _scale(case: Mapping[str, object]) -> float | None:
 def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor, Tensor]:
     """Return q: [B, Hq, D], k, v: [B, Hkv, S, D], contiguous, of the case's dtype and family of values.
 
-    normal: all standard normal. peaked: logits around ±1e4, so that few slots have all the weight. rising: apart from
-    noise, each slot's logit is larger than the one before, so that no maximum lasts. offset: logits around 50; 16 bits
-    keep only their first digits. shifted: values around 100, or around 1e6 in bfloat16, and logits with a large mean.
-    constant: all keys are equal, and so are all weights. fading: the first slot has most of the weight; 64 others
-    together weigh just less than its last bit in 16 bits, and all others together weigh more. cancelling: equal weights
-    of values around 200 in the first half of the slots and around -200 in the second: partial sums are large, and o is
-    not. sinking: logits around -300, so far below 0 that the exp of each logit, and of each log-sum-exp, is 0.
-    balanced: long keys at right angles to the (first) query that reads them, so that large products cancel to a logit
-    near 0, and every bit of q counts. stretch: the keys of one stretch, anywhere, are far below all others, or far
-    above them, or 0, or all equal, at random for each head.
+    normal: all standard normal. peaked: logits around ±1e4, so that few slots have all the weight. sunken: all logits
+    around -1.2e4, at the default scale. rising: apart from noise, each slot's logit is larger than the one before, so
+    that no maximum lasts. offset: logits around 50; 16 bits keep only their first digits. shifted: values around 100,
+    or around 1e6 in bfloat16, and logits with a large mean. constant: all keys are equal, and so are all weights.
+    fading: the first slot has most of the weight; 64 others together weigh just less than its last bit in 16 bits, and
+    all others together weigh more. cancelling: equal weights of values around 200 in the first half of the slots and
+    around -200 in the second: partial sums are large, and o is not. sinking: logits around -300, so far below 0 that
+    the exp of each logit, and of each log-sum-exp, is 0. balanced: long keys at right angles to the (first) query that
+    reads them, so that large products cancel to a logit near 0, and every bit of q counts. stretch: the keys of one
+    stretch, anywhere, are far below all others, or far above them, or 0, or all equal, at random for each head.
     """
     batch, heads, group, slots, width = (int(case[axis]) for axis in ("B", "Hkv", "group", "S", "D"))
     dtype, family = dtype_of(case["dtype"]), str(case["values"])
@@ -133,6 +134,9 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
     match family:
         case "peaked":
             q, k = q * math.sqrt(PEAK / 2), k * math.sqrt(PEAK / 2)
+        case "sunken":
+            q[..., 0] = 256.0
+            k[..., 0] = -DEPTH * math.sqrt(width) / 256
         case "rising":
             q[..., 0] = 4.0
             k[..., 0] = torch.linspace(-1.5, 1.5, slots, device=k.device) * math.sqrt(width)

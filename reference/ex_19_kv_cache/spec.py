@@ -220,6 +220,7 @@ APPEND_KV = Part(
                         ragged(40, 3, T=7, Hkv=3),
                     ),
                     generated=2,
+                    far=(sized(720, T=700),),
                 ),
                 every_configuration=True,
             ),
@@ -412,6 +413,8 @@ UNUSUAL: Named = (
     sized(150, group=4, values="offset"),
     # With D = 64 the scale is a power of two, and rounds nothing; so D is 128.
     sized(130, D=128, values="balanced"),
+    # No logit is near 0, nor near a finite number that code may take for the lowest.
+    sized(300, 2, group=4, values="sunken", unused=20),
 )
 SCALED: Named = (
     sized(40, scale=1.0),
@@ -493,7 +496,7 @@ def decode_checks(
             "Stable for logits of ±10⁴, rising and equal logits, and sums of large and of many small terms",
             UNUSUAL,
             0,
-            values=FAMILIES,
+            values=("normal", "sunken", *FAMILIES[1:]),
             groups=GROUPS,
             heads=FEW,
             lengths=("equal", "ragged"),
@@ -714,6 +717,8 @@ DECODE_ATTENTION = Part(
                         ),
                         LONG_CONTEXTS,
                         generated=0,
+                        # More splits than 16, the last one partly filled.
+                        far=(sized(9001, group=4),),
                         # More splits than are joined at once.
                         large=(sized(9000, group=4, values="sinking"), ragged(20000, 3, dtype="bfloat16")),
                     )
@@ -785,6 +790,7 @@ PAGED_DECODE_ATTENTION = Part(
                             ragged(90, 2, table="permuted", page=64, dtype="bfloat16"),
                         ),
                         generated=2,
+                        far=(sized(9001, group=4, table="permuted", page=64),),
                     ),
                     # With several large pages, a tile may lie in one, or reach into the next.
                     every_configuration=True,

@@ -118,6 +118,14 @@ def test_canonical_cases_are_completed_in_their_order() -> None:
     ]
 
 
+def test_a_far_case_lies_beyond_the_bounds_and_the_condition_but_has_the_space_s_values() -> None:
+    cases = Cases(SMALL, far=({"M": 500, "N": 1000},), generated=0)
+    assert [case.words() for case in cases.named_far] == ["M=500, N=1000"]
+    assert cases.case({"M": 500, "N": 1000}) == cases.named_far[0]
+    with pytest.raises(SpecError, match="case axis dtype must lie in"):
+        Cases(SPACE, far=({"N": 9999, "dtype": "int8"},))
+
+
 def test_a_size_holds_the_multiples_between_its_ends() -> None:
     size = Size(16, 64, multiple_of=16)
     assert [value for value in range(100) if value in size] == [16, 32, 48, 64]

@@ -18,6 +18,7 @@ from grader.judge.bench import Bench
 from grader.judge.configurations import ConfigurationRuns, every_configuration
 from grader.judge.rules import decide
 from grader.judge.rules.agrees import _tuned_cases
+from grader.judge.rules.agrees import decide as agree
 from grader.judge.rules.work_model import decide as works
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest
@@ -169,6 +170,100 @@ def test_a_pruner_that_leaves_nothing_is_the_learner_s_mistake(server: ForkServe
         trial = bench.try_case(ONE.case, ONE.seed)
     assert trial.failure is not None
     assert "must leave a configuration" in trial.failure.cause.rationale
+
+
+ADDS_TO_A_SUM = """
+import torch
+import triton
+import triton.language as tl
+
+CONFIGS = [triton.Config({"BLOCK": block}) for block in (512, 1024)]
+
+
+@triton.autotune(CONFIGS, key=["n"])
+@triton.jit
+def add_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = offsets < n
+    total = tl.load(x_ptr + offsets, mask=inside) + tl.load(y_ptr + offsets, mask=inside)
+    tl.atomic_add(z_ptr + offsets, total, mask=inside)
+
+
+def vector_add(x, y):
+    z = torch.zeros_like(x)
+    add_kernel[lambda config: (triton.cdiv(x.numel(), config["BLOCK"]),)](x, y, z, x.numel())
+    return z
+"""
+
+
+def test_what_the_trials_of_an_autotuner_leave_in_the_tensors_is_wrong(server: ForkServer, ex_15: Entry) -> None:
+    with bench_of(server, ex_15, ADDS_TO_A_SUM) as bench:
+        found = found_in(bench)
+    assert found.failure is not None
+    assert found.failure.cause.title.endswith(": after autotuning")
+    assert "With BLOCK=512 the last launch finds what the trials left there" in found.failure.cause.rationale
+    assert "reset_to_zero" in found.failure.cause.help
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('key=["n"])', 'key=["n"], reset_to_zero=["z_ptr"])'),
+        ('key=["n"])', 'key=["n"], restore_value=["z_ptr"])'),
+        ('{"BLOCK": block})', '{"BLOCK": block}, pre_hook=lambda named: named["z_ptr"].zero_())'),
+        # Nobody knows what a hook of one's own would do after a trial.
+        ('key=["n"])', 'key=["n"], pre_hook=lambda named, reset_only=False: named["z_ptr"].zero_())'),
+        ("for block in (512, 1024)", "for block in (512,)"),
+    ],
+    ids=["cleared", "put back", "cleared by a configuration", "cleared by a hook", "nothing to choose"],
+)
+def test_an_autotuner_that_renews_what_its_kernel_changes_is_right(
+    server: ForkServer, ex_15: Entry, before: str, after: str
+) -> None:
+    assert before in ADDS_TO_A_SUM
+    with bench_of(server, ex_15, ADDS_TO_A_SUM.replace(before, after)) as bench:
+        found = found_in(bench)
+    assert found.failure is None
+
+
+NARROW_KEY = """
+import torch
+import triton
+import triton.language as tl
+
+CONFIGS = [triton.Config({"BLOCK": 1024, "MASKED": masked}) for masked in (False, True)]
+
+
+def fitting(configs, named, **others):
+    return [one for one in configs if one.kwargs["MASKED"] == bool(named["n"] % 1024)]
+
+
+@triton.autotune(CONFIGS, key=[], prune_configs_by={"early_config_prune": fitting})
+@triton.jit
+def add_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr, MASKED: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = (offsets < n) | (not MASKED)
+    total = tl.load(x_ptr + offsets, mask=inside) + tl.load(y_ptr + offsets, mask=inside)
+    tl.store(z_ptr + offsets, total, mask=inside)
+
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    add_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, z, x.numel())
+    return z
+"""
+
+
+@pytest.mark.parametrize(("key", "status"), [("key=[]", "fail"), ("key=['n']", None)])
+def test_a_configuration_that_an_earlier_call_left_for_the_key_is_run_too(
+    server: ForkServer, ex_15: Entry, key: str, status: str | None
+) -> None:
+    rule = Agrees(Cases(Space({**dict.fromkeys(ONE.case, Choice(("-",))), "N": Size(1, 9999)}), generated=1))
+    cases = [PlannedCase(ONE.case.changed(N=length), 3) for length in (2048, 2047)]
+    with bench_of(server, ex_15, NARROW_KEY.replace("key=[]", key)) as bench:
+        ruling = agree(bench, cases, rule)
+    assert (ruling.failure and ruling.failure.status) == status
+    assert ruling.failing == (cases[1] if status else None)
 
 
 @pytest.mark.parametrize(

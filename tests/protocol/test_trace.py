@@ -13,6 +13,7 @@ from grader.protocol.trace import (
     CuteProgram,
     EnumValue,
     Launch,
+    Renewal,
     TensorValue,
     decode_trace,
     fingerprint,
@@ -66,6 +67,9 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "an unknown step": (trace(steps=[["jump", 3]]), "must be a step"),
     "a kernel that is not there": (trace(steps=[["launch", 1, [1], [], {}, {}, 1]]), "must name one of 1"),
     "an alternative too few": (trace(steps=[["choose", [], 1]]), "must hold an alternative"),
+    "none but kept alternatives": (trace(steps=[["choose", [[], []], 1, 2]]), "an alternative of its own, got 2 of 2"),
+    "a renewed tensor that is not there": (trace(steps=[["choose", [[]], 1, 0, [7], []]]), "must name one of 1"),
+    "only one of two lists of renewed tensors": (trace(steps=[["choose", [[]], 1, 0, []]]), "must be a step"),
     "too many steps": (trace(steps=[["choose", [[["free", []]] * 4000] * 2, 1]]), "at most 4096 steps"),
     "a tensor that is not there": (launch(["tensor", 7]), "must name one of 1"),
     "a bool for a place": (launch(["tensor", False]), "must name one of 1"),
@@ -121,6 +125,11 @@ def test_of_an_autotuned_kernel_the_first_configuration_counts() -> None:
     found = decode_trace(trace(steps=[["choose", [[one], [other]], 5]]))
     assert isinstance(found.steps[0], Choose)
     assert [step.grid for step in launches_in(found.steps)] == [(1,)]
+
+
+def test_an_autotuner_s_launch_tells_what_it_renews_and_what_it_has_kept() -> None:
+    (step,) = decode_trace(trace(steps=[["choose", [[], []], 5, 1, [0], []]])).steps
+    assert step == Choose(((), ()), 5, Renewal((0,), ()), 1)
 
 
 def test_hostile_texts_are_shown_without_their_control_characters() -> None:

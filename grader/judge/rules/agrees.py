@@ -45,7 +45,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
             left_out[one] = trial.left_out
             continue
         worst, run = max(worst, trial.worst), run + 1
-        if one in tuned:
+        if one in tuned or trial.kept:
             usual[one] = trial
         if trial.failure:
             # Once: the other cases would give the same.
@@ -64,7 +64,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
         metrics["cases_left_out"] = len(left_out)
     notes = tuple(f"not judged here: {one.case.words()} (a GPU has to run {why})" for one, why in left_out.items())
     if not failed:
-        found, failing = _in_every_configuration(bench, [one for one in tuned if one in usual], usual)
+        found, failing = _in_every_configuration(bench, tuned, usual)
         return Ruling(found.failure, failing, evidence=found.evidence, metrics=metrics | found.metrics, notes=notes)
     metrics["cases_failed"] = len(failed)
     telling = _most_telling(failed)
@@ -87,11 +87,15 @@ def _tuned_cases(cases: Sequence[PlannedCase], rule: Agrees) -> list[PlannedCase
 def _in_every_configuration(
     bench: Bench, cases: Sequence[PlannedCase], usual: Mapping[PlannedCase, Trial]
 ) -> tuple[ConfigurationRuns, PlannedCase | None]:
-    """Return the runs of the first case that fails, with that case; else those of the largest case, and None."""
+    """Return the runs of the first case that fails, with that case; else those of the largest case, and None.
+
+    Cases besides these run in the configurations that an autotuner has from an earlier call alone.
+    """
     first, before = ConfigurationRuns(), bench.interpreted().pair.worked_s
-    for one in cases:
+    others = [one for one in usual if one not in cases]
+    for one in (*(one for one in cases if one in usual), *others):
         spent_s = bench.interpreted().pair.worked_s - before
-        found = every_configuration(bench, one, usual[one], spent_s)
+        found = every_configuration(bench, one, usual[one], spent_s, kept=one in others)
         if found.failure:
             return found, one
         first = first if first.known else found
