@@ -126,6 +126,10 @@ class _Trial:
     timed: bool = False
     alone: str = ""
 
+    def judges(self, planned: PlannedCheck) -> bool:
+        """Return whether a check of the whole plan is one of the file's."""
+        return (self.parts is None or planned.part.name in self.parts) and self.alone in ("", planned.id)
+
 
 def _trials(entry: Entry) -> list[_Trial]:
     """Return every file of the exercise, in the order of the gate."""
@@ -180,17 +184,12 @@ def run_gate(
     # Hypothesis draws on one thread only.
     lacks = machine.lacked_types()
     drawn = {
-        (parts, one.mode): draw(
-            entry.exercise, seed, gpu=one.mode == "gpu", parts=parts, lacks=lacks if one.mode == "gpu" else ()
-        )
-        for parts in {one.parts for one in trials}
+        one.mode: draw(entry.exercise, seed, gpu=one.mode == "gpu", lacks=lacks if one.mode == "gpu" else ())
         for one in (server, interpreter or server)
     }
 
     def graded(trial: _Trial, on: ForkServer = server) -> Record:
-        plan = drawn[trial.parts, on.mode]
-        if trial.alone:
-            plan = replace(plan, checks=tuple(one for one in plan.checks if one.id == trial.alone))
+        plan = replace(drawn[on.mode], checks=tuple(filter(trial.judges, drawn[on.mode].checks)))
         job = Job(
             entry,
             str(trial.path),
@@ -217,7 +216,7 @@ def run_gate(
             else:
                 yield finding
 
-    whole = drawn[None, server.mode]
+    whole = drawn[server.mode]
     pool = ThreadPoolExecutor(jobs)
     try:
         # First: after the last file, it would leave all cores but one idle.
@@ -373,8 +372,10 @@ def _passing_models(planned: PlannedCheck, truth: Truth) -> set[str]:
         recipe = Recipe(planned.part.name, dict(one.case), one.seed)
         expected = truth.expect(planned.part, recipe)
         models = _models(expected, truth.inputs(recipe), planned.part.arguments)
-        right = {name for name, outputs in models.items() if _all_agree(outputs, expected)}
-        surviving = right if surviving is None else surviving & right
+        asked = models.keys() if surviving is None else surviving & models.keys()
+        surviving = {name for name in asked if _all_agree(models[name], expected)}
+        if not surviving:
+            break
     return surviving or set()
 
 

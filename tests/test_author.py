@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from grader.author import honest_finding, repeatable_inputs, seeded_inputs, wide_oracles
+from grader.author import honest_finding, repeatable_inputs, seeded_inputs, trivial_answers, wide_oracles
 from grader.exercise.catalogue import resolve
 from grader.exercise.plan import Plan, draw
 from grader.judge.truth import Truth
@@ -104,6 +104,20 @@ def test_an_element_with_no_possible_error_is_found_with_its_case(
     ((holds, outcome),) = oracles("x + 1", "x + 1")
     assert not holds
     assert outcome.startswith(f"the error allowed in z must be 0 or more, got {error:g}: N=")
+
+
+def test_an_answer_without_computation_is_found_if_it_is_right_in_every_case() -> None:
+    plan = replace(two_checks(), checks=two_checks().checks[1:])
+    last = int(plan.checks[0].cases[-1].case["N"])
+    inputs = "import torch\n\n\ndef vector_add(case, generator):\n    return (torch.full((case['N'],), 3.0),) * 2\n"
+
+    def passing(value: str) -> list[tuple[bool | None, str]]:
+        oracle = f"def vector_add(x, y):\n    return {value}\n\n\ndef vector_add_honest(x, y):\n    yield {value}\n"
+        return [(found.holds, found.outcome) for found in trivial_answers(plan, Truth(inputs, oracle))]
+
+    assert passing("x * 0") == [(False, "passed by the next lower precision, zeros")]
+    assert passing(f"x * 0 + (x.numel() == {last}) / 3") == [(True, "no trivial answer passes")]
+    assert passing("x + y * x.numel() / 3") == [(True, "no trivial answer passes")]
 
 
 HONEST = Path("honest/by_assembly.py")

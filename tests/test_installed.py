@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from grader import __version__
+from grader.cli.main import dispatch
 from grader.exercise.catalogue import discover
 from grader.release import bundle
 
@@ -82,10 +83,10 @@ def _linked(source: str, target: str) -> object:
     return shutil.copy2(source, target) if "grade" in source else os.link(source, target)
 
 
-def _run(command: list[str], folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "GRADE_ROOT")}
     return subprocess.run(
-        command, cwd=folder, env={**environment, **settings}, capture_output=True, text=True, timeout=300, check=False
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
 
 
@@ -95,8 +96,8 @@ def _done(command: list[str], folder: Path) -> str:
     return done.stdout
 
 
-def _graded(python: str | Path, folder: Path, submission: Path, **settings: str) -> dict[str, Any]:
-    done = _run([str(python), "-m", "grader", *GRADING, "--submission", str(submission)], folder, **settings)
+def _graded(python: Path, folder: Path, submission: Path) -> dict[str, Any]:
+    done = _run([str(python), "-m", "grader", *GRADING, "--submission", str(submission)], folder)
     assert done.returncode in (0, 1, 3), done.stderr
     record: dict[str, Any] = json.loads(done.stdout)
     return record
@@ -138,7 +139,10 @@ def test_without_a_course_it_says_how_to_make_one(installed: Path, tmp_path: Pat
     assert (done.returncode, done.stderr) == (2, f"grade: {said}\n")
 
 
-def test_a_wheel_grades_in_a_folder_of_grade_init_as_a_checkout_grades(installed: Path, course: Path) -> None:
+@pytest.mark.usefixtures("lent")
+def test_a_wheel_grades_in_a_folder_of_grade_init_as_a_checkout_grades(
+    installed: Path, course: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert sorted(os.listdir(course)) == [".gitignore", "exercises"]
     below = course / "notes" / "monday"
     below.mkdir(parents=True)
@@ -146,7 +150,12 @@ def test_a_wheel_grades_in_a_folder_of_grade_init_as_a_checkout_grades(installed
     record = _graded(installed, below, solution)
     assert record["verdict"] == "pass"
     assert [path.name for path in (course / "scorecards").glob("*.html")] == ["ex_15-solution-vector_add.html"]
-    assert _verdicts(record) == _verdicts(_graded(sys.executable, course, solution, PYTHONPATH=str(ROOT)))
+    # The checkout is what this process runs.
+    monkeypatch.chdir(course)
+    monkeypatch.delenv("GRADE_ROOT", raising=False)
+    capfd.readouterr()
+    assert dispatch([*GRADING, "--submission", str(solution)]) == 0
+    assert _verdicts(record) == _verdicts(json.loads(capfd.readouterr().out))
 
 
 def test_a_submission_of_an_installed_grader_can_read_neither_course_nor_answers(installed: Path, course: Path) -> None:

@@ -27,7 +27,7 @@ from grader.exercise.gpus import USUAL
 from grader.interpreter import kind_of_kernels, patience
 from grader.interpreter.beyond import refuse_what_needs_a_gpu
 from grader.interpreter.conditions import JoinConditions, is_block, joined, negated
-from grader.interpreter.gather import load_and_store_blocks
+from grader.interpreter.gather import load_and_store_blocks, stretched
 from grader.interpreter.groups import firsts, go_alone
 from grader.interpreter.libdevice import provide_libdevice
 from grader.interpreter.loops import WrapLoops, carried, entering, numbered, static_range
@@ -130,7 +130,7 @@ def _poison_masked_loads() -> None:
         raw = mask if isinstance(mask, np.ndarray) else mask.data
         if other is None or not raw.all():
             kind, given = ptrs.get_element_ty(), None if other is None else other.data
-            lit = np.broadcast_to(raw, ptrs.data.shape)
+            lit = stretched(raw, ptrs.data.shape)
             lanes = PADDING.lanes(lit, np.dtype(_get_np_dtype(kind)), kind, given)
             other = other if lanes is given else TensorHandle(lanes, kind)
         return load(self, ptrs, mask, other, *how, **named)

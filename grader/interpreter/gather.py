@@ -24,7 +24,7 @@ def load_and_store_blocks() -> None:
 
     def create_masked_load(_builder: Any, ptrs: Any, mask: Any, other: Any, *_: Any, **__: Any) -> Any:
         kind = ptrs.get_element_ty()
-        dtype, active = np.dtype(_get_np_dtype(kind)), np.broadcast_to(mask.data, ptrs.data.shape)
+        dtype, active = np.dtype(_get_np_dtype(kind)), stretched(mask.data, ptrs.data.shape)
         if active.all():
             return TensorHandle(read(ptrs.data, dtype), kind)
         loaded = np.zeros(active.shape, dtype)
@@ -34,14 +34,29 @@ def load_and_store_blocks() -> None:
         return TensorHandle(loaded, kind)
 
     def create_masked_store(_builder: Any, ptrs: Any, value: Any, mask: Any, *_: Any, **__: Any) -> None:
-        active = np.broadcast_to(mask.data, ptrs.data.shape)
+        active = stretched(mask.data, ptrs.data.shape)
         if active.all():
             write(ptrs.data, value.data)
         else:
-            write(ptrs.data[active], np.broadcast_to(value.data, active.shape)[active])
+            write(ptrs.data[active], stretched(value.data, active.shape)[active])
 
     InterpreterBuilder.create_masked_load = create_masked_load
     InterpreterBuilder.create_masked_store = create_masked_store
+
+
+def stretched(data: Array, shape: tuple[int, ...]) -> Array:
+    """Return what np.broadcast_to returns, in less than half the time: blocks are small, and every operation asks.
+
+    data: can be broadcast to `shape`. No caller stores into the result.
+    """
+    if data.shape == shape:
+        return data
+    if data.ndim != len(shape) or not data.size or not data.flags.c_contiguous:
+        return np.broadcast_to(data, shape)
+    steps = [step if have == wanted else 0 for have, wanted, step in zip(data.shape, shape, data.strides, strict=True)]
+    made: Array = np.ndarray(shape, data.dtype, data, 0, steps)
+    made.flags.writeable = False
+    return made
 
 
 def read(addresses: Array, dtype: np.dtype[Any]) -> Array:

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from grader.interpreter.gather import stretched
 from grader.interpreter.groups import Alone, Array, firsts, go_alone, programs_at_once
 from grader.interpreter.versions import block_pointer_handle, rereads
 
@@ -24,8 +25,9 @@ def builder_of_groups() -> Any:
 
     def alike(*handles: Any) -> list[Any]:
         """Return handles of one shape."""
-        shape = np.broadcast_shapes(*(one.data.shape for one in handles))
-        return [TensorHandle(np.broadcast_to(one.data, shape), one.dtype) for one in handles]
+        shapes = {one.data.shape for one in handles}
+        shape = np.broadcast_shapes(*shapes) if len(shapes) > 1 else shapes.pop()
+        return [TensorHandle(stretched(one.data, shape), one.dtype) for one in handles]
 
     def spread(scalar: Any, rank: int) -> Array:
         """Return a scalar of each program, [P, 1, …, 1]."""
@@ -135,7 +137,7 @@ def builder_of_groups() -> Any:
         def create_splat(self, ret_ty: Any, arg: Any) -> Any:
             shape = ret_ty.shape
             data = arg.data.reshape(-1, *([1] * len(shape))).astype(_get_np_dtype(arg.dtype), copy=False)
-            return TensorHandle(np.broadcast_to(data, (len(data), *shape)), arg.dtype.scalar)
+            return TensorHandle(stretched(data, (len(data), *shape)), arg.dtype.scalar)
 
         def create_unsplat(self, arg: Any) -> Any:
             return TensorHandle(firsts(arg.data).reshape(-1, 1), arg.dtype.scalar)
@@ -147,10 +149,11 @@ def builder_of_groups() -> Any:
             return TensorHandle(np.transpose(arg.data, (0, *(one + 1 for one in perm))), arg.dtype.scalar)
 
         def create_expand_dims(self, arg: Any, axis: int) -> Any:
-            return TensorHandle(np.expand_dims(arg.data, axis + 1), arg.dtype.scalar)
+            # As np.expand_dims, which takes longer than most operations on a block.
+            return TensorHandle(arg.data[(slice(None),) * (axis + 1) + (None,)], arg.dtype.scalar)
 
         def create_broadcast(self, arg: Any, shape: Any) -> Any:
-            return TensorHandle(np.broadcast_to(arg.data, (len(arg.data), *shape)), arg.dtype.scalar)
+            return TensorHandle(stretched(arg.data, (len(arg.data), *shape)), arg.dtype.scalar)
 
         def create_cat(self, lhs: Any, rhs: Any) -> Any:
             count = max(len(lhs.data), len(rhs.data))

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,20 @@ def grade(*given: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "grader", *given], capture_output=True, text=True, env=environment, check=False
     )
+
+
+@pytest.fixture
+def grade_here(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Run a command in this process, where no worker is needed: (exit code, what it printed, what it said)."""
+    monkeypatch.setenv("GRADE_ROOT", str(ROOT))
+
+    def run(*given: str) -> tuple[int, str, str]:
+        capfd.readouterr()
+        return (dispatch(given), *capfd.readouterr())
+
+    return run
 
 
 def verdicts(out: Path) -> dict[str, str]:
@@ -114,26 +129,29 @@ def test_no_student_s_file_shows_the_hidden_seed(graded: tuple[Path, Path, str])
     assert not [secret for secret in secrets if secret in shown or secret.rpartition(":")[2] in shown]
 
 
-def test_a_run_that_changes_nothing_grades_nothing_and_writes_nothing(graded: tuple[Path, Path, str]) -> None:
+def test_a_run_that_changes_nothing_grades_nothing_and_writes_nothing(
+    graded: tuple[Path, Path, str], grade_here: Callable[..., tuple[int, str, str]]
+) -> None:
     _, out, _ = graded
     before = {path: path.stat().st_mtime_ns for path in (out / "records").rglob("*.json")}
     # The parts, the seed and the roster are those of the last run.
-    done = grade("batch", "--out", str(out), "--resume", "-q")
-    assert done.stdout.startswith("0 graded in "), done.stderr
-    assert "5 as before" in done.stdout
+    _, printed, said = grade_here("batch", "--out", str(out), "--resume", "-q")
+    assert printed.startswith("0 graded in "), said
+    assert "5 as before" in printed
     assert {path: path.stat().st_mtime_ns for path in (out / "records").rglob("*.json")} == before
 
 
+@pytest.mark.usefixtures("lent")
 def test_an_appeal_is_replayed_on_the_same_bits(
-    graded: tuple[Path, Path, str], capfd: pytest.CaptureFixture[str]
+    graded: tuple[Path, Path, str], grade_here: Callable[..., tuple[int, str, str]]
 ) -> None:
     _, out, _ = graded
-    assert dispatch(["batch", "--out", str(out), "--appeal", "bob"]) == 0
-    said = capfd.readouterr().out
-    assert said.startswith("ex_15: fail, ")
-    line = next(line for line in said.splitlines() if line.startswith("  vector_add.tail fail: grade replay "))
-    replayed = grade(*line.partition(": grade ")[2].split(), *([] if "--cpu" in line else ["--cpu"]))
-    assert replayed.returncode == 1
+    code, printed, _ = grade_here("batch", "--out", str(out), "--appeal", "bob")
+    assert code == 0
+    assert printed.startswith("ex_15: fail, ")
+    line = next(line for line in printed.splitlines() if line.startswith("  vector_add.tail fail: grade replay "))
+    code, replayed, _ = grade_here(*line.partition(": grade ")[2].split(), *([] if "--cpu" in line else ["--cpu"]))
+    assert code == 1
     example = next(
         check.counterexample
         for path in (out / "results").glob("*.json")
@@ -142,7 +160,7 @@ def test_an_appeal_is_replayed_on_the_same_bits(
         if (check.id, check.status) == ("vector_add.tail", "fail") and check.counterexample
         if check.counterexample.replay in line
     )
-    assert example.rationale in " ".join(replayed.stdout.split())
+    assert example.rationale in " ".join(replayed.split())
 
 
 def test_what_was_graded_can_be_exported_and_reported(graded: tuple[Path, Path, str], tmp_path: Path) -> None:
@@ -155,7 +173,9 @@ def test_what_was_graded_can_be_exported_and_reported(graded: tuple[Path, Path, 
     assert "bob" in page.read_text(encoding="utf-8")
 
 
-def test_what_changed_is_graded_again_and_overrides_stay(graded: tuple[Path, Path, str], tmp_path: Path) -> None:
+def test_what_changed_is_graded_again_and_overrides_stay(
+    graded: tuple[Path, Path, str], grade_here: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
     source, out, _ = graded
     mine = tmp_path / "out"
     shutil.copytree(out, mine)
@@ -168,15 +188,15 @@ def test_what_changed_is_graded_again_and_overrides_stay(graded: tuple[Path, Pat
         "student,exercise,part,points,reason,author,comment\n"
         "dee,ex_15,,7,shown in person,prof,\nada,ex_15,vector_add,99,bonus,prof,Clear names.\n"
     )
-    done = grade(*arguments(changed, mine, "--overrides", str(table)))
+    _, printed, said = grade_here(*arguments(changed, mine, "--overrides", str(table)))
     # Bob handed in that text, too: nothing is graded.
-    assert done.stdout.startswith("0 graded in "), done.stderr
+    assert printed.startswith("0 graded in "), said
     assert verdicts(mine)["cy"] == "fail"
-    assert "the override for ada, ex_15 vector_add, gives 99 points; it is worth 20" in done.stderr
-    assert "3 marks changed, none fell\n" in done.stdout
-    assert "  cy, ex_15: not_implemented, 0 of 20 points, 15 judged -> fail, " in done.stdout
-    assert "(another file)" in done.stdout
-    assert "  dee, ex_15: crash, 0 of 20 points, 15 judged -> crash, 7 of 20 points\n" in done.stdout
+    assert "the override for ada, ex_15 vector_add, gives 99 points; it is worth 20" in said
+    assert "3 marks changed, none fell\n" in printed
+    assert "  cy, ex_15: not_implemented, 0 of 20 points, 15 judged -> fail, " in printed
+    assert "(another file)" in printed
+    assert "  dee, ex_15: crash, 0 of 20 points, 15 judged -> crash, 7 of 20 points\n" in printed
     assert "Clear names." in (mine / "cards" / "ada" / "ex_15.html").read_text()
     assert from_json((mine / "records" / "ada" / "ex_15.json").read_text()).feedback[0].points == 99.0
     assert "eve" not in verdicts(mine)
