@@ -1202,10 +1202,30 @@ def test_a_kernel_of_gluon_asks_for_a_gpu() -> None:
 
 
 @compiled_only
-@pytest.mark.parametrize("line", ["gl._core", "gl.nvidia.blackwell", "gl.AutoLayout.mangle(n)", "n._reinterpret(f)"])
+@pytest.mark.parametrize("line", ["gl._core", "gl.nvidia.blackwell", "gl.AutoLayout.mangle(n)", "n._flatten_ir(f)"])
 def test_insides_of_gluon_are_refused(line: str) -> None:
     with pytest.raises(RefusedFunction):
         built(f"@gluon.jit\ndef kernel(n, f):\n    x = {line}\n", GLUON, "gluon")
+
+
+@compiled_only
+def test_shared_memory_of_gluon_may_be_viewed_in_another_shape() -> None:
+    from triton.backends.compiler import GPUTarget
+    from triton.experimental.gluon._runtime import GluonASTSource
+
+    source = """
+@gluon.jit
+def kernel(x_ptr):
+    FLAT: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
+    ROWS: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
+    LAYOUT: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    flat = gl.allocate_shared_memory(gl.int32, [128], FLAT, gl.load(x_ptr + gl.arange(0, 128, LAYOUT)))
+    TILES: gl.constexpr = gl.BlockedLayout([1, 1], [1, 32], [4, 1], [1, 0])
+    rows = flat._reinterpret(gl.int32, [4, 32], ROWS).load(TILES)
+    gl.store(x_ptr + gl.arange(0, 4, gl.SliceLayout(1, TILES)), gl.sum(rows, 1))
+"""
+    made = GluonASTSource(built(source, GLUON, "gluon"), {"x_ptr": "*i32"}, {})
+    assert "memdesc_reinterpret" in triton.compile(made, target=GPUTarget("cuda", 90, 32)).asm["source"]
 
 
 @compiled_only

@@ -63,6 +63,9 @@ _SIGNS = {
 }
 OPERATORS = {f"__{name}__": f"a {sign} b" for name, sign in _SIGNS.items()}
 
+# Gluon's method that views shared memory in another shape or layout: its tutorials use it, whatever its name says.
+_UNDERSCORED = frozenset({"_reinterpret"})
+
 STATEMENTS: dict[str, str] = {
     "AsyncFor": "async for",
     "AsyncFunctionDef": "function inside it",
@@ -98,7 +101,7 @@ STATEMENTS: dict[str, str] = {
 def safe_attributes() -> frozenset[str]:
     """Return the attributes of Triton's values that neither build nor compile anything."""
     names = {name for one in _CLASSES for name in dir(one) if not name.startswith("_")}
-    return frozenset(names | _OF_INSTANCES) - _INSIDES
+    return frozenset(names | _OF_INSTANCES | _UNDERSCORED) - _INSIDES
 
 
 @functools.cache

@@ -219,7 +219,7 @@ class _Checker(ast.NodeVisitor):
         if name in OPERATORS:
             rule = f"`.{name}(…)` is another way to write an operator: write the operator, as {OPERATORS[name]}"
             self._refuse(node, rule, python=False)
-        if name.startswith("_") or name.endswith("_"):
+        if (name.startswith("_") or name.endswith("_")) and name not in safe_attributes():
             self._refuse_python(node, f"has no `.{name}`: use what triton.language offers")
         if name in safe_attributes() or (self._mode == "constexpr" and name in OF_TABLES):
             return
