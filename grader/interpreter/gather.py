@@ -24,7 +24,7 @@ def load_and_store_blocks() -> None:
 
     def create_masked_load(_builder: Any, ptrs: Any, mask: Any, other: Any, *_: Any, **__: Any) -> Any:
         kind = ptrs.get_element_ty()
-        dtype, active = np.dtype(_get_np_dtype(kind)), stretched(mask.data, ptrs.data.shape)
+        dtype, active = np.dtype(_get_np_dtype(kind)), stretched(_lit(mask), ptrs.data.shape)
         if active.all():
             return TensorHandle(read(ptrs.data, dtype), kind)
         loaded = np.zeros(active.shape, dtype)
@@ -34,7 +34,7 @@ def load_and_store_blocks() -> None:
         return TensorHandle(loaded, kind)
 
     def create_masked_store(_builder: Any, ptrs: Any, value: Any, mask: Any, *_: Any, **__: Any) -> None:
-        active = stretched(mask.data, ptrs.data.shape)
+        active = stretched(_lit(mask), ptrs.data.shape)
         if active.all():
             write(ptrs.data, value.data)
         else:
@@ -42,6 +42,11 @@ def load_and_store_blocks() -> None:
 
     InterpreterBuilder.create_masked_load = create_masked_load
     InterpreterBuilder.create_masked_store = create_masked_store
+
+
+def _lit(mask: Any) -> Array:
+    """Return the array of a mask; that of a block pointer is bare."""
+    return mask if isinstance(mask, np.ndarray) else np.asarray(mask.data)
 
 
 def stretched(data: Array, shape: tuple[int, ...]) -> Array:
