@@ -144,7 +144,8 @@ def edits_of(source: str, kernels: Mapping[tuple[str, int], Mapping[str, object]
         for node in ast.walk(function):
             for edit in (edit for find in _FINDERS for edit in find(scope, node) if edit.after != edit.before):
                 found.setdefault((edit.start, edit.end, edit.after), edit)
-    return sorted(found.values(), key=lambda one: (-one.weight, one.line, one.start))
+    # Those of launch code need a process each.
+    return sorted(found.values(), key=lambda one: (-one.weight, not one.in_kernel, one.line, one.start))
 
 
 def _functions(

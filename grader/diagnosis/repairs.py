@@ -22,7 +22,7 @@ from grader.protocol.trace import ConstexprValue, Launch, TensorValue, Trace, la
 
 # The search for one part takes at most so many seconds of work, and one edited call so many. Starting a process for
 # edited launch code counts as so many.
-_MOST_S, _CALL_S, _START_S = 3.0, 1.0, 0.25
+_MOST_S, _CALL_S, _START_S = 3.0, 1.0, 0.1
 # The numbers of other failing calls and of passing calls that an edit must stand.
 _FAILING, _PASSING = 4, 2
 # The factor of edits that take back a suspected kind of mistake.
