@@ -54,6 +54,8 @@ def stretched(data: Array, shape: tuple[int, ...]) -> Array:
 
     data: can be broadcast to `shape`. No caller stores into the result.
     """
+    # A block pointer's mask is an array, and its data a view of memory.
+    data = np.asarray(data)
     if data.shape == shape:
         return data
     if data.ndim != len(shape) or not data.size or not data.flags.c_contiguous:
