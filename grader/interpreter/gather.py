@@ -24,7 +24,7 @@ def load_and_store_blocks() -> None:
 
     def create_masked_load(_builder: Any, ptrs: Any, mask: Any, other: Any, *_: Any, **__: Any) -> Any:
         kind = ptrs.get_element_ty()
-        dtype, active = np.dtype(_get_np_dtype(kind)), stretched(_lit(mask), ptrs.data.shape)
+        dtype, active = np.dtype(_get_np_dtype(kind)), stretched(_lanes(mask), ptrs.data.shape)
         if active.all():
             return TensorHandle(read(ptrs.data, dtype), kind)
         loaded = np.zeros(active.shape, dtype)
@@ -34,7 +34,7 @@ def load_and_store_blocks() -> None:
         return TensorHandle(loaded, kind)
 
     def create_masked_store(_builder: Any, ptrs: Any, value: Any, mask: Any, *_: Any, **__: Any) -> None:
-        active = stretched(_lit(mask), ptrs.data.shape)
+        active = stretched(_lanes(mask), ptrs.data.shape)
         if active.all():
             write(ptrs.data, value.data)
         else:
@@ -44,7 +44,7 @@ def load_and_store_blocks() -> None:
     InterpreterBuilder.create_masked_store = create_masked_store
 
 
-def _lit(mask: Any) -> Array:
+def _lanes(mask: Any) -> Array:
     """Return the array of a mask; that of a block pointer is bare."""
     return mask if isinstance(mask, np.ndarray) else np.asarray(mask.data)
 
@@ -54,8 +54,6 @@ def stretched(data: Array, shape: tuple[int, ...]) -> Array:
 
     data: can be broadcast to `shape`. No caller stores into the result.
     """
-    # A block pointer's mask is an array, and its data a view of memory.
-    data = np.asarray(data)
     if data.shape == shape:
         return data
     if data.ndim != len(shape) or not data.size or not data.flags.c_contiguous:

@@ -286,9 +286,7 @@ def shift_kernel(x_ptr, y_ptr, N: tl.constexpr):
 def truth_kernel(x_ptr, y_ptr, OP: tl.constexpr, N: tl.constexpr):
     i = tl.arange(0, N)
     x = tl.load(x_ptr + i)
-    if OP == "and":
-        tl.store(y_ptr + i, x, mask=(i > 1) and (i < 3))
-    elif OP == "max":
+    if OP == "max":
         tl.store(y_ptr + i, max(x, 0.0))
     else:
         tl.store(y_ptr + i, x, mask=0 < i < 3)
@@ -791,7 +789,7 @@ def test_a_loop_takes_bounds_that_are_known_at_run_time_only(interpret):
 
 
 # Since 3.9 `0 < x < 1` compares elements, in the interpreter as in a compiled kernel.
-@pytest.mark.parametrize("op", ["and", "max", *(["chain"] if TRITON < (3, 9) else [])])
+@pytest.mark.parametrize("op", ["max", *(["chain"] if TRITON < (3, 9) else [])])
 def test_the_truth_of_a_block_is_refused(interpret, op):
     with pytest.raises(Exception, match=r"only a scalar is true or false, got a block of shape \[8\]: write &"):
         interpret(truth_kernel, torch.ones(8), torch.zeros(8), OP=op, N=8)

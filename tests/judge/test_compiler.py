@@ -292,14 +292,15 @@ def test_nor_does_a_grading_that_does_not_want_kernels(recorded: Graded, monkeyp
     assert (part.kernels, part.uncompiled) == ((), {})
 
 
-HALF_SUM = """
+GROWING_COUNT = """
 @triton.jit
 def sum_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    total = tl.zeros((BLOCK,), dtype=tl.float16)
+    total, blocks = tl.zeros((BLOCK,), dtype=tl.float32), tl.full((), 0, tl.int32)
     for start in range(0, n, BLOCK):
         offsets = start + tl.arange(0, BLOCK)
         total += tl.load(x_ptr + offsets, mask=offsets < n, other=0.0).to(tl.float32)
-    tl.store(out_ptr, tl.sum(total, 0))
+        blocks += tl.full((), 1, tl.int64)
+    tl.store(out_ptr, tl.sum(total, 0) + 0 * blocks)
 
 def global_sum(x):
     out = torch.empty((), dtype=torch.float32, device=x.device)
@@ -319,18 +320,18 @@ def test_launch_code_that_raises_for_one_gpu_is_not_taken_for_work_that_torch_do
 
 
 def test_a_kernel_that_only_the_interpreter_runs_is_no_kernel_that_does_the_work(recorded: Graded) -> None:
-    checks = {check.id: check for check in recorded(f"{HEAD}{HALF_SUM}", "global_sum").checks}
+    checks = {check.id: check for check in recorded(f"{HEAD}{GROWING_COUNT}", "global_sum").checks}
     assert checks["global_sum.tail"].status == "pass"
     technique = checks["global_sum.kernels"]
     assert (technique.status, technique.points) == ("compile_error", 0)
     assert technique.cause is not None
     assert technique.cause.title == "The kernel compiles for no GPU"
-    assert "Loop-carried variable total has initial type" in technique.reason
+    assert "Loop-carried variable blocks has initial type" in technique.reason
 
 
 def test_the_same_with_types_that_stay_is_one(recorded: Graded) -> None:
     whole = "total = tl.zeros((BLOCK,), dtype=tl.float32)"
-    text = HALF_SUM.replace("total = tl.zeros((BLOCK,), dtype=tl.float16)", whole)
+    text = GROWING_COUNT.replace("total = tl.zeros((BLOCK,), dtype=tl.float16)", whole)
     checks = {check.id: check for check in recorded(f"{HEAD}{text}", "global_sum").checks}
     assert checks["global_sum.kernels"].status == "pass"
 
