@@ -191,11 +191,6 @@ class Session:
         start = replace(self._start, submission=text) if text else self._start
         return Session(self._server, start, self._limits)
 
-    @property
-    def text(self) -> str:
-        """Return the text of the submission."""
-        return self._start.submission
-
     def __exit__(self, *_: object) -> None:
         self.restart()
         if self._owns_scratch:
