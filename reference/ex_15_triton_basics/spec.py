@@ -40,16 +40,15 @@ FLOATS = Choice(("float32", "float16", "bfloat16"))
 FULL = Size(8192, 16384, multiple_of=8192)
 RAGGED = Size(1, 5000)
 TAILS = (
-    # Some blocks of a power of two divide these, and larger ones do not. They come first: what an autotuner may choose
-    # for them may be wrong for a length with the same key.
-    {"N": 3072},
-    {"N": 1024, "dtype": "float16"},
     {"N": 1},
     {"N": 127},
     {"N": 1023},
     {"N": 1025, "dtype": "float16"},
     {"N": 777, "dtype": "bfloat16"},
     {"N": 4097},
+    # Some blocks of a power of two divide it, and larger ones do not.
+    {"N": 3072},
+    {"N": 1024, "dtype": "float16"},
 )
 
 
