@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+from grader.exercise.definitions import spans_of
+from grader.text import ONE_PARSE_AT_A_TIME
+
 # Weights, by how often people make the mistake that an edit takes back. The first is of a literal too much.
 _MOST, _OFTEN, _SOMETIMES, _RARELY = 1.2, 1.0, 0.6, 0.4
 # The kinds of mistakes that an edit may take back; the first one is its own.
@@ -38,6 +41,8 @@ _REDUCTIONS = frozenset({"sum", "max", "min", "argmax", "argmin", "reduce"})
 _OF_AXES = frozenset({"program_id", "num_programs", "stride", "size"})
 # Functions of torch that allocate, and those that clear the memory.
 _CLEARED = {"empty": "zeros", "empty_like": "zeros_like", "new_empty": "new_zeros"}
+# The arguments of a launch, by place and by name: numbers and texts; None for what has no such value.
+Launched = tuple[Sequence[object], Mapping[str, object]]
 # Values of masked lanes.
 _PADDING = ("0.0", 'float("-inf")', 'float("inf")')
 
@@ -67,13 +72,17 @@ class Edit:
 
 @dataclass(frozen=True)
 class _Scope:
-    """A function of the text. values: of its arguments in the call, as far as they are known."""
+    """A function of the text. launched: the arguments of a kernel's launch; None for launch code."""
 
     function: ast.FunctionDef
     source: bytes
     starts: tuple[int, ...]
-    in_kernel: bool
-    values: Mapping[str, object]
+    launched: Launched | None
+
+    @property
+    def in_kernel(self) -> bool:
+        """Return whether the function is a kernel."""
+        return self.launched is not None
 
     def span(self, node: ast.expr) -> tuple[int, int]:
         """Return the first byte of an expression, and the one behind it."""
@@ -95,6 +104,12 @@ class _Scope:
         """Return the names of the function's arguments."""
         own = self.function.args
         return tuple(one.arg for one in (*own.posonlyargs, *own.args, *own.kwonlyargs))
+
+    @cached_property
+    def values(self) -> Mapping[str, object]:
+        """Return the values of the arguments, as far as they are known."""
+        by_place, by_name = self.launched or ((), {})
+        return {**dict(zip(self.arguments, by_place, strict=False)), **by_name}
 
     @cached_property
     def parents(self) -> Mapping[ast.AST, ast.AST]:
@@ -125,22 +140,22 @@ def _keyword(call: ast.Call, name: str) -> ast.expr | None:
     return next((one.value for one in call.keywords if one.arg == name), None)
 
 
-def called(call: ast.AST | None) -> str:
+def _called(call: ast.AST | None) -> str:
     """Return the last name of a called function; "" for any other node."""
     function = call.func if isinstance(call, ast.Call) else None
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
-def edits_of(source: str, kernels: Mapping[tuple[str, int], Mapping[str, object]], launching: str) -> list[Edit]:
+def edits_of(source: str, kernels: Mapping[tuple[str, int], Launched], launching: str) -> list[Edit]:
     """Return the edits of the functions that a call ran, the likeliest first.
 
-    kernels: by name and first line, the values of their arguments. launching: the function that was called.
+    kernels: by name and first line, the arguments of their launches. launching: the function that was called.
     """
-    tree, data = ast.parse(source), source.encode()
+    data = source.encode()
     starts = (0, *(match.end() for match in re.finditer(b"\r\n|\r|\n", data)))
     found: dict[tuple[int, int, str], Edit] = {}
-    for function, values in _functions(tree, kernels, launching):
-        scope = _Scope(function, data, starts, values is not None, values or {})
+    for function, launched in _functions(source, kernels, launching):
+        scope = _Scope(function, data, starts, launched)
         for node in ast.walk(function):
             for edit in (edit for find in _FINDERS for edit in find(scope, node) if edit.after != edit.before):
                 found.setdefault((edit.start, edit.end, edit.after), edit)
@@ -149,29 +164,21 @@ def edits_of(source: str, kernels: Mapping[tuple[str, int], Mapping[str, object]
 
 
 def _functions(
-    tree: ast.Module, kernels: Mapping[tuple[str, int], Mapping[str, object]], launching: str
-) -> Iterator[tuple[ast.FunctionDef, Mapping[str, object] | None]]:
-    """Yield the functions that a call ran: kernels with their values, and launch code with None."""
-    others: dict[str, ast.FunctionDef] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
-            values = next(
-                (kernels[node.name, line] for line in first_lines(node) if (node.name, line) in kernels), None
-            )
-            if values is not None:
-                yield node, values
-            else:
-                others[node.name] = node
-    waiting = [launching]
-    while waiting:
-        if function := others.pop(waiting.pop(), None):
-            yield function, None
-            waiting += [node.id for node in ast.walk(function) if isinstance(node, ast.Name)]
-
-
-def first_lines(function: ast.FunctionDef) -> tuple[int, ...]:
-    """Return the lines at which a function may be said to begin."""
-    return function.lineno, *(one.lineno for one in function.decorator_list)
+    source: str, kernels: Mapping[tuple[str, int], Launched], launching: str
+) -> Iterator[tuple[ast.FunctionDef, Launched | None]]:
+    """Yield the functions that a call ran: kernels with their arguments, then launch code with None."""
+    with ONE_PARSE_AT_A_TIME:
+        functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
+    others = []
+    for one in functions:
+        lines = (one.lineno, *(decorator.lineno for decorator in one.decorator_list))
+        launched = next((kernels[one.name, line] for line in lines if (one.name, line) in kernels), None)
+        if launched is not None:
+            yield one, launched
+        else:
+            others.append(one)
+    spans = spans_of(source, launching)
+    yield from ((one, None) for one in others if any(first <= one.lineno <= last for first, last in spans))
 
 
 # -- mistakes: (scope, node) -> edits ----------------------------------------------------------------------------------
@@ -217,7 +224,7 @@ def _divisions(scope: _Scope, node: ast.AST) -> Iterator[Edit]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
         function = "tl.cdiv" if scope.in_kernel else "triton.cdiv"
         yield scope.edit(node, f"{function}({scope.text(node.left)}, {scope.text(node.right)})", _ROUNDED_DOWN, _OFTEN)
-    if isinstance(node, ast.Call) and called(node) == "cdiv" and len(node.args) == 2:
+    if isinstance(node, ast.Call) and _called(node) == "cdiv" and len(node.args) == 2:
         one, other = map(scope.text, node.args)
         yield scope.edit(node, f"(({one}) // ({other}))", ("grid_too_large", "missing_mask", "done_again"))
 
@@ -248,9 +255,9 @@ def _numbers(scope: _Scope, node: ast.AST) -> Iterator[Edit]:
     if isinstance(parent, ast.keyword):
         parent = scope.parents.get(parent) if parent.arg in ("axis", "dim") else None
     kinds: tuple[str, ...] = ("position_shifted",)
-    if called(parent) in _REDUCTIONS | _OF_AXES or isinstance(parent, ast.Subscript):
-        kinds = ("wrong_axis",) if called(parent) in _REDUCTIONS else _SIZES
-    elif called(parent) in ("range", "static_range"):
+    if _called(parent) in _REDUCTIONS | _OF_AXES or isinstance(parent, ast.Subscript):
+        kinds = ("wrong_axis",) if _called(parent) in _REDUCTIONS else _SIZES
+    elif _called(parent) in ("range", "static_range"):
         kinds = ("block_left_out", "last_left_out")
     elif not isinstance(parent, ast.BinOp):
         return
@@ -261,14 +268,14 @@ def _numbers(scope: _Scope, node: ast.AST) -> Iterator[Edit]:
 
 def _reductions(scope: _Scope, node: ast.AST) -> Iterator[Edit]:
     """Reduce along one axis in place of all."""
-    if isinstance(node, ast.Call) and called(node) in _REDUCTIONS and len(node.args) == 1 and not node.keywords:
+    if isinstance(node, ast.Call) and _called(node) in _REDUCTIONS and len(node.args) == 1 and not node.keywords:
         for axis in (0, 1):
             yield scope.edit(node, f"{scope.text(node)[:-1]}, axis={axis})", ("wrong_axis",), _OFTEN)
 
 
 def _masks(scope: _Scope, node: ast.AST) -> Iterator[Edit]:
     """Mask a load or a store as another one is masked, and take another value for masked lanes."""
-    if not isinstance(node, ast.Call) or called(node) not in ("load", "store"):
+    if not isinstance(node, ast.Call) or _called(node) not in ("load", "store"):
         return
     own, other, text = _keyword(node, "mask"), _keyword(node, "other"), scope.text(node)
     for mask in scope.masks:
@@ -277,14 +284,10 @@ def _masks(scope: _Scope, node: ast.AST) -> Iterator[Edit]:
         else:
             yield scope.edit(own, mask, (*_TOO_WIDE, *_SIZES))
             yield scope.edit(own, f"({scope.text(own)}) & ({mask})", _TOO_WIDE)
-    if called(node) == "load" and own is not None:
+    if _called(node) == "load" and own is not None:
         for value in _PADDING:
-            after = f"{text[:-1]}, other={value})"
-            yield (
-                scope.edit(node, after, ("padding_counted",))
-                if other is None
-                else scope.edit(other, value, ("padding_counted",))
-            )
+            replaced, after = (node, f"{text[:-1]}, other={value})") if other is None else (other, value)
+            yield scope.edit(replaced, after, ("padding_counted",))
 
 
 def _order(scope: _Scope, node: ast.AST) -> Iterator[Edit]:

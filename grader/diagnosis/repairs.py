@@ -7,11 +7,10 @@ at, and leaves passing ones right. What the bench says of the submission stays a
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice, takewhile
 
-from grader.diagnosis.edits import Edit, edits_of, first_lines
+from grader.diagnosis.edits import Edit, Launched, edits_of
 from grader.diagnosis.kinds import GENERAL
 from grader.diagnosis.known_mistakes import passing_like
 from grader.exercise.cases import QUICK_VOLUME, Case
@@ -46,7 +45,7 @@ def repair_clues(bench: Bench, text: str, failing: Sequence[Recipe], suspected: 
         if call.recorded is None or call.recorded.trace.programs:
             # Programs of CuTe take seconds to trace again.
             return []
-        edits = edits_of(text, _kernels(call.recorded.trace, text), bench.part.name)
+        edits = edits_of(text, _kernels(call.recorded.trace), bench.part.name)
         edits.sort(key=lambda one: -one.weight * (_SUSPECTED if {*one.kinds} & {*suspected} else 1.0))
         witnesses = [call, *map(bench.edited, _witnesses(bench, others))]
         for edit in edits:
@@ -89,23 +88,13 @@ def _cut(*texts: str) -> Iterator[str]:
         yield rest if len(rest) <= _LONGEST else f"{rest[: _LONGEST - 1]}…"
 
 
-def _kernels(trace: Trace, text: str) -> dict[tuple[str, int], Mapping[str, object]]:
-    """Return the kernels of a trace in the submission's text, with the values of their arguments."""
-    parameters = {
-        (node.name, line): [one.arg for one in (*node.args.posonlyargs, *node.args.args)]
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.FunctionDef)
-        for line in first_lines(node)
-    }
-    found: dict[tuple[str, int], Mapping[str, object]] = {
-        (one.name, one.line): {} for one in trace.kernels if not one.home
-    }
+def _kernels(trace: Trace) -> dict[tuple[str, int], Launched]:
+    """Return the kernels of a trace in the submission's text, with the arguments of their last launches."""
+    found: dict[tuple[str, int], Launched] = {(one.name, one.line): ((), {}) for one in trace.kernels if not one.home}
     for step in launches_in(trace.steps):
-        if isinstance(step, Launch):
-            key = trace.kernels[step.kernel].name, trace.kernels[step.kernel].line
-            if key in found:
-                values = {**dict(zip(parameters.get(key, ()), step.args, strict=False)), **step.kwargs}
-                found[key] = {name: _plain(value) for name, value in values.items()}
+        if isinstance(step, Launch) and not (kernel := trace.kernels[step.kernel]).home:
+            by_name = {name: _plain(value) for name, value in step.kwargs.items()}
+            found[kernel.name, kernel.line] = [*map(_plain, step.args)], by_name
     return found
 
 

@@ -424,7 +424,7 @@ class Bench:
         return replay
 
     def edited(self, recipe: Recipe) -> Edited:
-        """Record a call again. Return a function that makes it with another text of the submission."""
+        """Record a call again, to make it with other texts of the submission."""
         return Edited(self, recipe, *self._recorded_again(recipe))
 
     def _recorded_again(self, recipe: Recipe) -> tuple[RecordedAnswer | None, Call]:

@@ -38,7 +38,7 @@ VALUES = {"x_ptr": "tensor 0", "y_ptr": "tensor 1", "M": 5, "N": 7, "stride_xm":
 
 
 def edits(source: str = RIGHT, **values: object) -> list[Edit]:
-    return edits_of(source, {("scaled", 6): {**VALUES, **values}}, "scale")
+    return edits_of(source, {("scaled", 6): ((), {**VALUES, **values})}, "scale")
 
 
 @pytest.mark.parametrize(
