@@ -104,7 +104,8 @@ class Memory:
         Raises Unreplayable where its memory is not new.
         """
         self._refuse_known(number)
-        content = bytes_of(fresh)
+        # What the submission made on the host lies on the device too: the replay has one memory.
+        content = bytes_of(fresh).to(self._device)
         if content.numel() and any(place.content.data_ptr() == content.data_ptr() for place in self._places.values()):
             raise Unreplayable("an operator must make memory of its own")
         size = content.numel()

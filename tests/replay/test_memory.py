@@ -40,3 +40,11 @@ def test_whole_numbers_that_torch_computes_in_place_are_indices_again(memory: Me
     memory.tensor(LENGTHS).add_(1)
     memory.accept(0)
     assert memory.is_whole(LENGTHS)
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+def test_what_was_made_on_the_host_lies_on_the_device_in_the_replay(guarded: bool) -> None:
+    """A GPU is not here; "meta" is another device too."""
+    held = Memory(torch.device("meta"), guarded=guarded)
+    held.adopt(1, torch.empty(8 << 20, dtype=torch.uint8))
+    assert held.tensor(Window(storage=1, offset=0, shape=(4,), strides=(1,), dtype="float32")).device.type == "meta"
