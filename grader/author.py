@@ -4,6 +4,8 @@ The untouched stub is `not_implemented` throughout, the solution and the record 
 judged here, every planted mistake is caught by the check that it names, every honest variant passes, no trivial answer
 (zeros, ones, the mean, a copy of an input, the next lower precision) passes a correctness check, the oracle is wide, a
 seed gives the same inputs twice, and another seed gives others.
+
+The solution meets every case. Where a check has many drawn cases, honest variants share them: each meets every third.
 """
 
 from __future__ import annotations
@@ -41,6 +43,9 @@ from grader.sandbox.server import ForkServer
 
 # Number of cases whose tensors are stored for the next file: all of an exercise.
 _KNOWN_CASES = 1024
+# A check with more drawn cases than this deals them out, to as many honest variants.
+_FEW_CASES = 8
+_SHARERS = 3
 _CLAIM = re.compile(r"(?P<check>\w+\.\w+) (?P<status>partly|fail|policy|crash|timeout|oom|compile_error): (?P<why>.+)")
 
 _CAUSE = re.compile(r"^Cause: (?P<kinds>\w+(?: or \w+)*)$", re.MULTILINE)
@@ -116,7 +121,8 @@ def claim_of(mistake: PlantedMistake) -> Claim:
 class _Trial:
     """A file for the gate to grade, with its text.
 
-    parts: those to judge (None: all). claim: of a planted mistake. alone: the only check to judge; "" for all.
+    parts: those to judge (None: all). claim: of a planted mistake. alone: the only check to judge; "" for all. turn:
+    an honest variant's number, by which it gets its share of a check's drawn cases; None for all of them.
     """
 
     path: Path
@@ -125,10 +131,29 @@ class _Trial:
     claim: Claim | None = None
     timed: bool = False
     alone: str = ""
+    turn: int | None = None
 
-    def judges(self, planned: PlannedCheck) -> bool:
-        """Return whether a check of the whole plan is one of the file's."""
+    def of(self, plan: Plan, every_case: bool) -> Plan:
+        """Return what the file must show of the whole plan."""
+        checks = filter(self._judges, plan.checks)
+        return replace(plan, checks=tuple(checks if every_case or self.turn is None else map(self._share, checks)))
+
+    def _judges(self, planned: PlannedCheck) -> bool:
         return (self.parts is None or planned.part.name in self.parts) and self.alone in ("", planned.id)
+
+    def _share(self, planned: PlannedCheck) -> PlannedCheck:
+        assert self.turn is not None
+        return shared(planned, self.turn)
+
+
+def shared(planned: PlannedCheck, turn: int) -> PlannedCheck:
+    """Return a check with every third of its drawn cases, from the turn on, if it has many. Named cases stay."""
+    named = planned.check.cases.named if planned.check.cases else ()
+    drawn = [one for one in planned.cases if one.case not in named]
+    if len(drawn) <= _FEW_CASES:
+        return planned
+    others = frozenset(drawn) - frozenset(drawn[turn % _SHARERS :: _SHARERS])
+    return replace(planned, cases=tuple(one for one in planned.cases if one not in others))
 
 
 def _trials(entry: Entry) -> list[_Trial]:
@@ -136,9 +161,10 @@ def _trials(entry: Entry) -> list[_Trial]:
     trials = [_Trial(entry.pristine_stub, _text(entry.pristine_stub), None)]
     # An honest variant must be right, not fast; so must the bases of patches.
     to_be_fast = (entry.solution, *entry.fast)
+    trials += [_Trial(path, _text(path), entry.parts_in(path), timed=True) for path in to_be_fast]
     trials += [
-        _Trial(path, _text(path), entry.parts_in(path), timed=path in to_be_fast)
-        for path in (*to_be_fast, *entry.honest, *entry.bases)
+        _Trial(path, _text(path), entry.parts_in(path), turn=turn)
+        for turn, path in enumerate((*entry.honest, *entry.bases))
         if not lacking(_text(path))
     ]
     for mistake in entry.wrong:
@@ -167,8 +193,8 @@ def run_gate(
     """Run the whole gate, `jobs` files at a time.
 
     on_finding: called with every finding, in the order of the gate. interpreter: judges mistakes that pass on a GPU
-    once more, because only the interpreter sees every access. measured: mistakes run on every case, for the margins;
-    otherwise their first failing case is enough.
+    once more, because only the interpreter sees every access. measured: every file runs on every case, for the margins;
+    otherwise a mistake's first failing case is enough, and honest variants share the drawn cases.
     """
     gate = Gate()
     honest: dict[str, tuple[float, str]] = {}
@@ -189,7 +215,7 @@ def run_gate(
     }
 
     def graded(trial: _Trial, on: ForkServer = server) -> Record:
-        plan = replace(drawn[on.mode], checks=tuple(filter(trial.judges, drawn[on.mode].checks)))
+        plan = trial.of(drawn[on.mode], every_case=measured)
         job = Job(
             entry,
             str(trial.path),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from grader.author import honest_finding, repeatable_inputs, seeded_inputs, trivial_answers, wide_oracles
+from grader.author import honest_finding, repeatable_inputs, seeded_inputs, shared, trivial_answers, wide_oracles
 from grader.exercise.catalogue import resolve
 from grader.exercise.plan import Plan, draw
 from grader.judge.truth import Truth
@@ -20,10 +20,13 @@ ENTRY = resolve(ROOT, "ex_15")[0]
 
 
 @cache
+def whole_plan() -> Plan:
+    """Draw a part's checks: half a second, so not where this file is collected."""
+    return draw(ENTRY.exercise, 5, gpu=False, parts=frozenset(("vector_add",)))
+
+
 def two_checks() -> Plan:
-    """Draw two checks: half a second, so not where this file is collected."""
-    whole = draw(ENTRY.exercise, 5, gpu=False, parts=frozenset(("vector_add",)))
-    return replace(whole, checks=whole.checks[:2])
+    return replace(whole_plan(), checks=whole_plan().checks[:2])
 
 
 def built_by(builder: str) -> Truth:
@@ -134,3 +137,17 @@ def test_an_honest_file_is_sound_by_what_was_judged_and_bad_where_it_has_no_part
     assert honest_finding(HONEST, frozenset({"h"}), samples.without_parts()).holds is True
     empty = replace(samples.without_parts(), checks=())
     assert honest_finding(HONEST, frozenset(), empty).holds is False
+
+
+def test_three_honest_variants_meet_every_drawn_case_once_and_the_named_ones_each() -> None:
+    planned = next(one for one in whole_plan().checks if len(one.cases) > 20)
+    named = {one for one in planned.cases if planned.check.cases and one.case in planned.check.cases.named}
+    shares = [set(shared(planned, turn).cases) - named for turn in range(3)]
+    assert set.union(*shares) | named == set(planned.cases)
+    assert sum(map(len, shares)) + len(named) == len(planned.cases)
+    assert shared(planned, 3) == shared(planned, 0)
+
+
+def test_a_check_with_few_drawn_cases_shows_all_of_them_to_every_honest_variant() -> None:
+    few = next(one for one in whole_plan().checks if 0 < len(one.cases) <= 8)
+    assert shared(few, 1) == few
