@@ -3,7 +3,8 @@
 Replayers compile into a scratch folder, which ends with them. Triton names its output by a hash of source and options,
 so that it fits every submission with that kernel. An entry belongs to one owner (in a batch, a student): no submission
 leaves anything for another owner's. The content of a scratch folder is not trusted: only plain files of plain names
-are taken, within a limit, and only those that a launch needs.
+are taken, within a limit, and only those that a launch needs. A list beside an entry names the kernels that could not
+be compiled in the time that all of them share, so that the next grading does not wait for them again.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _MOST_ENTRIES = 100
 _GROUPS = "__grp__"
 _NEEDED = frozenset({".json", ".cubin", ".so"})
 _HERE = b"@scratch@"
+_SLOW = ".slow"
 
 
 def cache_entry_for(owner: str, exercise: str, versions: Sequence[str]) -> Path:
@@ -69,6 +71,30 @@ def save(entry: Path, scratch_fd: int, cache: Path) -> None:
             unfinished.replace(entry)
             _drop_oldest(entry.parent)
     shutil.rmtree(unfinished, ignore_errors=True)
+
+
+class SlowKernels:
+    """The names of kernels that an earlier grading could not compile in time.
+
+    entry: the cache entry beside which they are kept; None for no cache.
+    """
+
+    def __init__(self, entry: Path | None = None) -> None:
+        self._path = entry.with_suffix(_SLOW) if entry else None
+
+    def names(self) -> frozenset[str]:
+        """Return the names."""
+        try:
+            return frozenset(self._path.read_text().split()) if self._path else frozenset()
+        except (OSError, ValueError):
+            return frozenset()
+
+    def add(self, names: frozenset[str]) -> None:
+        """Keep more names."""
+        if self._path and names:
+            with contextlib.suppress(OSError):
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                self._path.write_text("\n".join(sorted(self.names() | names)))
 
 
 def _plain_files(scratch_fd: int, name: str) -> Iterator[tuple[Path, bytes]]:
@@ -137,3 +163,4 @@ def _drop_oldest(folder: Path) -> None:
     entries = sorted((path for path in folder.iterdir() if path.is_dir()), key=lambda path: path.stat().st_mtime)
     for path in entries[:-_MOST_ENTRIES]:
         shutil.rmtree(path, ignore_errors=True)
+        path.with_suffix(_SLOW).unlink(missing_ok=True)

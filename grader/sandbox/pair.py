@@ -28,6 +28,7 @@ from grader.protocol.trace import (
     fingerprint,
     launches_in,
 )
+from grader.sandbox.kernels import SlowKernels
 from grader.sandbox.outcome import Finished, Outcome, Unanswered
 from grader.sandbox.precompiling import precompile
 from grader.sandbox.scratch import Scratch
@@ -96,15 +97,22 @@ class Pair:
     """Records in one session, and replays in others: in order in the first of them, side by side in all.
 
     bare: calls are recorded on inputs without guard bands. compilers: processes that may compile beside the replayers,
-    into the same folder.
+    into the same folder. slow: the kernels that are not worth another try.
     """
 
     def __init__(
-        self, session: Session, replayers: Sequence[Session], compilers: Sequence[Session] = (), *, bare: bool = False
+        self,
+        session: Session,
+        replayers: Sequence[Session],
+        compilers: Sequence[Session] = (),
+        *,
+        bare: bool = False,
+        slow: SlowKernels | None = None,
     ) -> None:
         self.session = session
         self.compilers = tuple(compilers)
         self._bare = bare
+        self._slow = slow or SlowKernels()
         self._replayers = tuple(replayers)
         self._processes = (0, 0)
         # True if recorder or first replayer knows memory that the other does not.
@@ -197,8 +205,10 @@ class Pair:
     def precompile(self, calls: Sequence[RecordedAnswer]) -> list[RecordedAnswer]:
         """Compile the launches of calls in all replayers side by side; return the calls with their `untried` set."""
         tunes = any(recorded.configurations > 1 for recorded in calls)
-        untried = precompile([*self._replayers, *(self.compilers if tunes else ())], calls)
-        return [replace(recorded, untried=places) for recorded, places in zip(calls, untried, strict=True)]
+        processes = [*self._replayers, *(self.compilers if tunes else ())]
+        late = precompile(processes, calls, slow=self._slow.names())
+        self._slow.add(late.slow)
+        return [replace(recorded, untried=places) for recorded, places in zip(calls, late.places, strict=True)]
 
     @contextmanager
     def in_new_process(self, text: str = "") -> Iterator[None]:
@@ -344,7 +354,7 @@ def paired(
         sessions = [Session(server, role, limits, scratch, beside=True) for _ in range(replayers + compilers)]
         for one in sessions:
             stack.enter_context(one)
-        yield Pair(session, sessions[:replayers], sessions[replayers:], bare=bare)
+        yield Pair(session, sessions[:replayers], sessions[replayers:], bare=bare, slow=SlowKernels(entry))
 
 
 def seeds_after(recorded_answers: Sequence[RecordedAnswer], salt: str, draw: int = 0) -> Callable[[int], int]:

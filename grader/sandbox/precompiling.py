@@ -1,7 +1,8 @@
 """Compiles the launches that will be timed, in several processes at once.
 
 Takes the processes, the recorded calls, and a number of seconds. Gives the configurations of each call that were not
-compiled in time: the tuning leaves them out. Runs no kernel, and reports no kernel that does not compile.
+compiled in time: the tuning leaves them out. Gives the names of those that took all the time, too: to wait for them
+again would be in vain. Runs no kernel, and reports no kernel that does not compile.
 
 Each call needs one configuration; in an autotuned call, that is the one with the smallest constants. The needed
 configurations are compiled first, and the seconds do not limit them. Then the seconds begin, and the other
@@ -10,6 +11,7 @@ configurations are compiled until they are over.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -24,12 +26,14 @@ from grader.protocol.configurations import lightest, likeness
 from grader.protocol.messages import Call, Precompile, Precompiled, Raised
 from grader.protocol.trace import Trace, choices_in
 from grader.sandbox.joining import Joining
-from grader.sandbox.outcome import Unanswered
+from grader.sandbox.outcome import TimedOut, Unanswered
 
 # The limit for the needed configuration of one call. Announced compiling does not count; it has limits of its own.
 _NEEDED_S = 60.0
 # The other configurations of all autotuners at all sizes, together.
 TUNING_S = 10.0
+# One that takes this share of these seconds, in a process of its own, would take as long the next time.
+_HOPELESS = 0.8
 # Steps of this share of a list land far from all earlier steps.
 _GOLDEN = 0.618
 # The number of processes that begin together.
@@ -71,18 +75,32 @@ class PrecompileJob(Protocol):
         """Return the trace as it came."""
 
 
+@dataclass(frozen=True)
+class Late:
+    """The units that were not compiled in time.
+
+    places: for each call, the places of its configurations. slow: the names of those that took all the time.
+    """
+
+    places: tuple[frozenset[int], ...]
+    slow: frozenset[str] = frozenset()
+
+
 @dataclass
 class _Work:
     """The units left to compile, and those that were not ready in time.
 
-    groups: units that probably compile to the same code; one process compiles a whole group. ends_at: when the seconds
-    of the other configurations are over, on the clock of `monotonic`; 0 before they begin.
+    groups: units that probably compile to the same code; one process compiles a whole group. slow: names of those that
+    took all the time. ends_at: when the seconds of the other configurations are over, on the clock of `monotonic`; 0
+    before they begin.
     """
 
     calls: Sequence[PrecompileJob]
+    tuning_s: float
     needed: SimpleQueue[Unit] = field(default_factory=SimpleQueue)
     groups: SimpleQueue[list[Unit]] = field(default_factory=SimpleQueue)
     untried: list[Unit] = field(default_factory=list)
+    slow: set[str] = field(default_factory=set)
     ends_at: float = 0.0
     _lock: Lock = field(default_factory=Lock)
 
@@ -91,41 +109,53 @@ class _Work:
         """Return whether nothing is left to take."""
         return self.needed.empty() and self.groups.empty()
 
-    def begin_tuning(self, tuning_s: float) -> None:
+    def begin_tuning(self) -> None:
         """Start the clock of the other configurations, once."""
         with self._lock:
-            self.ends_at = self.ends_at or monotonic() + tuning_s
+            self.ends_at = self.ends_at or monotonic() + self.tuning_s
+
+    def name_of(self, unit: Unit) -> str:
+        """Return a name that is equal for units that probably compile to the same code."""
+        place, configuration = unit
+        return hashlib.sha256(repr(likeness(self.calls[place].trace, configuration)).encode()).hexdigest()[:32]
 
 
 def precompile(
-    processes: Sequence[CompilerProcess], calls: Sequence[PrecompileJob], tuning_s: float = TUNING_S
-) -> tuple[frozenset[int], ...]:
+    processes: Sequence[CompilerProcess],
+    calls: Sequence[PrecompileJob],
+    tuning_s: float = TUNING_S,
+    slow: frozenset[str] = frozenset(),
+) -> Late:
     """Compile the launches of calls, and return what was not ready in time.
 
-    Returns one set per call: the places of its configurations that are not ready. A needed configuration is never
-    among them. One that raised counts as ready: it raises again where it is timed. If a process gives no answer (late,
-    dead, out of memory), the rest of the group is not ready either.
+    A needed configuration is never late. One that raised counts as ready: it raises again where it is timed. If a
+    process gives no answer (late, dead, out of memory), the rest of the group is not ready either.
 
-    tuning_s: the seconds for all other configurations together, of all calls.
+    tuning_s: the seconds for all other configurations together, of all calls. slow: names of units that an earlier run
+    gave up; they are late at once.
     """
-    work = _Work(calls)
+    work = _Work(calls, tuning_s)
     for unit in _needed(calls):
         work.needed.put(unit)
     for group in _groups(calls):
-        work.groups.put(group)
+        if slow and work.name_of(group[0]) in slow:
+            work.untried += group
+        else:
+            work.groups.put(group)
     joining = Joining(_AT_ONCE)
     ended: list[Future[None]] = []
     with ThreadPoolExecutor(len(processes)) as pool:
-        for done in [pool.submit(_compile, one, work, joining, tuning_s) for one in processes]:
+        for done in [pool.submit(_compile, one, work, joining) for one in processes]:
             # Once one process finds no work left, the others need not wait.
             done.add_done_callback(lambda _: joining.open(len(processes)))
             ended.append(done)
     for done in ended:
         done.result()
-    return tuple(frozenset(place for call, place in work.untried if call == one) for one in range(len(calls)))
+    places = (frozenset(place for call, place in work.untried if call == one) for one in range(len(calls)))
+    return Late(tuple(places), frozenset(work.slow))
 
 
-def _compile(process: CompilerProcess, work: _Work, joining: Joining, tuning_s: float) -> None:
+def _compile(process: CompilerProcess, work: _Work, joining: Joining) -> None:
     """Compile with one process until no unit is left.
 
     After the time is up, the units that are left go to `untried`.
@@ -138,16 +168,24 @@ def _compile(process: CompilerProcess, work: _Work, joining: Joining, tuning_s: 
         recorded = work.calls[place]
         request = Precompile(recorded.call, recorded.message, configuration)
         joining.step(partial(process.precompile, request, _NEEDED_S))
-    work.begin_tuning(tuning_s)
+    work.begin_tuning()
     for group in _drain(work.groups):
-        for done, (place, configuration) in enumerate(group):
-            recorded, left_s = work.calls[place], work.ends_at - monotonic()
-            request = Precompile(recorded.call, recorded.message, configuration)
-            compiled = partial(process.precompile, request, left_s, counted=True)
-            # A Raised counts as ready: a failure is known as well.
-            if left_s <= 0 or not isinstance(joining.step(compiled), Precompiled | Raised):
+        for done, unit in enumerate(group):
+            if not _compile_in_time(process, work, joining, unit):
                 work.untried += group[done:]
                 break
+
+
+def _compile_in_time(process: CompilerProcess, work: _Work, joining: Joining, unit: Unit) -> bool:
+    """Compile one unit while there is time; return whether it is ready. A failure is ready as well: it is known."""
+    recorded, left_s = work.calls[unit[0]], work.ends_at - monotonic()
+    request = Precompile(recorded.call, recorded.message, unit[1])
+    if left_s <= 0:
+        return False
+    answer = joining.step(partial(process.precompile, request, left_s, counted=True))
+    if isinstance(answer, TimedOut) and left_s >= _HOPELESS * work.tuning_s:
+        work.slow.add(work.name_of(unit))
+    return isinstance(answer, Precompiled | Raised)
 
 
 def _drain(queue: SimpleQueue[T]) -> Iterator[T]:
