@@ -2,13 +2,13 @@
 
 Takes failing calls, makes them with edited texts in the processes that ran the submission, and gives a clue: the line,
 what stands there, and what would be right there. An edit counts if it makes all failing calls right that are looked
-at, and leaves passing ones right. What the bench says of the submission stays as it is.
+at, and leaves passing ones right, some of every kind. What the bench says of the submission stays as it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 
 from grader.diagnosis.edits import Edit, Launched, edits_of
 from grader.diagnosis.kinds import GENERAL
@@ -24,6 +24,8 @@ from grader.protocol.trace import ConstexprValue, Launch, TensorValue, Trace, la
 _MOST_S, _CALL_S, _START_S = 3.0, 1.0, 0.1
 # The numbers of other failing calls and of passing calls that an edit must stand.
 _FAILING, _PASSING = 4, 2
+# The number of further passing calls that an edit must stand once it has stood these: of every kind of input.
+_KINDS = 8
 # The factor of edits that take back a suspected kind of mistake.
 _SUSPECTED = 1.8
 # Longer texts are cut, and of a beginning that two texts share, so many letters are shown.
@@ -53,7 +55,9 @@ def repair_clues(bench: Bench, text: str, failing: Sequence[Recipe], suspected: 
                 break
             until_s -= 0.0 if edit.in_kernel else _START_S
             edited = edit.applied(text)
-            if all(one.is_right(edited, _CALL_S, in_kernel=edit.in_kernel) for one in witnesses):
+            # The others are recorded only for an edit that stands the first ones.
+            asked = chain(witnesses, map(bench.edited, _of_every_kind(bench)))
+            if all(one.is_right(edited, _CALL_S, in_kernel=edit.in_kernel) for one in asked):
                 return [_clue(edit, suspected)]
     return []
 
@@ -68,6 +72,20 @@ def _witnesses(bench: Bench, others: Sequence[Recipe]) -> Iterator[Recipe]:
     quick = [one for one in (*others, *tried) if Case(one.case).volume <= QUICK_VOLUME]
     yield from reversed(_by_volume(quick)[-_FAILING:])
     yield from islice(passing_like(bench, None), _PASSING)
+
+
+def _of_every_kind(bench: Bench) -> Iterator[Recipe]:
+    """Yield quick calls that passed, with every family of values and every layout among them."""
+    met: set[tuple[str, object]] = set()
+    passing = [Recipe(bench.part.name, dict(one.case), one.seed) for one in bench.tried if not one.failed]
+    found = 0
+    for one in _by_volume(passing):
+        kinds = {(name, value) for name, value in one.case.items() if isinstance(value, str)}
+        if kinds <= met or Case(one.case).volume > QUICK_VOLUME or found == _KINDS:
+            continue
+        met |= kinds
+        found += 1
+        yield one
 
 
 def _clue(edit: Edit, suspected: Sequence[str]) -> Clue:

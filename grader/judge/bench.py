@@ -32,6 +32,7 @@ from grader.judge.truth import Expected, Truth, slots_for
 from grader.judge.unlike import draw_unlike, whole_numbers
 from grader.protocol.configurations import configurations_in
 from grader.protocol.messages import (
+    ANY,
     COMPUTED,
     NEEDS_GPU,
     TOO_SLOW,
@@ -41,6 +42,7 @@ from grader.protocol.messages import (
     Raised,
     Recipe,
     Slot,
+    Wanted,
 )
 from grader.protocol.trace import Deed
 from grader.record import Coverage
@@ -177,8 +179,8 @@ class Bench:
             for recorded in self._record_all(requests, chained=chained, known=known):
                 if isinstance(recorded.result, RecordedAnswer) and not chained and len(requests) > 1:
                     call_of = partial(self._call_with_slots, recorded.request, recorded.recipe)
-                    places = self._configurations(recorded.request, recorded.result)
-                    self.pair.begin_apart(early, len(calls), recorded.result, call_of, places)
+                    wanted = self._wanted(recorded.request, recorded.result)
+                    self.pair.begin_apart(early, len(calls), recorded.result, call_of, wanted)
                 calls.append(recorded)
             left = any(isinstance(one.result, RecordedAnswer) for one in calls)
             # Calls that build on each other are all made in the same process.
@@ -290,10 +292,10 @@ class Bench:
         untold: tuple[str, ...] = ()
         is_replay = False
         if isinstance(result, RecordedAnswer):
-            places = self._configurations(request, result)
-            result, outcome, untold = self._replay(result, call, early, places, direct=direct)
+            wanted = self._wanted(request, result)
+            result, outcome, untold = self._replay(result, call, early, wanted, direct=direct)
             is_replay = result.is_replayed and not (untold or direct)
-            if result.is_replayed and not (untold or request.configurations or result.found or request.carries):
+            if result.is_replayed and not (untold or request.wanted.places or result.found or request.carries):
                 outcome = self._pass_over_refused(result, call, outcome, expected)
             if part is self.part:
                 self.evidence.append(evidence_of_trace(request, result, outcome, untold))
@@ -347,12 +349,13 @@ class Bench:
 
     # -- autotuned kernels -------------------------------------------------------------------------------------------
 
-    def _configurations(self, request: CallRequest, recorded: RecordedAnswer) -> tuple[int, ...]:
-        """Return the configurations that a call tries; empty for all."""
+    def _wanted(self, request: CallRequest, recorded: RecordedAnswer) -> Wanted:
+        """Return the configurations that a call may run."""
+        if request.wanted.places:
+            return request.wanted
         count = recorded.configurations
         refused = self.refused.wrong_ones(recorded.call.recipe.part, count)
-        usable = tuple(place for place in range(count) if place not in refused) if refused else ()
-        return request.configurations or usable
+        return Wanted(tuple(place for place in range(count) if place not in refused)) if refused else ANY
 
     def _pass_over_refused(
         self, recorded: RecordedAnswer, call: Call, outcome: Outcome, expected: tuple[Expected, ...]
@@ -369,7 +372,7 @@ class Bench:
             if place in self.refused.wrong_ones(part, count):
                 refused += 1
                 continue
-            tried = self.pair.replay_alone(recorded, call, (place,))
+            tried = self.pair.replay_alone(recorded, call, Wanted((place,)))
             if self._is_right(tried, expected, call) or not self.refused.why(recorded, place, tried):
                 return tried if refused else outcome
             refused += 1
@@ -386,7 +389,7 @@ class Bench:
         return " and ".join(call.arguments[count:])
 
     def _replay(
-        self, recorded: RecordedAnswer, call: Call, early: Outcome | None, places: tuple[int, ...], *, direct: bool
+        self, recorded: RecordedAnswer, call: Call, early: Outcome | None, wanted: Wanted, *, direct: bool
     ) -> tuple[RecordedAnswer, Outcome, tuple[str, ...]]:
         """Replay a call, or make it where it cannot be replayed.
 
@@ -394,7 +397,7 @@ class Bench:
         """
         untold = tuple(with_line(deed.name, deed.line) for deed in recorded.untold)
         if recorded.is_replayed and not direct:
-            outcome = early or self.pair.replay(recorded, call, places)
+            outcome = early or self.pair.replay(recorded, call, wanted)
             self._lost = not isinstance(outcome, Finished)
             if not (isinstance(outcome, Raised) and outcome.kind in (UNTOLD, COMPUTED)):
                 return recorded, outcome, ()
@@ -419,7 +422,7 @@ class Bench:
         def replay(lines: tuple[int, ...], filling: Filling) -> Outcome | None:
             if recorded is None:
                 return None
-            return self.pair.replay_filled(recorded, call, (place,) if place >= 0 else (), lines, filling)
+            return self.pair.replay_filled(recorded, call, Wanted((place,) if place >= 0 else ()), lines, filling)
 
         return replay
 

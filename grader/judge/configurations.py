@@ -13,8 +13,8 @@ from grader.judge.bench import Bench
 from grader.judge.clue import sure
 from grader.judge.failures import Failure
 from grader.judge.trial import CallRequest, NotRunHere, Trial
-from grader.protocol.configurations import Configurations, rehearsed
-from grader.protocol.messages import Raised
+from grader.protocol.configurations import Configurations
+from grader.protocol.messages import Raised, Wanted
 from grader.record import Number
 from grader.sandbox.outcome import Finished
 
@@ -83,7 +83,7 @@ def every_configuration(
             if interpreted.pair.worked_s - before > _MOST_S:
                 break
             places = range(first, min(first + _AT_A_TIME, found.known))
-            for place, trial in _try_configurations(interpreted, one, places, rehearsing=True):
+            for place, trial in _try_configurations(interpreted, one, places, rehearsed=True):
                 wrong = trial.failure
                 why = interpreted.refused.why(trial.recorded, place, trial.outcome) if wrong and trial.recorded else ""
                 if why:
@@ -119,18 +119,18 @@ def other_configurations(bench: Bench, one: PlannedCase, trial: Trial) -> Iterat
 
 
 def _try_configurations(
-    bench: Bench, one: PlannedCase, places: Sequence[int], *, rehearsing: bool = False
+    bench: Bench, one: PlannedCase, places: Sequence[int], *, rehearsed: bool = False
 ) -> Iterator[tuple[int, Trial]]:
     """Run a case in these configurations, and yield those that can run here.
 
-    rehearsing: each was tried on the same tensors before, as by an autotuner.
+    rehearsed: each was tried on the same tensors before, as by an autotuner.
     """
     waiting = list(places)
     while waiting:
         done = 0
         try:
-            asked = map(rehearsed, waiting) if rehearsing else waiting
-            requests = [CallRequest(one.case, one.seed, configurations=(place,)) for place in asked]
+            wanted_ones = [Wanted((place,), rehearsed) for place in waiting]
+            requests = [CallRequest(one.case, one.seed, wanted=wanted) for wanted in wanted_ones]
             for place, trial in zip(waiting, bench.tries(requests), strict=False):
                 done += 1
                 yield place, trial
@@ -152,7 +152,7 @@ def _failure_counts(bench: Bench, one: PlannedCase, wrong: Failure, words: str) 
         places = [place for place in range(usual.configurations) if _configuration_words(usual.tuning, place) == words]
         return any(
             trial.failure and not (trial.recorded and bench.refused.why(trial.recorded, places[0], trial.outcome))
-            for _, trial in _try_configurations(bench, one, places[:1], rehearsing=True)
+            for _, trial in _try_configurations(bench, one, places[:1], rehearsed=True)
         )
 
 

@@ -10,7 +10,7 @@ from grader.exercise.model import Part
 from grader.judge.failures import Failure
 from grader.judge.truth import Expected
 from grader.protocol.configurations import Configurations
-from grader.protocol.messages import LaunchInfo, Recipe
+from grader.protocol.messages import ANY, LaunchInfo, Recipe, Wanted
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import RecordedAnswer
 
@@ -33,9 +33,9 @@ class CallRequest:
     """A call to make.
 
     seed, patch_seed: as planned. carries: arguments that stay as the call before left them. part: whose function is
-    called (None: that of the bench). configurations: those of autotuned kernels to try, in this order, until one works;
-    empty: all that are not passed over; a negative number: see `rehearsed`. may_be_left_out: a call with too many
-    programs for the interpreter gives a trial with `left_out`, and does not raise NotRunHere.
+    called (None: that of the bench). wanted: of the configurations of autotuned kernels; without places, all that are
+    not passed over. may_be_left_out: a call with too many programs for the interpreter gives a trial with `left_out`,
+    and does not raise NotRunHere.
     """
 
     case: Case
@@ -44,7 +44,7 @@ class CallRequest:
     storage: Literal["new", "same"] = "new"
     carries: tuple[str, ...] = ()
     part: Part | None = None
-    configurations: tuple[int, ...] = ()
+    wanted: Wanted = ANY
     may_be_left_out: bool = False
 
     @property

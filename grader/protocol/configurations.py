@@ -45,14 +45,6 @@ class Configurations:
         return sorted(range(len(self.sizes)), key=lambda place: -self.sizes[place])
 
 
-def rehearsed(place: int) -> int:
-    """Return the number that asks for a configuration as an autotuner finds it: tried on the same tensors before.
-
-    Such numbers are negative. Called with one of them, returns the place.
-    """
-    return ~place
-
-
 def configurations_in(trace: Trace) -> tuple[Configurations, ...]:
     """Return the configurations of every autotuned launch of a trace."""
     return tuple(configurations_of(trace, step) for step in choices_in(trace.steps))

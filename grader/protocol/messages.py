@@ -163,15 +163,30 @@ Filling = Literal["0", "-inf", "inf"]
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """The configurations of a call's autotuned launches that may run.
+
+    places: those to try, in this order, until one works, modulo the number that an autotuner has; (): all, in their own
+    order. rehearsed: run the first of them twice on the same tensors, as an autotuner does, which tries it before.
+    """
+
+    places: tuple[int, ...] = ()
+    rehearsed: bool = False
+
+
+# Every configuration may run.
+ANY = Wanted()
+
+
+@dataclass(frozen=True)
 class ReplayCall:
     """Execute a trace on the inputs of the call's recipe. launches: run its launches.
 
     memory: of earlier calls. kept: found, and left to later ones; afresh: forgotten before; alone: neither found nor
-    left. configurations: those of its autotuners to try, in this order, until one works, modulo the number that an
-    autotuner has; (): all, in their own order; a negative number: see `rehearsed`. cleared: empty allocations hold
-    zeros. patience_s: the time after which an interpreted call of many programs is given up; 0: never. filled: lines of
-    loads whose masked lanes hold `filling` in the interpreter; of integers, the smallest or the largest for an
-    infinity. text: the text that holds the kernels; "": the submission's.
+    left. wanted: of the configurations of its autotuners. cleared: empty allocations hold zeros. patience_s: the time
+    after which an interpreted call of many programs is given up; 0: never. filled: lines of loads whose masked lanes
+    hold `filling` in the interpreter; of integers, the smallest or the largest for an infinity. text: the text that
+    holds the kernels; "": the submission's.
     """
 
     call: Call
@@ -179,7 +194,7 @@ class ReplayCall:
     memory: Literal["kept", "afresh", "alone"]
     launches: bool = True
     cleared: bool = False
-    configurations: tuple[int, ...] = ()
+    wanted: Wanted = ANY
     patience_s: float = 0.0
     filled: tuple[int, ...] = ()
     filling: Filling = "0"
@@ -194,7 +209,7 @@ Method = Literal["stream", "graph"]
 class Precompile:
     """Compile the launches of a trace, and run nothing.
 
-    configuration: of its autotuners, as in ReplayCall; one that does not compile or fit the device raises. -1: every
+    configuration: of its autotuners, as in Wanted; one that does not compile or fit the device raises. -1: every
     configuration, skipping those that do not work.
     """
 

@@ -32,7 +32,7 @@ from grader.interpreter.once import patch_language_once
 from grader.interpreter.padding import PADDING
 from grader.interpreter.patience import PATIENCE
 from grader.protocol import messages
-from grader.protocol.configurations import lightest_first, rehearsed
+from grader.protocol.configurations import lightest_first
 from grader.protocol.decode import decode
 from grader.protocol.messages import Answer, Call, Form, Loaded, Precompiled, Raised, Returned, Start
 from grader.protocol.trace import (
@@ -114,8 +114,8 @@ class Replayer:
         self._kernels: dict[str, Kernels] = {}
         # In this call, the configuration that worked last, by the launch's line and the number of configurations.
         self._chosen: dict[tuple[int, int], int] = {}
-        # The configurations that the current call may try (none: all), and the choice of its first autotuner.
-        self._configurations: tuple[int, ...] = ()
+        # The configurations that the current call may try, and the one that its first autotuner took.
+        self._wanted = messages.Wanted()
         self._taken = -1
         self._builders = tensors.module_from_text("inputs.py", start.inputs)
         if start.target:
@@ -178,7 +178,7 @@ class Replayer:
         trace = decode_trace(message.pop("trace"))
         replay = decode(messages.ReplayCall, {**message, "trace": {}})
         self._home = regular = self._homes["cpu" if replay.call.on_cpu else self._device.type]
-        self._configurations, self._taken = replay.configurations, -1
+        self._wanted, self._taken = replay.wanted, -1
         # No call may tell a later one something that its seed does not depend on.
         self._chosen.clear()
         if replay.memory == "alone":
@@ -329,12 +329,13 @@ class Replayer:
         Where kernels are compiled, the lightest comes first. A configuration that is to be rehearsed runs twice.
         """
         count = len(step.alternatives)
-        if self._configurations and self._configurations[0] < 0:
-            taken = rehearsed(self._configurations[0]) % count
+        places = [place % count for place in self._wanted.places]
+        if places and self._wanted.rehearsed:
+            taken = places[0]
             run.rehearse(step, taken)
             run.steps(step.alternatives[taken])
-        elif self._configurations:
-            taken = first_that_works(step, run, [place % count for place in self._configurations])
+        elif places:
+            taken = first_that_works(step, run, places)
         else:
             key = step.line, count
             order = lightest_first(step) if self._home.device.type == "cuda" else [*range(count)]

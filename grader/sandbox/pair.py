@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from grader.exercise.model import Limits
-from grader.protocol.messages import Call, Filling, Loaded, Raised, RecordCall, ReplayCall, Start
+from grader.protocol.messages import ANY, Call, Filling, Loaded, Raised, RecordCall, ReplayCall, Start, Wanted
 from grader.protocol.trace import (
     CuteCall,
     Deed,
@@ -237,10 +237,10 @@ class Pair:
         """End all of them; the next call starts others."""
         self.end_all_but_one().restart()
 
-    def replay(self, recorded: RecordedAnswer, call: Call, configurations: tuple[int, ...] = ()) -> Outcome:
-        """Replay a recorded answer on the inputs of the call's recipe. configurations: those to try; (): all."""
+    def replay(self, recorded: RecordedAnswer, call: Call, wanted: Wanted = ANY) -> Outcome:
+        """Replay a recorded answer on the inputs of the call's recipe, in a wanted configuration."""
         memory: Literal["afresh", "kept"] = "afresh" if recorded.afresh else "kept"
-        outcome = self._replayers[0].replay(ReplayCall(call, recorded.message, memory, configurations=configurations))
+        outcome = self._replayers[0].replay(ReplayCall(call, recorded.message, memory, wanted=wanted))
         self._apart = self._apart or not isinstance(outcome, Finished)
         return outcome
 
@@ -248,16 +248,16 @@ class Pair:
         """Return an object that replays calls apart. Meanwhile, only recording and replaying in order are allowed."""
         return SideBySide(self._replayers, prepare)
 
-    def replay_alone(self, recorded: RecordedAnswer, call: Call, configurations: tuple[int, ...]) -> Outcome:
+    def replay_alone(self, recorded: RecordedAnswer, call: Call, wanted: Wanted) -> Outcome:
         """Replay a call that needs no memory of earlier ones; the memory that it makes is dropped."""
         self._gone |= recorded.storages
-        return self._replayers[0].replay(ReplayCall(call, recorded.message, "alone", configurations=configurations))
+        return self._replayers[0].replay(ReplayCall(call, recorded.message, "alone", wanted=wanted))
 
     def replay_filled(
         self,
         recorded: RecordedAnswer,
         call: Call,
-        configurations: tuple[int, ...],
+        wanted: Wanted,
         lines: tuple[int, ...],
         filling: Filling,
     ) -> Outcome | None:
@@ -268,9 +268,7 @@ class Pair:
         self._gone |= recorded.storages
         if recorded.found or not recorded.is_replayed:
             return None
-        request = ReplayCall(
-            call, recorded.message, "alone", configurations=configurations, filled=lines, filling=filling
-        )
+        request = ReplayCall(call, recorded.message, "alone", wanted=wanted, filled=lines, filling=filling)
         return self._replayers[0].replay(request)
 
     def replay_edited(self, recorded: RecordedAnswer, call: Call, text: str, most_s: float) -> Outcome | None:
@@ -289,17 +287,15 @@ class Pair:
         place: int,
         recorded: RecordedAnswer,
         call_of: Callable[[], Call],
-        configurations: tuple[int, ...] = (),
+        wanted: Wanted = ANY,
     ) -> None:
         """Begin to replay a call if it needs no memory of earlier ones; the memory that it makes is dropped.
 
-        call_of: makes the call, with the inputs of the replay. configurations: those to try; (): all.
+        call_of: makes the call, with the inputs of the replay.
         """
         if recorded.is_replayed and not recorded.afresh and not recorded.found and len(self._replayers) > 1:
             self._gone |= recorded.storages
-            together.begin(
-                place, lambda: ReplayCall(call_of(), recorded.message, "alone", configurations=configurations)
-            )
+            together.begin(place, lambda: ReplayCall(call_of(), recorded.message, "alone", wanted=wanted))
 
     def depends_on_kernels(self, recorded: RecordedAnswer, call: Call) -> bool:
         """Return whether the outputs of a replay change if no kernel is launched in it.

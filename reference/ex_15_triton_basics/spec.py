@@ -375,7 +375,7 @@ ROW_SOFTMAX = Part(
             Agrees(
                 Cases(
                     matrices(
-                        ("normal", "shifted", "large", "gap"),
+                        ("normal", "shifted", "large", "gap", "late"),
                         rows=Size(1, 400),
                         columns=Size(1, 16384),
                         strides=(0, 13),
@@ -389,6 +389,8 @@ ROW_SOFTMAX = Part(
                         {"M": 2, "N": 9001, "values": "shifted", "stride": 13, "dtype": "float16"},
                         # A run of -inf inside a row, longer than a block.
                         {"M": 12, "N": 10001, "values": "gap", "dtype": "bfloat16"},
+                        # Nothing but -inf in the first 8192 columns or more.
+                        {"M": 2, "N": 16384, "values": "late"},
                     ),
                     generated=0,
                 )

@@ -172,9 +172,9 @@ UNUSUAL: Named = (
     sized(40, 100, 64, values="sunken"),
 )
 # Sums so long that those of 16 bits err by several units in the last place: over keys for o and dq, and over queries
-# for dk and dv.
-LONG_O: Named = (sized(16, 2048, 16, values="swamped"),)
-LONG_GRADIENTS: Named = (sized(16, 1024, 16, values="swamped"), sized(1024, 16, 16, values="swamped"))
+# for dk and dv. Where heads are widest, registers are scarcest.
+LONG_O: Named = (sized(16, 2048, 128, values="swamped"),)
+LONG_GRADIENTS: Named = (sized(16, 1024, 128, values="swamped"), sized(1024, 16, 16, values="swamped"))
 SCALED: Named = (
     sized(30, 70, 16, scale=1.0),
     sized(70, 70, 64, scale=-0.5, causal=1),

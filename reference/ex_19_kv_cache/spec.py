@@ -389,8 +389,8 @@ LONG_CONTEXTS: Named = (
     sized(907, Hkv=2, unused=885, dtype="bfloat16"),
     # One sequence has all slots, one has none, and one a single one.
     ragged(600, 3),
-    # The splits' sums of exps are very small, or very large.
-    sized(700, group=4, values="sinking"),
+    # The splits' sums of exps are very small, with nothing beside them but empty splits; or they are very large.
+    sized(700, group=4, values="sinking", unused=300),
     sized(600, values="peaked"),
     sized(600, 2, Hkv=2, group=4, scale=0.3, layout="bshd"),
     sized(2300, lengths="stairs"),
@@ -414,7 +414,7 @@ UNUSUAL: Named = (
     # With D = 64 the scale is a power of two, and rounds nothing; so D is 128.
     sized(130, D=128, values="balanced"),
     # No logit is near 0, nor near a finite number that code may take for the lowest.
-    sized(300, 2, group=4, values="sunken", unused=20),
+    sized(300, 2, group=4, values="sunken", unused=150),
 )
 SCALED: Named = (
     sized(40, scale=1.0),
@@ -502,7 +502,7 @@ def decode_checks(
             lengths=("equal", "ragged"),
             scales=SCALES,
             slots=Size(1, 2000),
-            unused=Size(0, 20),
+            unused=Size(0, 150),
             where=has_room,
         ),
         agrees("scale", "Right for any scale, 0 and negative ones included", SCALED, 1, scales=SCALES, groups=GROUPS),

@@ -9,6 +9,7 @@ from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.judge.clue import Clue
 from grader.judge.trial import CallRequest
+from grader.protocol.messages import Wanted
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of
 from tests.conftest import answered, plan_with
@@ -106,7 +107,7 @@ def test_the_configuration_that_was_wrong_is_the_one_that_is_replayed(server: Fo
         .replace(", BLOCK=64)", ")")
     )
     with bench_of(server, ex_15, source) as bench:
-        (trial,) = bench.tries([CallRequest(VECTORS, 5, configurations=(1,))])
+        (trial,) = bench.tries([CallRequest(VECTORS, 5, wanted=Wanted((1,)))])
         assert trial.failure is not None
         (clue,) = padding_clues(bench, trial.failure)
     assert clue.help.endswith("Write `other=0` in the load at line 11.")

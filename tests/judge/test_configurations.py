@@ -22,6 +22,7 @@ from grader.judge.rules.agrees import decide as agree
 from grader.judge.rules.work_model import decide as works
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest
+from grader.protocol.messages import Wanted
 from grader.sandbox.refusing import refusals
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of
@@ -97,7 +98,7 @@ def test_what_crashes_and_would_compile_counts(server: ForkServer, ex_15: Entry)
 def test_a_call_may_try_some_configurations_in_an_order(server: ForkServer, ex_15: Entry) -> None:
     with bench_of(server, ex_15, FOLDER / "failing_static_assert.py") as bench:
         orders = [(1, 2, 0), (0,), (6,)]
-        trials = list(bench.tries([CallRequest(ONE.case, ONE.seed, configurations=order) for order in orders]))
+        trials = list(bench.tries([CallRequest(ONE.case, ONE.seed, wanted=Wanted(order)) for order in orders]))
     # The second fails its assertion; a number beyond the last counts on from the first.
     assert [trial.configuration for trial in trials] == [2, 0, 2]
 
