@@ -128,6 +128,9 @@ def rounding_clues(truth: Truth, part: Part, seen: WrongCall) -> list[Clue]:
     for i, (got, wrong, output) in enumerate(seen.answers()):
         if not bool(wrong.any()):
             continue
+        if not bool(got[wrong].any()):
+            # No rounding makes zeros of all that is wrong.
+            break
         for kind, outputs in truth.roundings(part, seen.recipe):
             clue = _alike(kind, got.double() - output.value, outputs[i].double() - output.value)
             if clue and (kind not in found or clue.weight > found[kind].weight):
