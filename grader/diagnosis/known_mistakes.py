@@ -105,7 +105,8 @@ def _explains(value: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, outpu
     near = off <= allowed + _ROUNDINGS * torch.finfo(output.dtype).eps * size
     # Values that are not finite must match, with their sign.
     near |= (wide == value.to(output.dtype).double()) | (wide.isnan() & value.isnan())
-    nearer = near & ~(off > _NEARER * (wide - truth).abs())
+    # A zero of the wrong sign is the truth's number: no mistake in numbers explains it.
+    nearer = near & (wide != truth) & ~(off > _NEARER * (wide - truth).abs())
     return bool(nearer[wrong].double().mean() >= _SHARE) and bool(near.double().mean() >= _SHARE)
 
 
@@ -127,6 +128,9 @@ def rounding_clues(truth: Truth, part: Part, seen: WrongCall) -> list[Clue]:
     for i, (got, wrong, output) in enumerate(seen.answers()):
         if not bool(wrong.any()):
             continue
+        if not bool(got[wrong].any()):
+            # No rounding makes zeros of all that is wrong.
+            break
         for kind, outputs in truth.roundings(part, seen.recipe):
             clue = _alike(kind, got.double() - output.value, outputs[i].double() - output.value)
             if clue and (kind not in found or clue.weight > found[kind].weight):

@@ -399,6 +399,14 @@ def _by_value(answer: Answer, inputs: Sequence[tuple[str, object]], *, multiplie
         one.dtype in (torch.float32, torch.int32, torch.int64) for _, one in inputs if isinstance(one, Tensor)
     )
     bad, true = got[wrong], value[wrong]
+    if not bool(bad.any()) and not bool(true.any()):
+        yield sure(
+            "value_shortcut",
+            f"The wrong elements of {name} are zeros of the other sign.",
+            title="A zero loses its sign",
+            help_text="Which step computes with a value that it should only copy? -0.0 + 0 is 0.",
+        )
+        return
     limit = float(bad.abs().amax()) if bool(bad.isfinite().all()) else 0.0
     if float(bad.abs().amin()) == limit > 1 and (bad.numel() > 2 or limit in _LIMITS):
         beyond = (true.abs() > limit) | true.isnan()

@@ -14,7 +14,15 @@ import torch
 from torch import Tensor
 
 from grader.diagnosis.altered import altered_clues, blocks_of
-from grader.diagnosis.case_contrast import RAGGED_KINDS, REFUTED, by_layout_alone, contrasts, only_size, refuted
+from grader.diagnosis.case_contrast import (
+    EXCHANGED_KIND,
+    RAGGED_KINDS,
+    REFUTED,
+    by_layout_alone,
+    contrasts,
+    only_size,
+    refuted,
+)
 from grader.diagnosis.known_mistakes import agree, mistake_clues, mistakes_in, passing_like, rounding_clues
 from grader.diagnosis.misplaced import MISPLACED_KINDS, misplaced_clues
 from grader.diagnosis.patterns import Answer, Reach, clues_of
@@ -371,6 +379,9 @@ def suspects_of(
         if any(clue.kind == "not_all_covered" for clue in clues):
             # What was never stored was not rounded.
             factors = {**factors, **dict.fromkeys(_ROUNDINGS, REFUTED)}
+        if any(clue.kind == "lost_update" for clue in clues):
+            # Two programs share an element only where two sizes differ, such as two numbers of heads.
+            factors = {**factors, EXCHANGED_KIND: REFUTED}
         if fails_full(varied):
             # An access outside a tensor has another reason then.
             own = [_with_wrong_address(clue) for clue in own]

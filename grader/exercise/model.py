@@ -34,12 +34,15 @@ class Tolerance:
     precision, on that very case. It is taken within `group` consecutive elements of the last axis (0: the whole row),
     so that a row of small numbers is not judged by a row of large ones. The last term is a componentwise rounding bound
     for sums: without it, a lucky honest error of zero would fail another summation order.
+
+    copies: outputs hold elements of inputs bit for bit, so that a zero has the sign of the expected one.
     """
 
     factor: float = 4.0
     result_ulps: float = 1.0
     accumulation_ulps: float = 0.0
     group: int = 0
+    copies: bool = False
 
     def __post_init__(self) -> None:
         require(self.factor >= 0, "Tolerance.factor", "be at least 0", self.factor)

@@ -29,8 +29,9 @@ def values(family: object, shape: Sequence[int], dtype: torch.dtype, generator: 
 
     normal: standard normal. large: up to a quarter of the largest finite number (at most 1e30), both signs. tiny:
     around the smallest normal number. constant: one repeated value. one_hot: a single 1 along the last axis, zeros
-    elsewhere. shifted: normal around 100. nonfinite: normal with some +inf, -inf and NaN. masked: normal with -inf in
-    up to half of each row, never in all of it. late: normal with -inf in half of each row or more, from its start on,
+    elsewhere. shifted: normal around 100. nonfinite: normal with some +inf, -inf, NaN and zeros. bits: any bit pattern,
+    so NaN and infinities too, and numbers below the smallest normal one; some are -0.0. masked: normal with -inf in up
+    to half of each row, never in all of it. late: normal with -inf in half of each row or more, from its start on,
     never in all of it. negative: normal around minus a million (or a quarter of the largest finite number).
     masked_negative: the same with -inf as in masked. lowest: around minus half of the largest finite number. extreme:
     ±1e4. stretch: normal, but in each row one stretch, anywhere and up to all of it, holds zeros, or equal numbers, or
@@ -86,9 +87,19 @@ def _extreme(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -
 def _nonfinite(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
     drawn = _normal(shape, dtype, generator)
     dice = torch.rand(shape, generator=generator, device=generator.device)
-    for share, value in ((0.06, math.nan), (0.04, -math.inf), (0.02, math.inf)):
+    # Zeros of one operand meet infinities and NaN of another.
+    for share, value in ((0.16, 0.0), (0.06, math.nan), (0.04, -math.inf), (0.02, math.inf)):
         drawn = drawn.masked_fill_(dice < share, value)
     return drawn
+
+
+def _bits(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
+    whole = {2: torch.int16, 4: torch.int32, 8: torch.int64}[dtype.itemsize]
+    least, most = torch.iinfo(whole).min, torch.iinfo(whole).max
+    drawn = torch.randint(least, most, shape, generator=generator, device=generator.device, dtype=whole)
+    # A zero but for its sign.
+    drawn = drawn.masked_fill_(torch.rand(shape, generator=generator, device=generator.device) < 0.05, least)
+    return drawn.view(dtype)
 
 
 def _negative(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
@@ -171,6 +182,7 @@ _FAMILIES: dict[str, Callable[[tuple[int, ...], torch.dtype, Generator], Tensor]
     "shifted": _shifted,
     "extreme": _extreme,
     "nonfinite": _nonfinite,
+    "bits": _bits,
     "masked": _masked,
     "late": _late,
     "negative": _negative,

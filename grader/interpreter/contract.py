@@ -154,7 +154,7 @@ LEFT_BEHIND: Mapping[str, str] = {
 ABSENT = (
     *("InterpreterBuilder.get_bf16", "interpreter_semantic.numbered"),
     *("interpreter_semantic.entering", "interpreter_semantic.carried", "interpreter_semantic.is_block"),
-    *("interpreter_semantic.joined", "interpreter_semantic.negated"),
+    *("interpreter_semantic.joined", "interpreter_semantic.negated", "interpreter_semantic.assumed"),
 )
 
 _ENUMERATIONS = {"MEM_SEMANTIC", "RMW_OP"}

@@ -25,6 +25,7 @@ from grader.compile.disguise import pretend
 from grader.compile.driver import stand_in
 from grader.exercise.gpus import USUAL
 from grader.interpreter import kind_of_kernels, patience
+from grader.interpreter.assumptions import CheckAssumptions, assumed
 from grader.interpreter.beyond import refuse_what_needs_a_gpu
 from grader.interpreter.conditions import JoinConditions, is_block, joined, negated
 from grader.interpreter.gather import load_and_store_blocks, stretched
@@ -53,6 +54,7 @@ def apply_corrections() -> None:
     _refuse_numbers_of_warps()
     _poison_masked_loads()
     _hold_to_promises()
+    _check_assumptions()
     _keep_closures()
     _answer_launchers()
     _make_counters_scalars()
@@ -66,7 +68,6 @@ def apply_corrections() -> None:
     _take_descriptors_alone()
     _make_blocks_of_types()
     _let_kernels_wait_for_none()
-    _believe_assumptions()
     _refuse_short_products()
     _let_conditions_decide()
     refuse_what_needs_a_gpu()
@@ -163,6 +164,23 @@ def _hold_to_promises() -> None:
         set_attr(self, key, value)
 
     TensorHandle.set_attr = checked
+
+
+def _check_assumptions() -> None:
+    """Raise where the promise of a tl.assume is false. The interpreter's own check asks arrays for one truth value."""
+    from triton.runtime.interpreter import FunctionRewriter, InterpreterBuilder, interpreter_semantic
+
+    transform = FunctionRewriter._transform_ast
+
+    def with_checks(self: Any, source: Any) -> Any:
+        return CheckAssumptions().visit(transform(self, source))
+
+    def create_assume(_builder: Any, _condition: Any) -> None:
+        """Do nothing, under any other name of tl.assume."""
+
+    FunctionRewriter._transform_ast = with_checks
+    interpreter_semantic.assumed = assumed
+    InterpreterBuilder.create_assume = create_assume
 
 
 def _answer_launchers() -> None:
@@ -450,16 +468,6 @@ def _let_kernels_wait_for_none() -> None:
     for module in (cuda, tl.extra.cuda):
         for name in ("gdc_wait", "gdc_launch_dependents"):
             setattr(module, name, going_on)
-
-
-def _believe_assumptions() -> None:
-    """Let tl.assume check nothing, as a compiler does; a stride of 0 makes many an honest assumption false."""
-    from triton.runtime.interpreter import InterpreterBuilder
-
-    def create_assume(_builder: Any, _condition: Any) -> None:
-        """Do nothing: the result is judged, not the assumption."""
-
-    InterpreterBuilder.create_assume = create_assume
 
 
 def _refuse_short_products() -> None:

@@ -23,6 +23,7 @@ from grader.interpreter.leading_axis import reduce_within_programs
 from grader.interpreter.lockstep import LockstepKernel
 from grader.interpreter.patience import PATIENCE
 from grader.interpreter.races import Access, Heed, Kind, Order
+from grader.interpreter.sums import AtomicSums
 from grader.interpreter.versions import rereads
 from grader.protocol.footprint import Footprint
 from grader.protocol.messages import GuardFinding, Traffic
@@ -43,6 +44,7 @@ class MemoryWatch:
         self._pointers: dict[int, np.uint64] = {}
         self._alive: list[Any] = []
         self._findings: list[GuardFinding] = []
+        self._sums = AtomicSums()
         # The most lanes of an access, by kernel and constants; None where each program runs by itself.
         self._known: dict[Any, int] | None = None
         self.strayed = False
@@ -63,6 +65,10 @@ class MemoryWatch:
         found = {(one.kind, one.line, one.other_line): one for one in reversed(self._findings)}
         self._findings.clear()
         return tuple(reversed(found.values()))
+
+    def take_unordered(self) -> tuple[int, ...]:
+        """Return the lines of atomic additions whose sums depend on the order, since the last call."""
+        return self._sums.take()
 
     def install(self) -> None:
         """Install the hooks. Call it after every other patch."""
@@ -91,6 +97,7 @@ class MemoryWatch:
                 return launch(executor, *args, **kwargs)
             finally:
                 self.traffic, self._latest = guard.finish(), guard
+                self._sums.finish_launch()
                 self._findings += guard.findings
                 self.strayed = guard.strayed
                 self._guard = outer
@@ -142,6 +149,7 @@ class MemoryWatch:
 
         load, store = builder.create_masked_load, builder.create_masked_store
         rmw, cas = builder.create_atomic_rmw, builder.create_atomic_cas
+        sums = self._sums
 
         class AtomicResult(TensorHandle):  # type: ignore[misc]
             """The result of an atomic, which notes whether the program reads it."""
@@ -202,6 +210,9 @@ class MemoryWatch:
             plain, allowed = look("atomic", ptr, mask, val, order=_order(sem), heed=heed)
             lit = mask if allowed is None else TensorHandle(allowed, int1)
             found = rmw(self, rmwOp, plain, val, lit, sem, scope)
+            if rmwOp.name == "FADD":
+                chosen = lanes_of(lit)
+                sums.note(running_line()[0], plain.data[chosen], found.data[chosen], val.data[chosen])
             return AtomicResult(found.data, found.dtype, heed)
 
         def create_atomic_cas(self: Any, ptr: Any, cmp: Any, val: Any, sem: Any, scope: Any) -> Any:

@@ -44,7 +44,7 @@ from grader.protocol.messages import (
     Slot,
     Wanted,
 )
-from grader.protocol.trace import Deed
+from grader.protocol.trace import Deed, Launch, Trace, launches_in
 from grader.record import Coverage
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered
 from grader.sandbox.pair import Pair, RecordedAnswer, seeds_after
@@ -517,11 +517,17 @@ class Edited:
     call: Call
 
     def is_right(self, text: str, most_s: float, *, in_kernel: bool) -> bool:
-        """Return whether the call is right with another text. in_kernel: the launch code is the same."""
+        """Return whether the call is right with another text, by the same kernels. in_kernel: launch code is the same.
+
+        An edit that leads to another kernel, which was right all along, mends nothing.
+        """
         if in_kernel:
             return self._is_right(self.recorded, text, most_s)
         with self.bench.aside(), self.bench.pair.in_new_process(text):
-            return self._is_right(self.bench._recorded_again(self.recipe)[0], text, most_s)
+            recorded = self.bench._recorded_again(self.recipe)[0]
+            if not recorded or not self.recorded or _kernels_of(recorded.trace) != _kernels_of(self.recorded.trace):
+                return False
+            return self._is_right(recorded, text, most_s)
 
     def _is_right(self, recorded: RecordedAnswer | None, text: str, most_s: float) -> bool:
         if recorded is None:
@@ -529,6 +535,11 @@ class Edited:
         bench = self.bench
         outcome = bench.pair.replay_edited(recorded, self.call, text, most_s)
         return outcome is not None and bench._is_right(outcome, bench.truth.expect(bench.part, self.recipe), self.call)
+
+
+def _kernels_of(trace: Trace) -> list[str]:
+    """Return the names of the kernels that a call launches, in order."""
+    return [trace.kernels[one.kernel].name for one in launches_in(trace.steps) if isinstance(one, Launch)]
 
 
 def _seeded(recipe: Recipe, seed: Callable[[int], int]) -> Recipe:

@@ -49,11 +49,13 @@ def tensor_of(raw: bytes, expected: Expected) -> Tensor:
 def compare(got: Tensor, expected: Expected) -> Comparison:
     """Compare every element with the oracle.
 
-    NaN and infinities match only where rounding the oracle's value gives them.
+    NaN and infinities match only where rounding the oracle's value gives them. Zeros match whatever their signs are,
+    unless `expected` is signed.
     """
     if expected.elsewhere is not None:
         value, allowed = expected.elsewhere
-        found = compare(got.to(value.device), Expected(expected.name, value, expected.dtype, allowed))
+        there = replace(expected, value=value, allowed=allowed, elsewhere=None)
+        found = compare(got.to(value.device), there)
         # The marks are copied only where some element is wrong.
         marks = found if not found.agrees else Comparison(got, torch.tensor(False), torch.tensor(0.0), found.worst)
         wrong, error = (one.cpu().expand(got.shape) for one in (marks.wrong, marks.error))
@@ -76,6 +78,9 @@ def compare(got: Tensor, expected: Expected) -> Comparison:
         # Equal after rounding is right by definition, yet its rounding error still says how much room is left.
         ratio = torch.where((edge & ~right) | (right & ~error.isfinite()), 0.0, ratio)
     ratio = ratio.nan_to_num(math.inf, math.inf)
+    if expected.signed:
+        turned = (wide == 0) & (value == 0) & (wide.signbit() != value.signbit())
+        right, ratio = right & ~turned, ratio.masked_fill(turned, math.inf)
     return Comparison(got, (ratio > 1) & ~right, error, float(ratio.max()) if ratio.numel() else 0.0)
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from grader.judge.access_findings import cause_of, clues_of
-from grader.judge.clue import Clue
+from grader.judge.clue import Clue, sure
 from grader.judge.compare import Comparison, compare, describe, tensor_of
 from grader.judge.truth import Expected
 from grader.judge.wording import in_words
@@ -167,13 +167,15 @@ def _raised_failure(raised: Raised, path: str) -> Failure:
     ]
     text = "\n".join([*trace, f"{clean(raised.kind, 80)}: {message}"])
     rationale = f"{clean(raised.kind, 80)}{where}: {summary}"
+    clues: tuple[Clue, ...] = ()
     if words := in_words(raised.kind, message, raised.frames):
         # A file that does not load is headed so: nothing else of it could be judged.
         title = title if raised.verdict == "invalid_submission" else words.title or title
         help_text, rationale = words.help, f"{_at_line(last)}{words.rule}" if words.rule else rationale
+        clues = (sure(words.kind, summary, title, help_text),) if words.kind else ()
     if found := cause_of(raised.findings):
         help_text = f"{help_text if words else ''} Before that: {found.rationale} {found.help}".strip()
-    return Failure(raised.verdict, Cause(raised.verdict, title, rationale, help_text, traceback=text))
+    return Failure(raised.verdict, Cause(raised.verdict, title, rationale, help_text, traceback=text), clues)
 
 
 def _at_line(frame: Frame | None) -> str:

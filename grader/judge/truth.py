@@ -33,7 +33,7 @@ _LARGE = 1 << 16
 class Expected:
     """One expected output: the value (float64, or exact integers), its dtype, and the error allowed.
 
-    elsewhere: value and allowed error on a GPU, which compares large outputs faster.
+    elsewhere: value and allowed error on a GPU, which compares large outputs faster. signed: the sign of a zero counts.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Expected:
     dtype: torch.dtype
     allowed: Tensor
     elsewhere: tuple[Tensor, Tensor] | None = None
+    signed: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -230,14 +231,16 @@ class Truth:
             for i, value in enumerate(values)
         )
         return tuple(
-            self._place_expected(name, value, variants[0][i].dtype, error)
+            self._place_expected(name, value, variants[0][i].dtype, error, signed=part.tolerance.copies)
             for i, (name, value, error) in enumerate(zip(names, values, allowed, strict=True))
         )
 
-    def _place_expected(self, name: str, value: Tensor, dtype: torch.dtype, allowed: Tensor) -> Expected:
+    def _place_expected(
+        self, name: str, value: Tensor, dtype: torch.dtype, allowed: Tensor, *, signed: bool
+    ) -> Expected:
         there = value.device.type != self._device and value.numel() >= _LARGE
         elsewhere = (value, allowed) if there else None
-        return Expected(name, value.to(self._device), dtype, allowed.to(self._device), elsewhere)
+        return Expected(name, value.to(self._device), dtype, allowed.to(self._device), elsewhere, signed)
 
 
 def slots_for(expected: Sequence[Expected]) -> tuple[Slot, ...]:

@@ -488,7 +488,8 @@ class Returned:
 
     allocated_bytes: the peak size of the tensors that the call allocated, its results included.
     configuration: which one the first autotuner took, -1 without any. undefined, padded: the lines of the loads that
-    masked lanes in the interpreter, without `other` and with it.
+    masked lanes in the interpreter, without `other` and with it. unordered: the lines of atomic additions whose sums
+    depend on their order.
     """
 
     answer: Literal["returned"]
@@ -502,6 +503,7 @@ class Returned:
     configuration: int = -1
     undefined: tuple[int, ...] = ()
     padded: tuple[int, ...] = ()
+    unordered: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

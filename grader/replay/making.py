@@ -23,7 +23,9 @@ from grader.replay.rewriting import LANGUAGE, helpers, rewrite_operators
 from grader.replay.text import Function
 from grader.replay.values import RefusedFunction
 
-_OF_THE_REWRITER = frozenset({"carried", "entering", "is_block", "joined", "negated", "numbered", "to_tensor"})
+_OF_THE_REWRITER = frozenset(
+    {"assumed", "carried", "entering", "is_block", "joined", "negated", "numbered", "to_tensor"}
+)
 _NEVER = (
     *("BUILD_CLASS", "DELETE_", "FORMAT_WITH_SPEC", "IMPORT", "INPLACE_", "STORE_ATTR", "STORE_GLOBAL", "STORE_NAME"),
     *("STORE_SUBSCR", "_WITH"),

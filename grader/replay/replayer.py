@@ -276,14 +276,17 @@ class Replayer:
         changed, overrun = self._home.arguments.disturbed(call.mutates)
         overrun += self._home.memory.overrun()
         launched, findings = tuple(run.launched), self._findings()
-        most_bytes, masked = self._home.memory.most_bytes, (PADDING.undefined, PADDING.padded)
-        return Returned("returned", forms, changed, overrun, launched, (), findings, most_bytes, self._taken, *masked)
+        most_bytes, lines = self._home.memory.most_bytes, (PADDING.undefined, PADDING.padded, self._unordered())
+        return Returned("returned", forms, changed, overrun, launched, (), findings, most_bytes, self._taken, *lines)
 
     def _alias(self, arguments: Mapping[str, int], storage: int) -> str:
         for name, number in arguments.items():
             if number == storage:
                 return f"argument {name}"
         return "an earlier result" if storage in self._home.results else ""
+
+    def _unordered(self) -> tuple[int, ...]:
+        return self._watch.take_unordered() if self._watch else ()
 
     def _findings(self) -> tuple[messages.GuardFinding, ...]:
         return self._watch.take() if self._watch else ()

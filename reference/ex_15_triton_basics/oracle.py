@@ -17,6 +17,8 @@ Mistake = tuple[str, str, str, Tensor]
 BLOCKS = tuple(2**i for i in range(5, 14))
 # Elements that all programs together take in one step of a loop.
 WAVES = tuple(2**i for i in range(14, 20))
+# Elements whose sums a second kernel may join in one block.
+JOINED = tuple(2**i for i in range(15, 23))
 # Rows that a program may hold at a time.
 ROWS_TOGETHER = (2, 4, 8, 16, 32, 64, 128)
 
@@ -267,7 +269,7 @@ def row_softmax_roundings(x: Tensor) -> Iterator[tuple[str, Tensor]]:
 
 
 def global_sum_mistakes(x: Tensor) -> Iterator[Mistake]:
-    """Yield sums with blocks left out, and sums of one block alone."""
+    """Yield sums with blocks left out, and sums of one block or of the first ones alone."""
     yield "last_left_out", "Looks as if the last element is not added", "Element i exists where i < N.", x[:-1].sum()
     for block in BLOCKS:
         left = x.numel() % block
@@ -284,6 +286,10 @@ def global_sum_mistakes(x: Tensor) -> Iterator[Mistake]:
             told = "After the last step of the loop, does the accumulator still hold the first one?"
             yield "sum_restarted", "Looks as if only the last step's block counts", told, x[-(left or block) :].sum()
             yield "block_left_out", "Looks as if the first block alone is added", help_text, x[:block].sum()
+    for most in JOINED:
+        if most < x.numel():
+            title = f"Looks as if no more than the first {most} elements are added"
+            yield "not_all_covered", title, "How many blocks' sums does the last step join?", x[:most].sum()
     yield "wrong_factor", "Looks as if the mean is returned", "The sum is asked for.", x.mean()
     for factor in (2.0, -1.0, 0.5):
         title = f"Looks like {factor:g} times the sum"

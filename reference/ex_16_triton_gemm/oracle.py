@@ -127,6 +127,8 @@ def _some_rows(chance: float, a: Tensor) -> slice:
 Mistake = tuple[str, str, str, Tensor]
 # Depths of blocks of K that kernels walk in.
 USUAL_DEPTHS = (16, 32, 64, 128, 256)
+# Blocks of K that programs take in turns, and numbers of programs that share a K.
+SPLIT_DEPTHS, SPLITS = (32, 64), (2, 4, 8)
 # Products up to so many multiply-adds are also added up as bad splits of K would do it.
 FEW_PRODUCTS = 1 << 23
 # Programs that may share the K of a tile.
@@ -264,7 +266,7 @@ def _exchanged(b: Tensor) -> Tensor:
 
 
 def matmul_roundings(a: Tensor, b: Tensor) -> Iterator[tuple[str, Tensor]]:
-    """Yield sums in the inputs' dtype; TF32, if they are float32."""
+    """Yield sums, the parts of a split K, and products in the inputs' dtype; TF32, if they are float32."""
     for kind, c in _rounded_products(a, b):
         yield kind, c.to(a.dtype)
 
@@ -291,6 +293,16 @@ def _rounded_products(a: Tensor, b: Tensor) -> Iterator[tuple[str, Tensor]]:
             added = wide_a[:, start : start + block] @ wide_b[start : start + block]
             total = (total.float() + added).to(a.dtype)
         yield "low_precision_sum", total
+    for block, parts in product(SPLIT_DEPTHS, SPLITS):
+        total, part_of = torch.zeros(a.shape[0], b.shape[1], dtype=a.dtype), torch.arange(a.shape[1]) // block % parts
+        for part in range(parts):
+            added = (wide_a[:, part_of == part] @ wide_b[part_of == part]).to(a.dtype)
+            total = (total.float() + added.float()).to(a.dtype)
+        yield "low_precision_sum", total
+    wide = torch.zeros(a.shape[0], b.shape[1])
+    for k in range(a.shape[1]):
+        wide += (wide_a[:, k, None] * wide_b[k]).to(a.dtype).float()
+    yield "rounded_intermediate", wide
 
 
 def _tf32(x: Tensor, half: int) -> Tensor:

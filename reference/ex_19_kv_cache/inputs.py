@@ -40,7 +40,7 @@ def append_kv(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
     if not caches[0].is_cuda:
         # On a GPU no stale slot is read, and filling gigabytes takes longer than the timed call.
         caches = [_stale_past(one, lengths, case) for one in caches]
-    new = [values("normal", (batch, heads, tokens, width), dtype, generator) for _ in "kv"]
+    new = [values(case["values"], (batch, heads, tokens, width), dtype, generator) for _ in "kv"]
     lone = one_apart(("k_cache", "v_cache", "k_new", "v_new"), str(case["layout"]), "bhsd", "sliced")
     layouts = lone or _layouts(case, 2) * 2
     placed = [laid_out(one, layout) for one, layout in zip((*caches, *new), layouts, strict=True)]

@@ -132,9 +132,9 @@ def caches(
     )
 
 
-def appends(tokens: Size | Choice, **others: object) -> Space:
+def appends(tokens: Size | Choice, *, values: tuple[str, ...] = ("normal",), **others: object) -> Space:
     """Return caches that grow by T tokens."""
-    return caches(**{"more": {"T": tokens}, **others})
+    return caches(**{"more": {"T": tokens, "values": Choice(values)}, **others})
 
 
 def decodes(
@@ -170,6 +170,8 @@ def stairs(slots: int, batch: int, **others: Value) -> dict[str, Value]:
 # -- append_kv -------------------------------------------------------------------------------------------------------
 
 LAYOUTS = ("bhsd", "bshd", "sliced", "unaligned", "mixed")
+# A copy keeps every bit, also of -0.0, of infinities and of numbers below the smallest normal one.
+ANY_BITS = ("normal", "bits")
 # One tensor is the only one that is not contiguous.
 LONE_APPENDED = ("k_cache_apart", "v_cache_apart", "k_new_apart", "v_new_apart")
 LONE_READ = ("q_apart", "k_apart", "v_apart")
@@ -185,7 +187,7 @@ APPEND_KV = Part(
     mutates=("k_cache", "v_cache"),
     # A copy rounds nothing.
     reduces=False,
-    tolerance=Tolerance(factor=0.0, result_ulps=0.5),
+    tolerance=Tolerance(factor=0.0, result_ulps=0.5, copies=True),
     checks=(
         Check(
             "one_token",
@@ -253,25 +255,28 @@ APPEND_KV = Part(
         ),
         Check(
             "combinations",
-            "Right where caches and new tokens of all sizes, lengths, layouts and dtypes meet",
+            "Right where caches and new tokens of all sizes, lengths, layouts, dtypes and bits meet",
             1,
             OPTIMISES,
             Agrees(
                 Cases(
                     appends(
                         Size(1, 600),
+                        values=ANY_BITS,
                         slots=Size(1, 700),
                         lengths=("equal", "ragged"),
                         heads=FEW,
                         layouts=LAYOUTS,
                         where=few_rows,
                     ),
+                    (sized(20, 2, T=3, Hkv=2, values="bits"),),
                     generated=0,
                     covering=14,
                     star=Star(
                         6,
                         appends(
                             Choice((1, 3, 700)),
+                            values=ANY_BITS,
                             slots=Size(3, 5000),
                             batches=Size(1, 160),
                             heads=Size(1, 160),

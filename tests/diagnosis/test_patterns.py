@@ -55,6 +55,14 @@ def test_zeros_a_copy_and_an_exchange_of_axes_are_seen() -> None:
     assert (clue.kind, clue.confirmed) == ("axes_exchanged", True)
 
 
+def test_zeros_of_the_other_sign_are_seen() -> None:
+    value = RIGHT.float().double()
+    value[3, 4:9] = -0.0
+    output = Expected("y", value, torch.float32, torch.full_like(value, 1e-9), signed=True)
+    (clue,) = clues_of([answer((value + 0).float(), output)], [("x", X)])
+    assert (clue.kind, clue.confirmed, clue.title) == ("value_shortcut", True, "A zero loses its sign")
+
+
 def test_values_that_are_all_some_of_an_input_s_are_its_copies() -> None:
     got = X.flip(0)[:, torch.arange(32) // 2]
     assert likeliest(clues(got)) == "copies_input"

@@ -46,6 +46,14 @@ def test_the_likeliest_comes_first_and_what_is_unlikely_is_left_out() -> None:
     assert kinds(ranked(*clues)) == ["missing_mask", "overflow"]
 
 
+def test_an_update_that_two_programs_lose_is_told_before_sizes_that_differ() -> None:
+    space = Space({"Hq": Size(1, 8), "Hkv": Size(1, 8)})
+    sizes = ((1, 1, False), (2, 2, False), (3, 3, False), (4, 4, False), (2, 1, True), (4, 2, True), (6, 3, True))
+    tried = tuple(TriedCase(space.case(Hq=q, Hkv=kv), bad) for q, kv, bad in sizes)
+    for clue, first in ((Clue("lost_update", 0.7), "lost_update"), (Clue("race", 0.6), "axes_exchanged")):
+        assert kinds(suspects_of([clue], (), tried, space, (), GENERAL))[0] == first
+
+
 def test_clues_that_agree_strengthen_each_other() -> None:
     clues = Clue("overflow", 0.5), Clue("clamped", 0.6), Clue("overflow", 0.5)
     assert kinds(ranked(*clues)) == ["overflow", "clamped"]

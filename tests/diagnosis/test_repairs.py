@@ -50,6 +50,19 @@ def test_launch_code_is_repaired_in_a_process_of_its_own(server: ForkServer, ex_
     assert "`triton.cdiv(x.numel(), 64)` in place of `x.numel() // 64` in line 15" in clue.seen
 
 
+@pytest.mark.process
+def test_an_edit_that_leads_to_another_kernel_is_no_repair(server: ForkServer, ex_15: Entry) -> None:
+    kernel = VECTOR_ADD[VECTOR_ADD.index("@triton.jit") : VECTOR_ADD.index("def vector_add")]
+    name = kernel.partition("def ")[2].partition("(")[0]
+    other = kernel.replace(name, "other_kernel").replace("x + y", "x * x * y * y + x * x * x")
+    source = VECTOR_ADD.replace(kernel, kernel + other)
+    # Rounded up, the quotient would choose the right kernel.
+    launch = next(line for line in source.splitlines() if f"{name}[" in line)
+    chosen = f"    chosen = {name} if x.numel() // 8192 else other_kernel\n"
+    source = source.replace(launch, chosen + launch.replace(f"{name}[", "chosen["))
+    assert clues(server, ex_15, source) == []
+
+
 def test_without_such_an_edit_nothing_is_told(server: ForkServer, ex_15: Entry) -> None:
     assert clues(server, ex_15, wrong("x + y", "x * x * y * y + x * x * x")) == []
 

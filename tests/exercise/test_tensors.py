@@ -14,7 +14,7 @@ from grader.exercise.tensors import bytes_of, dtype_of, one_apart, patched, star
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 FINITE = ("normal", "large", "tiny", "constant", "one_hot", "shifted", "extreme", "negative", "lowest")
 HIDING = ("masked", "late", "masked_negative")
-FAMILIES = (*FINITE, *HIDING, "nonfinite")
+FAMILIES = (*FINITE, *HIDING, "nonfinite", "bits")
 
 
 def drawn(family: str, shape: tuple[int, ...] = (17, 500), dtype: torch.dtype = torch.float32, seed: int = 7) -> Tensor:
@@ -132,6 +132,16 @@ def test_nonfinite_values_hold_every_kind_and_are_mostly_finite(dtype: torch.dty
     found = drawn("nonfinite", dtype=dtype)
     for kind in (found.isnan(), found.isposinf(), found.isneginf()):
         assert 0.005 < float(kind.double().mean()) < 0.05
+    assert 0.05 < float((found == 0).double().mean()) < 0.15
+    assert float(found.isfinite().double().mean()) > 0.9
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_bits_are_numbers_of_every_kind_and_size(dtype: torch.dtype) -> None:
+    found = drawn("bits", dtype=dtype, shape=(100, 5000))
+    size, least = found.abs(), torch.finfo(dtype).tiny
+    kinds = (found.isnan(), (size > 0) & (size < least), size > 1 / least**0.5, (found == 0) & found.signbit())
+    assert all(bool(kind.any()) for kind in kinds)
     assert float(found.isfinite().double().mean()) > 0.9
 
 

@@ -104,6 +104,14 @@ def test_the_sign_of_zero_does_not_matter(dtype: torch.dtype) -> None:
     assert compared([-0.0, 0.0], [0.0, -0.0], dtype).agrees
 
 
+def test_a_zero_of_a_copy_keeps_its_sign() -> None:
+    exact = torch.tensor([0.0, -0.0, -0.0, 1.0]).double()
+    told = Expected("out", exact, torch.float16, ulp(exact, torch.float16) / 2, signed=True)
+    found = compare(torch.tensor([0.0, 0.0, -0.0, 1.0], dtype=torch.float16), told)
+    assert (found.wrong.tolist(), found.worst) == ([False, True, False, False], INF)
+    assert [(str(one.expected), str(one.got)) for one in describe(found, told).first] == [("-0.0", "0.0")]
+
+
 # -- tolerance -------------------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from grader.exercise.model import Fresh
 from grader.exercise.plan import PlannedCase
 from grader.judge.bench import Bench
-from grader.judge.clue import Clue
+from grader.judge.clue import Clue, sure
 from grader.judge.compare import compare, tensor_of
 from grader.judge.failures import Failure
 from grader.judge.rules.kernels_only import judged_apart
@@ -147,4 +147,23 @@ def _repeats(bench: Bench, first: Trial, again: Trial) -> Failure | None:
             ),
             (Clue("race", 0.5, "Two calls on equal inputs disagree."), Clue("not_cleared", 0.5)),
         )
-    return None
+    return _unordered(bench, first)
+
+
+def _unordered(bench: Bench, trial: Trial) -> Failure | None:
+    """Return the failure of a sum whose bits depend on the order of atomic additions; or None."""
+    answer = trial.outcome.answer if isinstance(trial.outcome, Finished) else None
+    if answer is None or not answer.unordered or not bench.part.deterministic:
+        return None
+    help_text = "Store the parts of a sum to separate elements, and add them up in a fixed order."
+    seen = f"Line {answer.unordered[0]} adds up by atomics, and in the opposite order the sums have other bits."
+    return Failure(
+        "fail",
+        Cause(
+            "not_repeatable",
+            "Equal inputs may give unequal bits",
+            f"{seen} A GPU adds in any order. This part promises the same bits for the same inputs.",
+            help_text,
+        ),
+        (sure("race", seen, "Equal inputs may give unequal bits", help_text),),
+    )

@@ -156,13 +156,14 @@ def _no_gpu(_: re.Match[str], __: Fault) -> Words:
 _ON_THE_CPU = "Tensors are on the CPU here: allocate on x.device, and remove code that insists on a GPU."
 
 
-@RULES.rule("tl.multiple_of promises")
-def _broken_promise(_: re.Match[str], __: Fault) -> Words:
+@RULES.rule("tl.(multiple_of|assume) promises")
+def _broken_promise(found: re.Match[str], _: Fault) -> Words:
     return Words(
+        "A promise to the compiler is false",
         "",
-        "",
-        "Because of it, compiled code loads several elements at once, and fails or goes wrong if it is false: "
-        "remove tl.multiple_of where a size, a stride or a first element can be any number.",
+        "Because of it, compiled code may load several elements at once, and fails or goes wrong if it is false: "
+        f"remove tl.{found[1]} where a size, a stride or a first element can be any number.",
+        "size_assumed",
     )
 
 

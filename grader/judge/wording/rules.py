@@ -18,12 +18,13 @@ class Words:
     """An exception in the learner's words.
 
     title: of the card. rule: what is wrong, a sentence. help: what to write. An empty title or rule leaves what the
-    card says without it.
+    card says without it. kind: of the cause, where the exception leaves no doubt.
     """
 
     title: str
     rule: str
     help: str
+    kind: str = ""
 
 
 @dataclass(frozen=True)

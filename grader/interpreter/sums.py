@@ -1,0 +1,66 @@
+"""Finds sums of atomic additions whose bits depend on the order: a GPU adds in any order, the interpreter in one.
+
+Floating-point addition is not associative, so a sum of three numbers may have other bits in another order. The sums of
+a launch are computed again in the opposite order. Pure: gets what was added, and touches no memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+# Further additions of a launch are not looked at: the first tiles show what all tiles do.
+_MOST_LANES = 1 << 14
+_MOST_LINES = 16
+
+Array = npt.NDArray[Any]
+
+
+class AtomicSums:
+    """The atomic additions of floating-point numbers of one launch, and the lines found in all launches so far."""
+
+    def __init__(self) -> None:
+        self._lines: dict[int, None] = {}
+        self._added: dict[tuple[int, str], list[tuple[Array, Array, Array]]] = {}
+        self._lanes = 0
+
+    def note(self, line: int, addresses: Array, before: Array, values: Array) -> None:
+        """Note an addition of `values` to what lay at these addresses before it, lane by lane."""
+        if values.dtype.kind == "f" and self._lanes < _MOST_LANES:
+            self._lanes += values.size
+            self._added.setdefault((line, values.dtype.str), []).append((addresses, before, values.copy()))
+
+    def finish_launch(self) -> None:
+        """Look at the additions of the launch, and forget them."""
+        for (line, _), added in self._added.items():
+            columns = map(np.concatenate, zip(*added, strict=True))
+            if len(self._lines) < _MOST_LINES and depend_on_order(*columns):
+                self._lines[line] = None
+        self._added.clear()
+        self._lanes = 0
+
+    def take(self) -> tuple[int, ...]:
+        """Return the lines whose sums depend on the order, since the last call."""
+        found = tuple(self._lines)
+        self._lines.clear()
+        return found
+
+
+def depend_on_order(addresses: Array, before: Array, values: Array) -> bool:
+    """Return whether some address gets another sum if its numbers are added in the opposite order.
+
+    before: what lay at each address before each addition; [N], like the others, in the order of the additions.
+    """
+    order = np.argsort(addresses, kind="stable")
+    addresses, before, values = addresses[order], before[order], values[order]
+    starts = np.flatnonzero(np.concatenate(([True], addresses[1:] != addresses[:-1])))
+    counts = np.diff(np.append(starts, addresses.size))
+    sums = backwards = before[starts]
+    with np.errstate(all="ignore"):
+        for step in range(int(counts.max(initial=0))):
+            more = step < counts
+            sums = np.where(more, sums + values[np.where(more, starts + step, 0)], sums)
+            backwards = np.where(more, backwards + values[np.where(more, starts + counts - 1 - step, 0)], backwards)
+    return bool((sums != backwards)[~(np.isnan(sums) & np.isnan(backwards))].any())
