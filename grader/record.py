@@ -359,13 +359,16 @@ class Speed:
 
 @dataclass(frozen=True)
 class Work:
-    """The bytes that one call moved in the interpreter, and the limits on them. flops are those of tl.dot.
+    """The bytes that one call moved in the interpreter, and the limits on them; and what it computed.
 
     loaded and stored count every access; unique_bytes counts every byte of a launch once, and unique_stored_bytes (-1:
     not known) every stored byte once. model_bytes: the bytes that a good kernel moves, by the specification's formula.
     extra_bytes: the most memory that tensors took up beyond inputs and results. Moved bytes, unique stored bytes and
     extra memory each have two limits: the most bytes that earn all points (allowed) and the fewest that earn none; -1
-    if there is no limit. configuration: the one that was counted, for autotuned kernels; '' for others.
+    if there is no limit. configuration: the one that was counted, for autotuned kernels; '' for others. flops are those
+    of tl.dot, and dots how many there were; exponentials, operations: elements that special functions and all other
+    operations computed. models_size: the case is a small copy of a timed size, and was counted to predict times alone.
+    kernels: the names of what was launched.
     """
 
     case: dict[str, int | float | bool | str]
@@ -385,6 +388,11 @@ class Work:
     unique_stored_bytes: int = -1
     stored_allowed_bytes: int = -1
     stored_none_bytes: int = -1
+    dots: int = 0
+    exponentials: int = 0
+    operations: int = 0
+    models_size: bool = False
+    kernels: tuple[str, ...] = ()
 
     @property
     def moved_bytes(self) -> int:
