@@ -301,7 +301,8 @@ class SizeTiming:
     whether the size counts; `reason` says why it does not. share: the part of the points that the ratio earns, 0 … 1.
     rounds: how often each contender ran. outside_us: the submission's median by the grader's own clock, which may be
     off by clock_us. floor_us: the least time that the measured ceilings allow; bound: which ceiling sets it ("memory"
-    or "compute"). notes: findings about the measurement. tuned: the choices of autotuners.
+    or "compute"). notes: findings about the measurement. tuned: the choices of autotuners. kernels: the names of what
+    the timed call launches.
     """
 
     case: dict[str, int | float | bool | str]
@@ -318,6 +319,7 @@ class SizeTiming:
     contenders: tuple[Contender, ...]
     notes: tuple[str, ...] = ()
     tuned: tuple[Tuned, ...] = ()
+    kernels: tuple[str, ...] = ()
 
     @property
     def submission(self) -> Contender:

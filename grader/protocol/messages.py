@@ -386,7 +386,7 @@ class Form:
 
 @dataclass(frozen=True)
 class Traffic:
-    """The traffic of one launch in the interpreter, in bytes, and what it computes: floating-point operations of tl.dot.
+    """The traffic of one launch in the interpreter, in bytes, and what it computes. dot_flops: those of its tl.dot.
 
     loaded and stored count every active lane of every access, atomics as both; unique ones count every byte once.
     dots: how many tl.dot. exponentials, operations: elements that special functions and all other operations compute,

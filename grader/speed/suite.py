@@ -296,6 +296,7 @@ class Suite:
             contenders=tuple(_contender(name, taken, base, work) for name, taken in rows.items()),
             notes=(verify.hidden_note(claimed, hidden_us),) if hidden_us else (),
             tuned=tuned_tables(timed.traces[-1].trace, samples.choices) if timed.traces else (),
+            kernels=timed.traces[-1].kernels if timed.traces else (),
         )
 
     def _why_not_judged(self, samples: Samples, ratio: Interval) -> str:
