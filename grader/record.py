@@ -463,6 +463,11 @@ class CheckResult:
     predictions: tuple[Prediction, ...] = ()
     selection: Selection | None = None
 
+    @property
+    def judged_work(self) -> tuple[Work, ...]:
+        """Return the counted cases without those that only serve predictions."""
+        return tuple(work for work in self.work if not work.models_size)
+
 
 @dataclass(frozen=True)
 class Occupancy:

@@ -147,7 +147,7 @@ class Guard:
         self._dot_flops += flops
         self._dots += count
 
-    def compute(self, elements: int, special: bool) -> None:
+    def compute(self, elements: int, *, special: bool) -> None:
         """Count an operation on so many elements; special: by the units for exponentials and their like."""
         if special:
             self._exponentials += elements

@@ -265,7 +265,7 @@ class MemoryWatch:
 
     def _count(self, elements: int, special: bool) -> None:
         if self._guard is not None:
-            self._guard.compute(elements, special)
+            self._guard.compute(elements, special=special)
 
 
 def _moved(ptrs: Any, values: tuple[Any, ...]) -> tuple[Any, int]:
