@@ -1,7 +1,8 @@
 """Counts what a kernel computes element by element, beside its matrix products: exponentials, and all other operations.
 
 An operation on a block counts once for each element of its result; a reduction or a scan, for each element that it
-reads. Moving, splitting and broadcasting blocks costs nothing. A number that all threads share counts as one element.
+reads. Moving, splitting and broadcasting blocks costs nothing. Neither do numbers that all threads share, nor what a
+compiler computes itself.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from grader.interpreter.groups import elements, programs_at_once
+from grader.interpreter.lowering import is_constant
 
 # NumPy's names of what a GPU computes on its special-function units. A division is one reciprocal there.
 _SPECIAL = frozenset({"exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "divide"})
@@ -29,7 +31,9 @@ def count_instructions(count: Count) -> None:
         @functools.wraps(method)
         def counting(self: Any, *operands: Any) -> Any:
             result = method(self, *operands)
-            count(in_all_programs(result.data), special or getattr(operands[-1], "__name__", "") in _SPECIAL)
+            # Only conversions of constants are made once.
+            if method.__name__ != "cast_impl" or not is_constant(operands[0]):
+                count(in_all_programs(result.data), special or getattr(operands[-1], "__name__", "") in _SPECIAL)
             return result
 
         return counting
@@ -51,6 +55,6 @@ def count_instructions(count: Count) -> None:
 
 
 def in_all_programs(data: Any) -> int:
-    """Return the elements of a value, together in all programs that run now."""
-    programs = programs_at_once()
-    return elements(data) * (1 if programs is None else len(programs))
+    """Return the elements of a block, together in all programs that run now; 0 for a number."""
+    each, programs = elements(data), programs_at_once()
+    return 0 if each == 1 else each * (1 if programs is None else len(programs))
