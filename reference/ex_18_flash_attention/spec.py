@@ -376,8 +376,8 @@ EXTRA_BYTES = "4 * 4 * 2 * B * D * (Hq * Sq + Hkv * Skv) + 1048576"
 OUTGROWING = (sized(1100, 1100, 16), sized(515, 540, 16, Hq=2, Hkv=1, causal=1))
 
 
-# One head of each width that is timed, without the causal mask: with it, programs run one by one in the interpreter, for
-# seconds, and half of the tiles on the diagonal is computed in vain: a large share of 512 keys, and a small of 16384.
+# One head of each width that is timed. They have no causal mask: with it, programs run one by one in the interpreter,
+# and half of each tile on the diagonal is computed in vain, which is much of 512 keys and little of 16384.
 MODELS = (sized(512, 512, 128, "bfloat16"), sized(512, 512, 64, "float16"))
 
 
