@@ -236,8 +236,8 @@ def why_uncounted(speed: Speed, counted: Sequence[Work]) -> str:
     if size is None:
         return ""
     copy = next(work for work in counted if work.models_size)
-    ran, counted_names = (" and ".join(names) for names in (size.kernels, copy.kernels))
-    return f"no time is predicted for {ran}: the interpreter cannot run it, and {counted_names} was counted instead"
+    timed, counted_names = (", ".join(names) for names in (size.kernels, copy.kernels))
+    return f"no time is predicted: the interpreter ran {counted_names} in place of {timed}"
 
 
 def _has_other_kernels(size: SizeTiming, counted: Sequence[Work]) -> bool:
