@@ -3,7 +3,7 @@
     python -m benchmarks.records --markdown docs/records.md [EXERCISE ...]
 
 --baseline NAME also times a slow baseline. --keep DIR stores the records (`grade/result/v1`). With --from DIR nothing
-is measured: the table is made from them.
+is measured: the page is made from them. --recount then predicts all times again, with the present model.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import geometric_mean
 
+from benchmarks import predictions
 from benchmarks.markdown import table
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.record import CheckResult, Contender, Record, SizeTiming, Speed, from_json
@@ -90,6 +91,7 @@ def page(records: Sequence[tuple[str, Record]]) -> str:
     lines = [HEAD, _environment([record for _, record in records]), "", _summary(found)]
     for file in dict.fromkeys(row.file for row in found):
         lines += [f"## [{file}](../reference/{file})", "", _sizes([row for row in found if row.file == file])]
+    lines += [predictions.section(records)]
     if missing := sorted(_missing(record for _, record in records)):
         lines += ["## Peers that did not run", "", *(f"- {one}" for one in missing), ""]
     return "\n".join(lines).rstrip("\n") + "\n"
@@ -147,12 +149,14 @@ def measure(entry: Entry, path: Path, folder: Path, slow: Sequence[str]) -> None
         raise SystemExit(f"{path} must be graded, got exit code {done.returncode}: {done.stderr[-800:]}")
 
 
-def stored(entry: Entry, folder: Path) -> Iterator[tuple[str, Record]]:
+def stored(entry: Entry, folder: Path, *, recount: bool = False) -> Iterator[tuple[str, Record]]:
     """Yield the stored records of an exercise's files."""
     for path in files_of(entry):
         target = folder / f"{entry.id}-{path.stem}.json"
         if target.is_file():
-            yield str(path.relative_to(ROOT / "reference")), from_json(target.read_text())
+            record = from_json(target.read_text())
+            shown = predictions.recount(entry, path, record) if recount else record
+            yield str(path.relative_to(ROOT / "reference")), shown
 
 
 def main() -> None:
@@ -163,6 +167,7 @@ def main() -> None:
     parser.add_argument("--baseline", action="append", choices=SLOW, default=[], help="also time this slow baseline")
     parser.add_argument("--keep", type=Path, help="a folder for the records")
     parser.add_argument("--from", type=Path, dest="source", help="a folder of records: measure nothing")
+    parser.add_argument("--recount", action="store_true", help="with --from: predict again, with the present model")
     args = parser.parse_args()
     entries = [resolve(ROOT, name)[0] for name in args.exercises] or list(discover(ROOT))
     with tempfile.TemporaryDirectory() as scratch:
@@ -172,7 +177,7 @@ def main() -> None:
             for entry in entries:
                 for path in files_of(entry):
                     measure(entry, path, folder.resolve(), args.baseline)
-        text = page([one for entry in entries for one in stored(entry, folder)])
+        text = page([one for entry in entries for one in stored(entry, folder, recount=args.recount)])
     if args.markdown is None:
         print(text)
     else:

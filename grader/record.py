@@ -301,7 +301,8 @@ class SizeTiming:
     whether the size counts; `reason` says why it does not. share: the part of the points that the ratio earns, 0 … 1.
     rounds: how often each contender ran. outside_us: the submission's median by the grader's own clock, which may be
     off by clock_us. floor_us: the least time that the measured ceilings allow; bound: which ceiling sets it ("memory"
-    or "compute"). notes: findings about the measurement. tuned: the choices of autotuners.
+    or "compute"). notes: findings about the measurement. tuned: the choices of autotuners. kernels: the names of what
+    the timed call launches.
     """
 
     case: dict[str, int | float | bool | str]
@@ -318,6 +319,7 @@ class SizeTiming:
     contenders: tuple[Contender, ...]
     notes: tuple[str, ...] = ()
     tuned: tuple[Tuned, ...] = ()
+    kernels: tuple[str, ...] = ()
 
     @property
     def submission(self) -> Contender:
@@ -359,13 +361,16 @@ class Speed:
 
 @dataclass(frozen=True)
 class Work:
-    """The bytes that one call moved in the interpreter, and the limits on them. flops are those of tl.dot.
+    """The bytes that one call moved in the interpreter, and the limits on them; and what it computed.
 
     loaded and stored count every access; unique_bytes counts every byte of a launch once, and unique_stored_bytes (-1:
     not known) every stored byte once. model_bytes: the bytes that a good kernel moves, by the specification's formula.
     extra_bytes: the most memory that tensors took up beyond inputs and results. Moved bytes, unique stored bytes and
     extra memory each have two limits: the most bytes that earn all points (allowed) and the fewest that earn none; -1
-    if there is no limit. configuration: the one that was counted, for autotuned kernels; '' for others.
+    if there is no limit. configuration: the one that was counted, for autotuned kernels; '' for others. flops are those
+    of tl.dot, and dots how many there were; exponentials, operations: elements that special functions and all other
+    operations computed. models_size: the case is a small copy of a timed size, and was counted to predict times alone.
+    kernels: the names of what was launched.
     """
 
     case: dict[str, int | float | bool | str]
@@ -385,6 +390,11 @@ class Work:
     unique_stored_bytes: int = -1
     stored_allowed_bytes: int = -1
     stored_none_bytes: int = -1
+    dots: int = 0
+    exponentials: int = 0
+    operations: int = 0
+    models_size: bool = False
+    kernels: tuple[str, ...] = ()
 
     @property
     def moved_bytes(self) -> int:
@@ -452,6 +462,11 @@ class CheckResult:
     work: tuple[Work, ...] = ()
     predictions: tuple[Prediction, ...] = ()
     selection: Selection | None = None
+
+    @property
+    def judged_work(self) -> tuple[Work, ...]:
+        """Return the counted cases without those that only serve predictions."""
+        return tuple(work for work in self.work if not work.models_size)
 
 
 @dataclass(frozen=True)

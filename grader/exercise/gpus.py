@@ -7,7 +7,7 @@ Sources, the same for every row:
 - Limits of a multiprocessor: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; the same
   numbers as code: NVIDIA/cccl, libcudacxx/include/cuda/__device/arch_traits.h.
 - Pieces in which shared memory is given out: cuda_occupancy.h of the CUDA toolkit, cudaOccSMemAllocationGranularity.
-- float32 lanes: CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions".
+- float32 lanes, exponentials: CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions".
 Data sheets of data-centre GPUs state tensor-core rates with 2:4 sparsity; half of that is the dense rate.
 """
 
@@ -49,7 +49,8 @@ class Architecture:
 
     warps, programs, shared_bytes, registers: limits of a multiprocessor at one time. reserved_bytes: shared memory that
     each program takes beside its own. shared_piece: each program's shared memory is rounded up to this many bytes.
-    lanes: float32 multiply-adds of a multiprocessor in a cycle. lacks: types without instructions there.
+    lanes, special: float32 multiply-adds and exponentials of a multiprocessor in a cycle. dot_clocks: cycles that are
+    lost when the warps of a program wait for a product. lacks: types without instructions there.
     triton_tensor_cores: whether Triton compiles tl.dot to its tensor cores. cute_dsl: whether CuTe's compiler knows it.
     by_default: whether kernels are compiled for it everywhere.
     """
@@ -60,6 +61,9 @@ class Architecture:
     programs: int
     shared_bytes: int
     lanes: int
+    special: int = 16
+    # Fitted to an H100 (docs/efficiency.md), and used for every architecture.
+    dot_clocks: int = 150
     reserved_bytes: int = 1024
     shared_piece: int = 128
     registers: int = 65536

@@ -250,7 +250,8 @@ class WorkModel(RunsCases):
     again into the same place counts once, and so do atomics. extra: the most memory that tensors take up at one time
     beyond inputs and results. A count without an allowance is not judged. The worst share of all counts and cases
     decides. everywhere: calls of other checks on cases of the space are judged as well; for parts whose honest designs
-    never move more at small sizes than the formula says.
+    never move more at small sizes than the formula says. models: small copies of timed sizes, with the same tiles; they
+    are counted as well, judged by nothing, and scaled to predict the times of those sizes.
     """
 
     counts_bytes = True
@@ -259,6 +260,7 @@ class WorkModel(RunsCases):
     stored: Allowance | None = None
     extra: Allowance | None = None
     everywhere: bool = False
+    models: tuple[Mapping[str, Value], ...] = ()
 
     def __post_init__(self) -> None:
         limits = {"moved": self.moved, "stored": self.stored, "extra": self.extra}
@@ -267,6 +269,15 @@ class WorkModel(RunsCases):
             for case in self.cases.named if limit else ():
                 least = evaluate(limit.bytes, case) if limit else 0.0
                 require(least >= 0, f"WorkModel.{name}", f"be at least 0 for {case.words()}", least)
+        require(isinstance(self.models, tuple), "WorkModel.models", "be a tuple of mappings", self.models)
+        # A case outside the space is refused here.
+        _ = self.named_models
+
+    @property
+    def named_models(self) -> tuple[Case, ...]:
+        """Return the small copies, completed with the simplest value of every axis they leave open."""
+        space = self.cases.space.without_bounds()
+        return tuple(space.case(**values) for values in self.models)
 
 
 @dataclass(frozen=True)

@@ -127,6 +127,9 @@ class Guard:
     _loaded: int = 0
     _stored: int = 0
     _dot_flops: int = 0
+    _dots: int = 0
+    _exponentials: int = 0
+    _computed: int = 0
     _widest: int = 1
     _overlooked: bool = False
     _sync: Sync = field(default_factory=Sync)
@@ -139,9 +142,17 @@ class Guard:
         extent = self.extents[tag] = extent_of(name, tag, tensor)
         return extent.tagged
 
-    def dot(self, flops: int) -> None:
-        """Count the floating-point operations of a tl.dot."""
+    def dot(self, flops: int, count: int = 1) -> None:
+        """Count a tl.dot, or as many as programs run at once, and their floating-point operations together."""
         self._dot_flops += flops
+        self._dots += count
+
+    def compute(self, elements: int, *, special: bool) -> None:
+        """Count an operation on so many elements; special: by the units for exponentials and their like."""
+        if special:
+            self._exponentials += elements
+        else:
+            self._computed += elements
 
     def access(
         self, access: Access, pointers: Addresses, active: Lanes, values: npt.NDArray[np.generic] | None = None
@@ -218,14 +229,15 @@ class Guard:
         """Return the most lanes that one access of one program had so far."""
         return self._widest
 
-    def mark(self) -> tuple[int, int, int, int, int, int]:
+    def mark(self) -> tuple[int, ...]:
         """Return the present state, for `go_back`."""
         counts = self._lanes, self._loaded, self._stored, self._dot_flops
-        return len(self._operations), len(self.writers), *counts
+        return len(self._operations), len(self.writers), *counts, self._dots, self._exponentials, self._computed
 
-    def go_back(self, mark: tuple[int, int, int, int, int, int]) -> None:
-        """Forget every access after a mark."""
-        operations, writers, self._lanes, self._loaded, self._stored, self._dot_flops = mark
+    def go_back(self, mark: tuple[int, ...]) -> None:
+        """Forget everything after a mark."""
+        operations, writers, self._lanes, self._loaded, self._stored, self._dot_flops, *others = mark
+        self._dots, self._exponentials, self._computed = others
         del self._operations[operations:]
         for program in [*self.writers][writers:]:
             del self.writers[program]
@@ -327,6 +339,9 @@ class Guard:
             unique_loaded_bytes=unique_loaded,
             unique_stored_bytes=unique_stored,
             dot_flops=self._dot_flops,
+            dots=self._dots,
+            exponentials=self._exponentials,
+            operations=self._computed,
             complete=not self._overlooked,
         )
 

@@ -21,7 +21,14 @@ from grader.interpreter.versions import block_pointer_handle, rereads
 @cache
 def builder_of_groups() -> Any:
     """Return the builder of values with a leading axis. Call it after every patch of the interpreter's builder."""
-    from triton.runtime.interpreter import InterpreterBuilder, TensorDescHandle, TensorHandle, _get_np_dtype, tl
+    from triton.runtime.interpreter import (
+        InterpreterBuilder,
+        TensorDescHandle,
+        TensorHandle,
+        _get_np_dtype,
+        interpreter_builder,
+        tl,
+    )
 
     def alike(*handles: Any) -> list[Any]:
         """Return handles of one shape."""
@@ -172,7 +179,10 @@ def builder_of_groups() -> Any:
             *what, operands, kind, pure = call
             return super().create_extern_elementwise(*what, alike(*operands), kind, pure)
 
-    return GroupBuilder()
+    builder = GroupBuilder()
+    # Without checks of overflow, as for one program: they would be counted as operations.
+    builder.options = interpreter_builder.options
+    return builder
 
 
 def reduce_within_programs() -> None:

@@ -87,6 +87,14 @@ def value_was_read() -> None:
         noting.followed = False
 
 
+def is_constant(handle: Any) -> bool:
+    """Return whether the operation that is lowered for the first time made this value out of constants alone.
+
+    The cache keeps such values, as a compiler does.
+    """
+    return any(noting.is_steady(handle) for noting in _NOTING)
+
+
 class Lowerings:
     """The cache of lowered operations of one process."""
 
@@ -270,6 +278,10 @@ class _Noting:
         self._numbers[id(result)] = len(self._values)
         self._values.append(result)
         self._calls.append(_BuilderCall(method, plain, dict(named), places, result if steady else None))
+
+    def is_steady(self, handle: Any) -> bool:
+        """Return whether a value is the same every time."""
+        return self._numbers.get(id(handle)) in self._steady
 
     def _number(self, handle: Any) -> int:
         number = self._numbers.get(id(handle))

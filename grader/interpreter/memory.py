@@ -1,4 +1,4 @@
-"""Hooks the interpreter: shows every load, store, atomic and tl.dot to the guard before it happens.
+"""Hooks the interpreter: shows every load, store, atomic and tl.dot to the guard before it happens, and operations.
 
 All accesses end in four methods of InterpreterBuilder: unmasked ones, block pointers, tensor descriptors, gather and
 scatter are lowered onto them. The upper bits of a pointer hold the number of the tensor that it came from.
@@ -19,6 +19,7 @@ import torch
 
 from grader.interpreter.groups import Alone, programs_at_once, remember_bytes
 from grader.interpreter.guard import Addresses, Guard, Lanes
+from grader.interpreter.instructions import count_instructions
 from grader.interpreter.leading_axis import reduce_within_programs
 from grader.interpreter.lockstep import LockstepKernel
 from grader.interpreter.patience import PATIENCE
@@ -80,6 +81,7 @@ class MemoryWatch:
         GridExecutor._init_args_hst = self._around_arguments(GridExecutor._init_args_hst)
         interpreter._implicit_cvt = self._around_conversion(interpreter._implicit_cvt)
         Builder.create_dot = self._around_dot(Builder.create_dot)
+        count_instructions(self._count)
         self._builder = interpreter.interpreter_builder
         self._around_accesses(Builder)
 
@@ -256,10 +258,14 @@ class MemoryWatch:
             if self._guard is not None:
                 programs = programs_at_once()
                 shape, count = (a.data.shape, 1) if programs is None else (a.data.shape[1:], len(programs))
-                self._guard.dot(2 * count * prod(shape) * b.data.shape[-1])
+                self._guard.dot(2 * count * prod(shape) * b.data.shape[-1], count)
             return dot(builder, a, b, *args, **kwargs)
 
         return counted
+
+    def _count(self, elements: int, special: bool) -> None:
+        if self._guard is not None:
+            self._guard.compute(elements, special=special)
 
 
 def _moved(ptrs: Any, values: tuple[Any, ...]) -> tuple[Any, int]:

@@ -386,10 +386,12 @@ class Form:
 
 @dataclass(frozen=True)
 class Traffic:
-    """The traffic of one launch in the interpreter, in bytes, and the floating-point operations of its tl.dot.
+    """The traffic of one launch in the interpreter, in bytes, and what it computes. dot_flops: those of its tl.dot.
 
     loaded and stored count every active lane of every access, atomics as both; unique ones count every byte once.
-    complete: all accesses were recorded; if not, unique bytes are missing, and there was no race check.
+    dots: how many tl.dot. exponentials, operations: elements that special functions and all other operations compute,
+    those on addresses and masks too. complete: all accesses were recorded; if not, unique bytes are missing, and there
+    was no race check.
     """
 
     loaded_bytes: int
@@ -398,6 +400,9 @@ class Traffic:
     unique_stored_bytes: int
     dot_flops: int
     complete: bool = True
+    dots: int = 0
+    exponentials: int = 0
+    operations: int = 0
 
 
 @dataclass(frozen=True)

@@ -56,8 +56,8 @@ def _sentence(figures: Figures, record: Record | None) -> str:
 def facts(check: CheckResult, part: PartInfo | None, env: Environment) -> dict[str, str]:
     """Return what is known of a check in words, by the names of grader.exercise.interview.PLACES."""
     found: dict[str, str] = {}
-    if check.work:
-        found |= _of_work(check.work)
+    if check.judged_work:
+        found |= _of_work(check.judged_work)
     if one := _longest(check.predictions):
         found |= _of_prediction(one, timing.length_words([one])[0])
     if check.speed is not None:
@@ -72,8 +72,8 @@ def facts(check: CheckResult, part: PartInfo | None, env: Environment) -> dict[s
 
 
 def _case(check: CheckResult) -> Mapping[str, int | float | bool | str]:
-    if check.work:
-        return _largest(check.work).case
+    if check.judged_work:
+        return _largest(check.judged_work).case
     if check.speed is not None and (judged := timing.judged_sizes(check.speed)):
         return judged[-1].case
     one = _longest(check.predictions)

@@ -93,12 +93,14 @@ def render(title: str, parts: Iterable[PartBeside]) -> str:
 
 def _largest(checks: Iterable[CheckResult]) -> Work | None:
     """Return the call that moves most."""
-    return max((work for check in checks for work in check.work), key=lambda work: work.moved_bytes, default=None)
+    return max(
+        (work for check in checks for work in check.judged_work), key=lambda work: work.moved_bytes, default=None
+    )
 
 
 def _of_work(own: Iterable[CheckResult], most: Work) -> tuple[CostRow, ...]:
     """Return launches and bytes of a call; a dash stands for what the learner's record lacks."""
-    mine = next((work for check in own for work in check.work if work.case == most.case), None)
+    mine = next((work for check in own for work in check.judged_work if work.case == most.case), None)
     yours, theirs = _amounts(mine) if mine else (timing.NONE,) * len(_COUNTED), _amounts(most)
     return tuple(CostRow(*row) for row in zip(_COUNTED, yours, theirs, strict=True))
 

@@ -88,9 +88,9 @@ class EfficiencyView:
 
 def efficiency_view(check: CheckResult) -> EfficiencyView | None:
     """Return the view of a check with counted work or predicted times, else None."""
-    if not check.work and not check.predictions:
+    if not check.judged_work and not check.predictions:
         return None
-    counted = check.work[:MOST_ROWS]
+    counted = check.judged_work[:MOST_ROWS]
     named = list(zip(counted, timing.length_words(counted), strict=True))
     published = [one for one in check.predictions if one.ceilings == "published"]
     gpus = tuple(dict.fromkeys(one.gpu for one in published))[:MOST_GPUS]
@@ -112,7 +112,7 @@ def efficiency_view(check: CheckResult) -> EfficiencyView | None:
         times=_time_rows(published, gpus),
         compared=tuple(_compared_row(one, words) for one, words in compared),
         median=_median_words([one for one, _ in compared]),
-        cut=max(0, len(check.work) - MOST_ROWS),
+        cut=max(0, len(check.judged_work) - MOST_ROWS),
     )
 
 
@@ -121,7 +121,7 @@ def efficiency_view(check: CheckResult) -> EfficiencyView | None:
 
 def sentence(check: CheckResult) -> str:
     """Return the moved bytes, or the predicted time if none was measured; '' without either."""
-    return moved(check.work) or predicted(check.predictions)
+    return moved(check.judged_work) or predicted(check.predictions)
 
 
 def moved(counted: Sequence[Work]) -> str:

@@ -2,7 +2,12 @@
 
     time = launches × launch + max(DRAM bytes / bandwidth, operations / rate)
 
-This is a roofline and no simulation: docs/efficiency.md says how well it does, and where it must fail.
+Where a small copy of the size was counted, what its programs do one after the other is known as well:
+
+    time = launches × launch + max(DRAM bytes / bandwidth, operations / rate, phases + stored bytes / bandwidth)
+    phases = products + max(exponentials, everything else) + waits for products
+
+This is no simulation: docs/efficiency.md says how well it does, and where it must fail.
 """
 
 from __future__ import annotations
@@ -14,9 +19,9 @@ from typing import Literal
 from grader.errors import SpecError
 from grader.exercise.cases import Case, Value
 from grader.exercise.formula import evaluate
-from grader.exercise.gpus import ARCHITECTURES, Architecture, Gpu
+from grader.exercise.gpus import ARCHITECTURES, Architecture, Gpu, known
 from grader.exercise.model import SpeedBand
-from grader.record import Ceilings, Prediction, Speed, Work
+from grader.record import Ceilings, Prediction, SizeTiming, Speed, Work
 
 # Assumptions, all from one H200 (docs/efficiency.md), and used for every GPU that is not measured.
 # Of published peaks no kernel gets more: a long copy 4.25 to 4.5 of 4.8 TB/s, a read-bound product 4.52;
@@ -33,10 +38,38 @@ _ALIKE = 0.05
 
 
 @dataclass(frozen=True)
+class Units:
+    """The units of a GPU on paper: for work that waits for other work, so that no unit runs into the power limit.
+
+    tflops: of products, by type. special, lanes, dot_clocks: as in Architecture. clocks: of all multiprocessors, by µs.
+    """
+
+    tflops: Mapping[str, float]
+    special: int
+    lanes: int
+    dot_clocks: int
+    clocks: float
+
+    def phases_us(self, work: Work, dtype: str) -> float:
+        """Return how long a call takes in which products, exponentials and all else do not overlap."""
+        products_us = work.flops / (self.tflops.get(dtype, self.tflops["float32"]) * 1e6)
+        # An exponential takes one instruction of its warp, like any other operation, and its own units longer.
+        vector = max(work.exponentials / self.special, (work.exponentials + work.operations) / self.lanes)
+        return products_us + (vector + work.dots * self.dot_clocks) / self.clocks
+
+
+def units_of(gpu: Gpu, architecture: Architecture) -> Units:
+    """Return the units of a GPU. Without tensor cores for Triton, products run on the CUDA cores."""
+    kinds = gpu.tflops if architecture.triton_tensor_cores else {"float32": gpu.tflops["float32"]}
+    clocks = gpu.multiprocessors * architecture.sm_mhz
+    return Units(kinds, architecture.special, architecture.lanes, architecture.dot_clocks, clocks)
+
+
+@dataclass(frozen=True)
 class Roofs:
     """The rates to expect of a GPU: TB/s, TFLOP/s by type ("float32": outside tl.dot too), µs for a launch.
 
-    lacks: types that it does not compute in; nothing is predicted for these.
+    lacks: types that it does not compute in; nothing is predicted for these. units: None for an unknown architecture.
     """
 
     gpu: str
@@ -45,6 +78,7 @@ class Roofs:
     ceilings: Literal["published", "measured"]
     launch_us: float = LAUNCH_US
     lacks: tuple[str, ...] = ()
+    units: Units | None = None
 
     def rate(self, dtype: str) -> float:
         """Return the TFLOP/s with this type; for an unknown type, the fastest rate."""
@@ -58,12 +92,24 @@ def published_roofs(gpu: Gpu, architecture: Architecture) -> Roofs:
     """
     cores = {"float32": gpu.tflops["float32"] * CORE_SHARE}
     tensor = {name: rate * TENSOR_SHARE for name, rate in gpu.tflops.items() if architecture.triton_tensor_cores}
-    return Roofs(gpu.name, gpu.dram_tbps * DRAM_SHARE, {**tensor, **cores}, "published", lacks=architecture.lacks)
+    return Roofs(
+        gpu=gpu.name,
+        dram_tbps=gpu.dram_tbps * DRAM_SHARE,
+        tflops={**tensor, **cores},
+        ceilings="published",
+        lacks=architecture.lacks,
+        units=units_of(gpu, architecture),
+    )
 
 
-def measured_roofs(gpu: str, ceilings: Ceilings) -> Roofs:
-    """Return the roofs of a GPU whose ceilings were measured: nothing is taken off."""
-    return Roofs(gpu, ceilings.copy_tbps, dict(ceilings.tflops), "measured")
+def measured_roofs(gpu: str, ceilings: Ceilings, capability: str = "") -> Roofs:
+    """Return the roofs of a GPU whose ceilings were measured: nothing is taken off.
+
+    Its units are those of the GPU that stands for its compute capability.
+    """
+    architecture = known(capability)
+    units = units_of(architecture.gpu, architecture) if architecture else None
+    return Roofs(gpu, ceilings.copy_tbps, dict(ceilings.tflops), "measured", units=units)
 
 
 def predict(
@@ -73,18 +119,25 @@ def predict(
 
     None if no counted case is usable, or if the GPU does not compute in the size's type. The DRAM bytes are the size's
     compulsory bytes, scaled by the counted case's unique bytes over its compulsory bytes. The operations are those that
-    the size needs.
+    the size needs; with a small copy of it, those that the copy did, scaled.
     """
-    work = _largest_counted(band, case, counted)
+    work = _nearest(band, case, counted)
     if work is None or case.get("dtype") in roofs.lacks:
         return None
     scale = _formula_value(band.bytes, case) / _formula_value(band.bytes, work.case)
     nbytes = work.unique_bytes * scale
-    flops = _formula_value(band.flops, case) or work.flops * scale
+    needed, counted_needs = (_formula_value(band.flops, one) for one in (case, work.case))
+    times = needed / counted_needs if needed and counted_needs else scale
+    flops = work.flops * times if work.models_size else needed or work.flops * scale
     # What no tl.dot multiplies runs on the ordinary cores, whatever its type.
-    rate = roofs.rate(str(case.get("dtype", "")) if work.flops else "float32")
+    dtype = str(case.get("dtype", "")) if work.flops else "float32"
+    rate = roofs.rate(dtype)
     memory_us = nbytes / (roofs.dram_tbps * 1e6) if roofs.dram_tbps > 0 else 0.0
     compute_us = flops / (rate * 1e6) if rate > 0 else 0.0
+    if work.models_size and roofs.units:
+        # A program stores its result when it has computed it.
+        stores_us = memory_us * max(work.unique_stored_bytes, 0) / work.unique_bytes
+        compute_us = max(compute_us, roofs.units.phases_us(work, dtype) * times + stores_us)
     launch_us = work.launches * roofs.launch_us
     terms: tuple[tuple[float, Literal["memory", "compute", "launch"]], ...] = (
         (memory_us, "memory"),
@@ -104,15 +157,18 @@ def predict(
     )
 
 
-def _largest_counted(band: SpeedBand, case: Mapping[str, Value], counted: Sequence[Work]) -> Work | None:
-    """Return the largest counted case of the size's type, or of any type.
+def _nearest(band: SpeedBand, case: Mapping[str, Value], counted: Sequence[Work]) -> Work | None:
+    """Return the small copy of the size's type that shares most values with it, else the largest case of that type.
 
-    In the largest case, bytes beyond inputs and results weigh least. Cases that the band's formula does not know, and
-    calls without a launch, are not used.
+    Without any of that type, the largest case of all. In the largest case, bytes beyond inputs and results weigh least.
+    Cases that the band's formula does not know, and calls without a launch, are not used.
     """
     needed = [(work, _formula_value(band.bytes, work.case)) for work in counted if work.launches and work.unique_bytes]
     usable = [(work, nbytes) for work, nbytes in needed if nbytes > 0]
     alike = [(work, nbytes) for work, nbytes in usable if work.case.get("dtype") == case.get("dtype")]
+    copies = [work for work, _ in alike if work.models_size]
+    if copies:
+        return max(copies, key=lambda work: sum(work.case.get(axis) == value for axis, value in case.items()))
     largest = max(alike or usable, key=lambda pair: pair[1], default=None)
     return largest[0] if largest else None
 
@@ -150,20 +206,46 @@ def _spread(count: int) -> list[int]:
     return [round(i * (count - 1) / (_FEW - 1)) for i in range(_FEW)]
 
 
-def predict_measured(gpu: str, band: SpeedBand, speed: Speed, counted: Sequence[Work]) -> tuple[Prediction, ...]:
+def predict_measured(
+    gpu: str, band: SpeedBand, speed: Speed, counted: Sequence[Work], capability: str = ""
+) -> tuple[Prediction, ...]:
     """Return a prediction for every size by the ceilings of the very GPU, with the measured time.
 
-    If a size was timed by both methods, the graph's time counts.
+    If a size was timed by both methods, the graph's time counts. Small copies on which other kernels ran are not used,
+    and where there are no others, nothing is predicted.
     """
     if speed.ceilings is None:
         return ()
-    roofs = measured_roofs(gpu, speed.ceilings)
+    roofs = measured_roofs(gpu, speed.ceilings, capability)
     found = []
     by_graph = [size.case for size in speed.sizes if size.method == "graph"]
     for size in speed.sizes:
         if size.method == "stream" and size.case in by_graph:
             continue
+        if _has_other_kernels(size, counted):
+            continue
         one = predict(roofs, band, size.case, size.words, counted)
         if one is not None:
             found.append(replace(one, measured_us=size.submission.median_us))
     return tuple(found)
+
+
+def why_uncounted(speed: Speed, counted: Sequence[Work]) -> str:
+    """Return a sentence about a size without a prediction, because other kernels were counted; '' if there is none."""
+    size = next((size for size in speed.sizes if _has_other_kernels(size, counted)), None)
+    if size is None:
+        return ""
+    copy = next(work for work in counted if work.models_size)
+    timed, counted_names = (", ".join(names) for names in (size.kernels, copy.kernels))
+    return f"no time is predicted: the interpreter ran {counted_names} in place of {timed}"
+
+
+def _has_other_kernels(size: SizeTiming, counted: Sequence[Work]) -> bool:
+    """Return whether the small copies of a timed size launched other kernels than the size did.
+
+    Kernels for one GPU alone give way to others where they are interpreted; the phases of those tell nothing. A call
+    may launch a kernel more than another, such as a last sum. Older records name no kernels.
+    """
+    timed = set(size.kernels)
+    copies = [set(work.kernels) for work in counted if work.models_size and work.kernels]
+    return bool(timed and copies) and not any(timed <= copy or copy <= timed for copy in copies)

@@ -17,7 +17,7 @@ from grader.exercise.model import Part, SpeedBand
 from grader.judge.failures import Failure, why_not_finished
 from grader.protocol.messages import Gauged, Raised, Recipe
 from grader.protocol.trace import Trace
-from grader.record import Baseline, Cause, Ceilings, Contender, GpuState, SizeTiming, Speed
+from grader.record import Baseline, Cause, Ceilings, Contender, GpuState, SizeTiming, Speed, clean
 from grader.sandbox.outcome import Unanswered
 from grader.sandbox.pair import RecordedAnswer
 from grader.sandbox.session import Session
@@ -296,6 +296,7 @@ class Suite:
             contenders=tuple(_contender(name, taken, base, work) for name, taken in rows.items()),
             notes=(verify.hidden_note(claimed, hidden_us),) if hidden_us else (),
             tuned=tuned_tables(timed.traces[-1].trace, samples.choices) if timed.traces else (),
+            kernels=tuple(clean(name, 80) for name in timed.traces[-1].kernels) if timed.traces else (),
         )
 
     def _why_not_judged(self, samples: Samples, ratio: Interval) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from benchmarks.predictions import predicted, section
 from benchmarks.records import files_of, mean, page, rows
 from grader.exercise.catalogue import resolve
 from grader.record import Record
@@ -49,3 +51,20 @@ def test_the_record_kernels_of_an_exercise_are_measured_after_its_solution() -> 
     entry, _ = resolve(ROOT, "ex_18")
     assert files_of(entry) == (entry.solution, *entry.fast)
     assert entry.fast
+
+
+def test_the_page_tells_how_far_predictions_are_off() -> None:
+    record = samples.foretold()
+    (one,) = predicted("ex_15_triton_basics/solution.py", record)
+    assert [*one.errors.values()] == pytest.approx([-0.2, 0.05, 0.0])
+    assert one.median == pytest.approx(0.05)
+    assert (
+        "| ex_15_triton_basics/solution.py | vector_add | 3 | **5.0 %** | -20 % (N=2^20) | +5 % (N=2^24) |"
+    ) in section([("ex_15_triton_basics/solution.py", record)])
+
+
+def test_a_part_without_predictions_has_the_reason_in_the_table(record: Record) -> None:
+    assert f"| {FILE} | matmul | 0 | – | not counted |  |" in section([(FILE, record)])
+    (check,) = record.checks
+    noted = replace(record, checks=(replace(check, notes=("no time is predicted for k: …",)),))
+    assert f"| {FILE} | matmul | 0 | – | no time is predicted for k: … |  |" in section([(FILE, noted)])

@@ -264,11 +264,26 @@ def test_bytes_are_counted_access_by_access_and_once() -> None:
     look(guard, access("store"), lanes(y_ptr, 0, 1))
     look(guard, access("store"), lanes(y_ptr, 1, 2))
     look(guard, access("atomic"), lanes(y_ptr, 7))
-    guard.dot(64)
+    guard.dot(64, 2)
     moved = guard.finish()
     assert (moved.loaded_bytes, moved.unique_loaded_bytes) == (4 * (3 + 2 + 1), 4 * (4 + 1))
     assert (moved.stored_bytes, moved.unique_stored_bytes) == (4 * (4 + 1), 4 * (3 + 1))
-    assert (moved.dot_flops, moved.complete) == (64, True)
+    assert (moved.dot_flops, moved.dots, moved.complete) == (64, 2, True)
+
+
+def test_what_came_after_a_mark_is_forgotten() -> None:
+    guard = Guard("kernel")
+    x_ptr = guard.admit("x", torch.empty(8))
+    guard.compute(100, special=False)
+    mark = guard.mark()
+    look(guard, access("store", program=3), lanes(x_ptr, 0))
+    guard.dot(64)
+    guard.compute(10, special=True)
+    guard.compute(10, special=False)
+    guard.go_back(mark)
+    moved = guard.finish()
+    assert (moved.stored_bytes, moved.dot_flops, moved.dots) == (0, 0, 0)
+    assert (moved.exponentials, moved.operations) == (0, 100)
 
 
 def test_lanes_of_one_load_that_name_one_address_fetch_it_once_and_atomics_each() -> None:

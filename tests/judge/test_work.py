@@ -6,12 +6,14 @@ The counts of the model solutions are compared with formulas written down here, 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from grader.errors import SpecError
 from grader.exercise.cases import Case, Cases, Size, Space
 from grader.exercise.catalogue import Entry, resolve
 from grader.exercise.model import Allowance, WorkModel
@@ -240,7 +242,8 @@ MODEL = WorkModel(CASES, moved=Allowance("12 * N", full=1.1, none=1.5))
 def moved(loaded: int, stored: int, once: tuple[int, int] | None = None, *, complete: bool = True) -> LaunchInfo:
     """A launch that moves so many bytes, of which so many are different ones."""
     first, second = once or (loaded, stored)
-    return LaunchInfo("add_kernel", (8,), {}, Traffic(loaded, stored, first, second, 64, complete))
+    traffic = Traffic(loaded, stored, first, second, 64, complete, dots=3, exponentials=50, operations=1000)
+    return LaunchInfo("add_kernel", (8,), {}, traffic)
 
 
 def judged(
@@ -260,8 +263,9 @@ def judged_cases(
     allocated: int = 0,
     failure: Failure | None = None,
     sizes: tuple[int, ...] = (0,),
+    planned: int = 0,
 ) -> Ruling:
-    """The ruling on as many cases as there are calls."""
+    """The ruling on as many cases as there are calls, or on so many planned ones: the others are small copies."""
     waiting = iter(calls)
     expected = tuple(SimpleNamespace(nbytes=size) for size in sizes)
 
@@ -269,8 +273,9 @@ def judged_cases(
         answer = Returned("returned", (), (), (), next(waiting), (), (), allocated)
         return Trial(Recipe("p", dict(case), seed), Finished(answer, ()), expected, failure, 0.0)  # type: ignore[arg-type]
 
-    bench: Any = SimpleNamespace(try_case=try_case, part=SimpleNamespace(outputs=("z",)), passed=[], evidence=[])
-    return works(bench, [ONE] * len(calls), model or MODEL)
+    part = SimpleNamespace(outputs=("z",))
+    bench: Any = SimpleNamespace(try_case=try_case, part=part, passed=[], evidence=[], aside=nullcontext)
+    return works(bench, [ONE] * (planned or len(calls)), model or MODEL)
 
 
 def cause(ruling: Ruling) -> Cause:
@@ -359,8 +364,38 @@ def test_stores_that_could_not_be_followed_pass_where_even_all_of_them_may_be_an
 def test_the_work_of_each_case_is_kept() -> None:
     (work,) = judged(moved(8000, 4000), moved(100, 0), allocated=5000, sizes=(4000, 700)).work
     assert work == Work(
-        {"N": N}, "N=1000", 8100, 4000, 12100, 2, 128, 12000, 13200, 1000, none_bytes=18000, unique_stored_bytes=4000
+        {"N": N},
+        "N=1000",
+        8100,
+        4000,
+        12100,
+        2,
+        128,
+        12000,
+        13200,
+        1000,
+        none_bytes=18000,
+        unique_stored_bytes=4000,
+        dots=6,
+        exponentials=100,
+        operations=2000,
+        kernels=("add_kernel",),
     )
+
+
+def test_small_copies_of_timed_sizes_are_counted_and_judged_by_nothing() -> None:
+    model = WorkModel(CASES, moved=Allowance("12 * N", full=1.1, none=1.5), models=({"N": 7}, {"N": 9}))
+    ruling = judged_cases((moved(8000, 4000),), (moved(10**9, 4),), (), model=model, planned=1)
+    judged_case, copy = ruling.work
+
+    assert (ruling.failure, ruling.share, ruling.metrics["cases"]) == (None, 1.0, 1)
+    assert (judged_case.models_size, copy.models_size) == (False, True)
+    assert (copy.case, copy.loaded_bytes, copy.allowed_bytes, copy.operations) == ({"N": 7}, 10**9, -1, 1000)
+
+
+def test_small_copies_lie_in_the_space_of_the_cases() -> None:
+    with pytest.raises(SpecError, match="name only the axes N"):
+        WorkModel(CASES, moved=Allowance("12 * N", full=1.1, none=1.5), models=({"M": 7},))
 
 
 def test_what_is_changed_in_place_is_nobody_s_allocation() -> None:

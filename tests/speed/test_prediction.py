@@ -12,7 +12,17 @@ from grader.exercise.catalogue import Entry
 from grader.exercise.gpus import ARCHITECTURES, USUAL
 from grader.exercise.model import SpeedBand
 from grader.record import Ceilings, Prediction, Record, Work
-from grader.speed.prediction import Roofs, measured_roofs, predict, predict_measured, predict_on_paper, published_roofs
+from grader.speed.prediction import (
+    Roofs,
+    Units,
+    measured_roofs,
+    predict,
+    predict_measured,
+    predict_on_paper,
+    published_roofs,
+    units_of,
+    why_uncounted,
+)
 from tests.conftest import ROOT, Grade
 from tests.records import samples
 
@@ -27,11 +37,13 @@ def band(*sizes: dict[str, Any], **changes: Any) -> SpeedBand:
     return SpeedBand("torch_eager", 0.5, 0.9, **{**given, **changes})
 
 
-def work(n: int = 100, dtype: str = "float32", *, times: float = 1.0, launches: int = 1, dots: int = 0) -> Work:
-    """What was counted on one case: `times` as many bytes as the size needs."""
+def work(
+    n: int = 100, dtype: str = "float32", *, times: float = 1.0, launches: int = 1, dots: int = 0, **more: Any
+) -> Work:
+    """What was counted on one case: `times` as many bytes as the size needs. dots: operations of tl.dot."""
     nbytes = int(times * 3 * n * (4 if dtype == "float32" else 2))
     case: dict[str, Any] = {"N": n, "dtype": dtype}
-    return Work(case, f"N={n}, dtype={dtype}", nbytes, 0, nbytes, launches, dots, nbytes, nbytes, 0)
+    return Work(case, f"N={n}, dtype={dtype}", nbytes, 0, nbytes, launches, dots, nbytes, nbytes, 0, **more)
 
 
 def predicted(case: dict[str, Any], *counted: Work, of: SpeedBand | None = None, roofs: Roofs = ROOFS) -> Prediction:
@@ -102,6 +114,74 @@ def test_what_was_not_counted_predicts_nothing(counted: tuple[Work, ...]) -> Non
 def test_a_counted_case_that_the_suite_s_formula_does_not_know_predicts_nothing() -> None:
     other = dataclasses.replace(work(), case={"M": 7})
     assert predict(ROOFS, band(), {"N": 1000, "dtype": "float32"}, "words", (other,)) is None
+
+
+# -- phases ----------------------------------------------------------------------------------------------------------
+
+# Products at 4 TFLOP/s; a thousand multiprocessor clocks in a µs, each of 2 exponentials or 8 other operations.
+UNITS = Units({"float16": 4.0, "float32": 4.0}, special=2, lanes=8, dot_clocks=100, clocks=1000)
+WITH_UNITS = dataclasses.replace(ROOFS, units=UNITS)
+
+
+def copy(n: int = 100, dtype: str = "float16", **changes: Any) -> Work:
+    """A small copy of a size: nothing but the bytes, and what is given."""
+    return dataclasses.replace(work(n, dtype), models_size=True, **changes)
+
+
+@pytest.mark.parametrize(
+    ("counts", "phases_us"),
+    [
+        # Scaled 10,000 times: 4e6 operations of products at 4 TFLOP/s.
+        ({"flops": 400}, 1.0),
+        ({"exponentials": 4}, 20.0),
+        # An exponential takes a lane as well, but its own unit longer.
+        ({"exponentials": 4, "operations": 12}, 20.0),
+        ({"exponentials": 4, "operations": 28}, 40.0),
+        ({"dots": 3}, 3000.0),
+        ({"flops": 400, "exponentials": 4, "operations": 28, "dots": 3}, 3041.0),
+    ],
+)
+def test_the_phases_of_a_small_copy_add_up(counts: dict[str, int], phases_us: float) -> None:
+    one = predicted({"N": 10**6, "dtype": "float16"}, copy(unique_stored_bytes=0, **counts), roofs=WITH_UNITS)
+    # A launch, and at least the time of the bytes.
+    assert one.time_us == pytest.approx(3 + max(phases_us, 6.0))
+
+
+def test_what_is_stored_is_stored_after_it_was_computed() -> None:
+    third = copy(unique_bytes=600, unique_stored_bytes=200, dots=3)
+    one = predicted({"N": 10**6, "dtype": "float16"}, third, roofs=WITH_UNITS)
+    assert (one.time_us, one.bound) == (3 + 3000 + 2, "compute")
+
+
+def test_phases_that_take_less_than_the_measured_rate_allows_do_not_count() -> None:
+    one = predicted({"N": 10**6, "dtype": "float16"}, copy(flops=40_000), of=band(flops="N"), roofs=WITH_UNITS)
+    assert (one.flops, one.time_us) == (4 * 10**8, 3 + 200)
+
+
+def test_only_a_small_copy_tells_phases_and_only_on_a_known_architecture() -> None:
+    other = dataclasses.replace(copy(dots=3), models_size=False)
+    assert predicted({"N": 10**6, "dtype": "float16"}, other, roofs=WITH_UNITS).time_us == 9.0
+    assert predicted({"N": 10**6, "dtype": "float16"}, copy(dots=3)).time_us == 9.0
+    assert measured_roofs("G", Ceilings(4.0, 5.0, {"float16": 100.0}), "4.2").units is None
+
+
+def test_the_copy_that_shares_most_values_with_the_size_is_scaled() -> None:
+    near, far = ({"N": 100, "dtype": "float16", "masked": masked} for masked in (1, 0))
+    counted = (
+        copy(case=far, dots=5),
+        copy(case=near, dots=1),
+        copy(1000, "float32", dots=7),
+        work(10**5, "float16"),
+    )
+    size = {"N": 10**6, "dtype": "float16", "masked": 1}
+    assert predicted(size, *counted, roofs=WITH_UNITS).time_us == pytest.approx(3 + 1000)
+
+
+def test_an_h100_computes_16_exponentials_in_a_clock_of_each_multiprocessor() -> None:
+    units = units_of(USUAL.gpu, USUAL)
+    exponentials = copy(flops=0, exponentials=16 * 132 * 1980)
+    assert units.phases_us(exponentials, "float16") == pytest.approx(1.0, rel=1e-3)
+    assert measured_roofs("H100", Ceilings(4.0, 5.0, {"float16": 100.0}), "9.0").units == units
 
 
 # -- roofs -----------------------------------------------------------------------------------------------------------
@@ -177,6 +257,28 @@ def test_every_size_stands_beside_its_measured_time_that_of_a_graph_where_launch
 def test_without_measured_ceilings_nothing_is_predicted_beside_a_measurement() -> None:
     speed = dataclasses.replace(samples.unsteady_speed(), ceilings=None)
     assert predict_measured("G", band(), speed, (work(),)) == ()
+
+
+def test_where_the_small_copies_ran_other_kernels_nothing_is_predicted_and_the_reason_is_told() -> None:
+    speed = samples.unsteady_speed()
+    timed = dataclasses.replace(
+        speed, sizes=tuple(dataclasses.replace(size, kernels=("hopper",)) for size in speed.sizes)
+    )
+    portable, with_sum = copy(dtype="float32", kernels=("portable",)), copy(dtype="float32", kernels=("hopper", "sum"))
+
+    assert predict_measured("G", band(), timed, (portable,)) == ()
+    assert why_uncounted(timed, (portable,)) == (
+        "no time is predicted: the interpreter ran portable in place of hopper"
+    )
+    assert len(predict_measured("G", band(), timed, (portable, with_sum))) == len(speed.sizes)
+    assert why_uncounted(timed, (portable, with_sum)) == ""
+    # Bytes that were counted of another kernel are those that the size needs, or close to it.
+    assert len(predict_measured("G", band(), timed, (work(kernels=("portable",)),))) == len(speed.sizes)
+
+
+def test_older_records_name_no_kernels_and_get_their_predictions() -> None:
+    speed = samples.unsteady_speed()
+    assert len(predict_measured("G", band(), speed, (copy(dtype="float32", kernels=("k",)),))) == len(speed.sizes)
 
 
 # -- how well it does ------------------------------------------------------------------------------------------------

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from grader.exercise.cases import Case
 from grader.exercise.formula import evaluate
 from grader.exercise.model import Allowance, WorkModel
 from grader.exercise.plan import PlannedCase
@@ -16,7 +18,7 @@ from grader.judge.evidence import Evidence
 from grader.judge.failures import Failure
 from grader.judge.meant import find_unplanned_cases
 from grader.judge.ruling import Ruling
-from grader.judge.trial import Trial
+from grader.judge.trial import NotRunHere, Trial
 from grader.protocol.messages import LaunchInfo, Traffic
 from grader.record import Cause, Number, Work, clean
 from grader.sandbox.outcome import Finished
@@ -29,6 +31,7 @@ _AGAIN = 1.2
 _MANY = 100
 # More than any machine moves.
 _MOST = 1 << 60
+_MODEL_SEED = 1
 
 _NO_KERNEL = Failure(
     "fail",
@@ -83,8 +86,19 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Ruli
             return Ruling(weighed.failure, one, metrics=_metrics(found), work=(*so_far, weighed.work), share=0.0)
     worst = min(found, key=lambda each: each.share)
     evidence = {"more than needed": f"{worst.work.words}: {worst.advice}"} if worst.advice else {}
-    work = tuple(each.work for each in found)
+    work = (*(each.work for each in found), *_count_models(bench, model))
     return Ruling(None, evidence=evidence, metrics=_metrics(found), work=work, share=worst.share)
+
+
+def _count_models(bench: Bench, model: WorkModel) -> Iterator[Work]:
+    """Yield what right calls on small copies of the timed sizes use."""
+    returned = len(bench.part.outputs)
+    for case in model.named_models:
+        with bench.aside(), suppress(NotRunHere):
+            trial = bench.try_case(case, _MODEL_SEED)
+            traffic = [launch.traffic for launch in map(_clamped, trial.launches) if launch.traffic is not None]
+            if trial.failure is None and not trial.untold and 0 < len(traffic) == len(trial.launches):
+                yield replace(_count(trial, traffic, case, returned), models_size=True)
 
 
 def _moved_too_much(seen: Evidence, model: WorkModel) -> bool:
@@ -153,29 +167,44 @@ def _clamped(launch: LaunchInfo) -> LaunchInfo:
 
 
 def _work_of(trial: Trial, traffic: Sequence[Traffic], one: PlannedCase, model: WorkModel, returned: int) -> Work:
+    """Return what a call used, with its limits."""
+    moved, stored, extra = (_bounds(limit, one) for limit in (model.moved, model.stored, model.extra))
+    return replace(
+        _count(trial, traffic, one.case, returned),
+        model_bytes=round(evaluate(model.moved.bytes, one.case)) if model.moved else -1,
+        allowed_bytes=moved[0],
+        none_bytes=moved[1],
+        extra_allowed_bytes=extra[0],
+        extra_none_bytes=extra[1],
+        stored_allowed_bytes=stored[0],
+        stored_none_bytes=stored[1],
+    )
+
+
+def _count(trial: Trial, traffic: Sequence[Traffic], case: Case, returned: int) -> Work:
+    """Return what a call used, without limits."""
     assert isinstance(trial.outcome, Finished)
     # Arguments changed in place are expected too, but not allocated.
     results = sum(output.nbytes for output in trial.expected[:returned])
     followed = all(each.complete for each in traffic)
-    moved, stored, extra = (_bounds(limit, one) for limit in (model.moved, model.stored, model.extra))
     return Work(
-        case=dict(one.case),
-        words=one.case.words(),
+        case=dict(case),
+        words=case.words(),
         loaded_bytes=sum(each.loaded_bytes for each in traffic),
         stored_bytes=sum(each.stored_bytes for each in traffic),
         unique_bytes=sum(each.unique_loaded_bytes + each.unique_stored_bytes for each in traffic) if followed else 0,
         launches=len(traffic),
         flops=sum(each.dot_flops for each in traffic),
-        model_bytes=round(evaluate(model.moved.bytes, one.case)) if model.moved else -1,
-        allowed_bytes=moved[0],
+        model_bytes=-1,
+        allowed_bytes=-1,
         extra_bytes=min(max(trial.outcome.answer.allocated_bytes - results, 0), _MOST),
-        extra_allowed_bytes=extra[0],
-        none_bytes=moved[1],
-        extra_none_bytes=extra[1],
+        extra_allowed_bytes=-1,
         unique_stored_bytes=sum(each.unique_stored_bytes for each in traffic) if followed else -1,
-        stored_allowed_bytes=stored[0],
-        stored_none_bytes=stored[1],
         configuration=words_of(trial),
+        dots=sum(each.dots for each in traffic),
+        exponentials=sum(each.exponentials for each in traffic),
+        operations=sum(each.operations for each in traffic),
+        kernels=tuple(dict.fromkeys(clean(launch.kernel, 80) for launch in trial.launches)),
     )
 
 
