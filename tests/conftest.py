@@ -116,6 +116,7 @@ class Lent:
 _STARTERS = (
     "grader.processes",
     "grader.cli.doctor",
+    "grader.cli.model_solution",
     "grader.cli.profile",
     "grader.cli.roofline",
     "grader.cli.sanitize",

@@ -6,6 +6,7 @@ import dataclasses
 import re
 import typing
 from collections.abc import Callable
+from functools import cache
 from html.parser import HTMLParser
 from typing import Any, TypeVar
 
@@ -52,7 +53,7 @@ def changed(value: T, change: Callable[[str], str]) -> T:
 def _changed(value: Any, kind: Any, change: Callable[[str], str]) -> Any:
     arguments = typing.get_args(kind)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        hints = typing.get_type_hints(type(value))
+        hints = _hints(type(value))
         fields = {one.name for one in dataclasses.fields(value) if one.init} - _DIGITS
         return dataclasses.replace(
             value, **{name: _changed(getattr(value, name), hints[name], change) for name in fields}
@@ -67,6 +68,12 @@ def _changed(value: Any, kind: Any, change: Callable[[str], str]) -> Any:
         return {change(name): _changed(one, arguments[1], change) for name, one in value.items()}
     assert value is None or isinstance(value, int | float), value
     return value
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    """Read a class's types once: every text changes thousands of values."""
+    return typing.get_type_hints(kind)
 
 
 def commands_in(text: str) -> list[str]:

@@ -44,8 +44,9 @@ def within(module: str, room: str) -> bool:
     return module == room or module.startswith(f"{room}.")
 
 
-def imported_by(name: str) -> set[str]:
-    """The grader's own modules that a module imports anywhere in its text."""
+@cache
+def imported_by(name: str) -> frozenset[str]:
+    """Return the grader's own modules that a module imports anywhere in its text."""
     found = set()
     for node in ast.walk(tree_of(name)):
         if isinstance(node, ast.Import):
@@ -54,7 +55,7 @@ def imported_by(name: str) -> set[str]:
             assert node.level == 0, f"{name} imports by dots"
             whole = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= {module for module in whole if module in FILES} or {str(node.module)}
-    return {module for module in found if within(module, "grader")}
+    return frozenset(module for module in found if within(module, "grader"))
 
 
 def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, ...] = ()) -> list[str]:

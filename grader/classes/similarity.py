@@ -17,7 +17,6 @@ from hashlib import blake2b
 from itertools import combinations, pairwise
 
 import numpy as np
-from copydetect.utils import get_copied_slices, winnow
 
 # Runs of fewer tokens than K are noise; of any run of K + WINDOW - 1 tokens, one fingerprint is kept.
 K, WINDOW = 20, 8
@@ -122,6 +121,9 @@ def _connected(found: Iterable[_Link]) -> list[list[_Link]]:
 
 
 def _print(text: str, starter: set[int], alphabet: _Alphabet) -> _Print:
+    # It imports matplotlib, which takes more than a second.
+    from copydetect.utils import winnow
+
     symbols, lines = _normalised(text, alphabet)
     hashes = _hashes(symbols)
     places: dict[int, list[int]] = defaultdict(list)
@@ -216,6 +218,8 @@ def _share(one: _Print, other: _Print) -> float:
 
 
 def _slices(one: _Print, values: Iterable[int]) -> list[tuple[int, int]]:
+    from copydetect.utils import get_copied_slices
+
     places = np.array(sorted(place for value in values for place in one.places[value]), dtype=np.int64)
     starts, ends = get_copied_slices(places, K)
     return [(int(start), int(end)) for start, end in zip(starts, ends, strict=True)]

@@ -43,8 +43,9 @@ _BITS_OF_A_BYTE = 8
 _LENT_MULTIPROCESSORS = 28
 
 
+@functools.cache
 def apply_corrections() -> None:
-    """Patch this process's interpreter. Call it before the submission is loaded."""
+    """Patch this process's interpreter, if nothing did so before. Call it before the submission is loaded."""
     # A GPU gives no warnings about a kernel's numbers, so NumPy's are switched off.
     for module in (r"triton\.runtime\.interpreter", r"grader\.interpreter\.numerics"):
         warnings.filterwarnings("ignore", category=RuntimeWarning, module=module)

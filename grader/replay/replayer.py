@@ -45,6 +45,7 @@ from grader.replay.cute_programs import Program, Programs
 from grader.replay.kernels import Kernels
 from grader.replay.language import keywords, offers
 from grader.replay.memory import Computed, Memory, Unreplayable
+from grader.replay.operators import operators
 from grader.replay.run import Run, first_that_works
 from grader.replay.text import Text
 from grader.replay.timing import TraceTimer
@@ -73,6 +74,12 @@ class _Home:
         """Forget all storages."""
         self.memory.forget()
         self.results.clear()
+
+
+def look_up_names() -> None:
+    """Look up, once for all forks of this process, what a trace may name: the language's objects and the operators."""
+    offers()
+    operators()
 
 
 class Replayer:

@@ -16,8 +16,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("distributed")
-
 from grader.batch import key, team
 from grader.batch.ledger import Ledger
 from grader.batch.reading import read, read_batch
@@ -30,7 +28,10 @@ from grader.exercise.catalogue import discover, resolve
 from grader.record import from_json
 from grader.report.isolation import FILES
 
-pytestmark = pytest.mark.process
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(not team.is_installed(), reason="distributed is not installed"),
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 ENTRY, _ = resolve(ROOT, "ex_15")

@@ -6,11 +6,14 @@ import hashlib
 import random
 import re
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from grader.batch.store import BatchStore
+from grader.classes import alike
+from grader.classes.similarity import SimilarPair, Source, clusters
 from grader.cli.main import dispatch
 from grader.exercise.catalogue import discover
 from grader.record import Record, SubmissionInfo, from_json, to_json
@@ -18,9 +21,8 @@ from tests.classes.test_page import EXTRA
 from tests.records import classes
 from tests.report.test_html import TAGS, Page
 
-pytest.importorskip("copydetect")
-from grader.classes import alike
-from grader.classes.similarity import SimilarPair, Source, clusters
+# Not importorskip: every worker collects this file, and one runs it.
+pytestmark = pytest.mark.skipif(find_spec("copydetect") is None, reason="copydetect is not installed")
 
 ROOT = Path(__file__).resolve().parents[2]
 ENTRY = discover(ROOT)[0]

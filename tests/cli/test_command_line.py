@@ -15,8 +15,10 @@ import pytest
 
 from grader import __version__
 from grader.cli.main import dispatch
-from grader.exercise.catalogue import discover, resolve
+from grader.exercise.catalogue import Entry, discover
 from grader.record import from_json
+from grader.sandbox.server import ForkServer
+from tests.conftest import answered, plan_with
 
 pytestmark = pytest.mark.process
 
@@ -212,16 +214,15 @@ def grade(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=tree, capture_output=True, text=True, env=given, check=False)
 
 
-@pytest.mark.usefixtures("lent")
-def test_a_failing_case_is_replayed_alone_and_bit_for_bit_by_another_process(tree: Path) -> None:
+def test_a_failing_case_is_replayed_alone_and_bit_for_bit_by_another_process(
+    tree: Path, server: ForkServer, ex_15: Entry
+) -> None:
     mistake = tree / "mistake.py"
-    mistake.write_text(resolve(ROOT, "ex_15")[0].mistake("vector_add_last_element").text, encoding="utf-8")
-    wrong = str(mistake)
-    assert graded("--part", "vector_add", "--submission", wrong, "--json", "failed.json", "-q") == 1
-    failed = from_json((tree / "failed.json").read_text())
-    tail = next(check for check in failed.checks if check.id == "vector_add.tail")
+    mistake.write_text(ex_15.mistake("vector_add_last_element").text, encoding="utf-8")
+    (tail,) = answered(server, ex_15, mistake, plan_with(ex_15, "vector_add.tail", cases=3)).checks
     assert tail.counterexample is not None
-    replayed = grade(tree, "replay", tail.counterexample.replay, "--cpu", "--submission", wrong, "--json", "-")
+    token = tail.counterexample.replay
+    replayed = grade(tree, "replay", token, "--cpu", "--submission", str(mistake), "--json", "-")
     assert replayed.returncode == 1
     assert tail.counterexample.rationale in " ".join(replayed.stderr.split())
     (again,) = from_json(replayed.stdout).checks

@@ -141,13 +141,9 @@ def ends_by(terminal: Terminal, number: signal.Signals) -> None:
     assert [path.name for path in terminal.scratch.iterdir() if not path.name.startswith("grade-hypothesis")] == []
 
 
-def test_a_signal_restores_the_terminal_and_leaves_nothing(terminal: Terminal, mine: Path) -> None:
-    mine.write_text(mine.read_text() + HANGING)
-    terminal.until(" checks, ")
-    ends_by(terminal, signal.SIGTERM)
-
-
-def test_another_file_is_watched_without_replacing_the_standing_record(tree: Path, mine: Path) -> None:
+def test_another_file_is_watched_without_replacing_the_standing_record_until_a_signal_ends_it(
+    tree: Path, mine: Path
+) -> None:
     cards, other = tree / "scorecards", tree / "other" / mine.name
     other.parent.mkdir()
     shutil.copy(mine, other)

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from grader.calls import cutedsl
 from grader.calls.arguments import PlacedArguments
+from grader.calls.modes import unobserved
 from grader.calls.outputs import MOST_OUTPUTS, copied_out, form_of, items_of, place_of
 from grader.calls.raising import Raising
 from grader.calls.tuning import Tuning
@@ -52,7 +53,7 @@ from grader.protocol.messages import (
 )
 from grader.protocol.trace import Recorded
 from grader.recorder.recorder import Recorder
-from grader.replay.replayer import Replayer
+from grader.replay.replayer import Replayer, look_up_names
 
 _KEPT_RESULTS = 8
 
@@ -67,6 +68,12 @@ def preload() -> None:
     if _interpreted():
         contract.require()
         double(torch.ones(1))
+        # The same in every child: made once, and inherited.
+        apply_corrections()
+    look_up_names()
+    with unobserved():
+        # At its first use, torch imports modules.
+        pass
 
 
 def serve(
