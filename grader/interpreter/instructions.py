@@ -8,11 +8,11 @@ compiler computes itself.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from grader.interpreter.groups import elements, programs_at_once
-from grader.interpreter.lowering import is_constant
+from grader.interpreter.lowering import forget_lowered, is_constant
 
 # NumPy's names of what a GPU computes on its special-function units. A division is one reciprocal there.
 _SPECIAL = frozenset({"exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "divide"})
@@ -20,38 +20,60 @@ _SPECIAL = frozenset({"exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "divid
 Count = Callable[[int, bool], None]
 
 
-def count_instructions(count: Count) -> None:
-    """Call `count` with the elements of every operation, and whether it is an exponential or another special function.
+class InstructionCounter:
+    """Calls `count` with the elements of every operation while it is switched on.
 
-    Call it after every patch of the interpreter's builder.
+    The second argument says whether the operation is an exponential or another special function. Off, it costs nothing.
     """
-    from triton.runtime.interpreter import InterpreterBuilder, ReduceOps, ScanOps
 
-    def counted(method: Callable[..., Any], *, special: bool = False) -> Callable[..., Any]:
+    def __init__(self, count: Count) -> None:
+        self._count = count
+        self._is_on = False
+        # An owner, the name of its method, and the method without and with counting.
+        self._methods: list[tuple[Any, str, Any, Any]] = []
+
+    def switch(self, on: bool) -> None:
+        """Count from now on, or no longer. The first time, call it after every patch of the interpreter's builder."""
+        if on == self._is_on:
+            return
+        self._methods = self._methods or [*self._counting()]
+        for owner, name, plain, counting in self._methods:
+            setattr(owner, name, counting if on else plain)
+        self._is_on = on
+        # The cache holds the methods that it was made with.
+        forget_lowered()
+
+    def _counting(self) -> Iterator[tuple[Any, str, Any, Any]]:
+        from triton.runtime.interpreter import InterpreterBuilder, ReduceOps, ScanOps
+
+        for name in ("create_rsqrt", "create_erf"):
+            plain = getattr(InterpreterBuilder, name)
+            yield InterpreterBuilder, name, plain, self._counted(plain, special=True)
+        for name in ("binary_op", "unary_op", "ternary_op", "create_fma", "create_addptr", "cast_impl"):
+            plain = getattr(InterpreterBuilder, name)
+            yield InterpreterBuilder, name, plain, self._counted(plain)
+        for operations in (ReduceOps, ScanOps):
+            yield operations, "apply_impl", operations.apply_impl, self._reading(operations.apply_impl)
+
+    def _counted(self, method: Callable[..., Any], *, special: bool = False) -> Callable[..., Any]:
         @functools.wraps(method)
-        def counting(self: Any, *operands: Any) -> Any:
-            result = method(self, *operands)
+        def counting(builder: Any, *operands: Any) -> Any:
+            result = method(builder, *operands)
             # Only conversions of constants are made once.
             if method.__name__ != "cast_impl" or not is_constant(operands[0]):
-                count(in_all_programs(result.data), special or getattr(operands[-1], "__name__", "") in _SPECIAL)
+                is_special = special or getattr(operands[-1], "__name__", "") in _SPECIAL
+                self._count(in_all_programs(result.data), is_special)
             return result
 
         return counting
 
-    def reading(apply: Callable[..., Any]) -> Callable[..., Any]:
+    def _reading(self, apply: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(apply)
-        def counting(self: Any, blocks: Any) -> Any:
-            count(sum(in_all_programs(one.handle.data) for one in blocks), False)
-            return apply(self, blocks)
+        def counting(operations: Any, blocks: Any) -> Any:
+            self._count(sum(in_all_programs(one.handle.data) for one in blocks), False)
+            return apply(operations, blocks)
 
         return counting
-
-    for name in ("create_rsqrt", "create_erf"):
-        setattr(InterpreterBuilder, name, counted(getattr(InterpreterBuilder, name), special=True))
-    for name in ("binary_op", "unary_op", "ternary_op", "create_fma", "create_addptr", "cast_impl"):
-        setattr(InterpreterBuilder, name, counted(getattr(InterpreterBuilder, name)))
-    for operations in (ReduceOps, ScanOps):
-        operations.apply_impl = reading(operations.apply_impl)
 
 
 def in_all_programs(data: Any) -> int:

@@ -79,6 +79,13 @@ class _Lowered:
 
 # The operation that is being lowered for the first time, if one is.
 _NOTING: list[_Noting] = []
+# The cache of this process. None: not to be cached.
+_KNOWN: dict[_Key, _Lowered | None] = {}
+
+
+def forget_lowered() -> None:
+    """Lower every operation anew: the builder's methods are others from now on."""
+    _KNOWN.clear()
 
 
 def value_was_read() -> None:
@@ -105,8 +112,6 @@ class Lowerings:
         self._semantic = interpreter_semantic
         self._handles = TensorHandle, block_pointer_handle(), TensorDescHandle
         self._types = tl.dtype, tl.pointer_type, tl.block_type
-        # None: not to be cached.
-        self._known: dict[_Key, _Lowered | None] = {}
 
     def shorten_assignments(self) -> None:
         """Return a tensor unchanged from `to_tensor` without further checks: every assignment of a kernel calls it."""
@@ -119,7 +124,7 @@ class Lowerings:
 
     def remembering(self, operation: Callable[..., Any]) -> Callable[..., Any]:
         """Return a builtin of the language with a cache, keyed by types and constants."""
-        known, tensor, semantic = self._known, self._core.tensor, self._semantic
+        known, tensor, semantic = _KNOWN, self._core.tensor, self._semantic
         key_of, new = self._key_of, _Lowered(())
 
         def remembered(*operands: Any, **named: Any) -> Any:
@@ -155,9 +160,9 @@ class Lowerings:
         finally:
             _NOTING.clear()
             self._semantic.builder = noting.builder
-        if len(self._known) >= _MOST_REMEMBERED:
-            self._known.clear()
-        self._known[key] = noting.lowered(result, self._core.tensor)
+        if len(_KNOWN) >= _MOST_REMEMBERED:
+            _KNOWN.clear()
+        _KNOWN[key] = noting.lowered(result, self._core.tensor)
         return result
 
     def _key_of(self, one: Any, values: list[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Hooks the interpreter: shows every load, store, atomic and tl.dot to the guard before it happens, and operations.
+"""Hooks the interpreter: shows every load, store, atomic and tl.dot to the guard before it happens.
 
 All accesses end in four methods of InterpreterBuilder: unmasked ones, block pointers, tensor descriptors, gather and
 scatter are lowered onto them. The upper bits of a pointer hold the number of the tensor that it came from.
@@ -19,7 +19,7 @@ import torch
 
 from grader.interpreter.groups import Alone, programs_at_once, remember_bytes
 from grader.interpreter.guard import Addresses, Guard, Lanes
-from grader.interpreter.instructions import count_instructions
+from grader.interpreter.instructions import InstructionCounter
 from grader.interpreter.leading_axis import reduce_within_programs
 from grader.interpreter.lockstep import LockstepKernel
 from grader.interpreter.patience import PATIENCE
@@ -46,6 +46,7 @@ class MemoryWatch:
         self._alive: list[Any] = []
         self._findings: list[GuardFinding] = []
         self._sums = AtomicSums()
+        self._instructions = InstructionCounter(self._count)
         # The most lanes of an access, by kernel and constants; None where each program runs by itself.
         self._known: dict[Any, int] | None = None
         self.strayed = False
@@ -71,6 +72,10 @@ class MemoryWatch:
         """Return the lines of atomic additions whose sums depend on the order, since the last call."""
         return self._sums.take()
 
+    def count_instructions(self, on: bool) -> None:
+        """Count what kernels compute element by element from now on, or no longer: it takes a tenth more time."""
+        self._instructions.switch(on)
+
     def install(self) -> None:
         """Install the hooks. Call it after every other patch."""
         from triton.runtime import interpreter
@@ -81,7 +86,6 @@ class MemoryWatch:
         GridExecutor._init_args_hst = self._around_arguments(GridExecutor._init_args_hst)
         interpreter._implicit_cvt = self._around_conversion(interpreter._implicit_cvt)
         Builder.create_dot = self._around_dot(Builder.create_dot)
-        count_instructions(self._count)
         self._builder = interpreter.interpreter_builder
         self._around_accesses(Builder)
 

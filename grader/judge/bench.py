@@ -293,7 +293,9 @@ class Bench:
         is_replay = False
         if isinstance(result, RecordedAnswer):
             wanted = self._wanted(request, result)
-            result, outcome, untold = self._replay(result, call, early, wanted, direct=direct)
+            result, outcome, untold = self._replay(
+                result, call, early, wanted, direct=direct, counts=request.instructions
+            )
             is_replay = result.is_replayed and not (untold or direct)
             if result.is_replayed and not (untold or request.wanted.places or result.found or request.carries):
                 outcome = self._pass_over_refused(result, call, outcome, expected)
@@ -389,7 +391,14 @@ class Bench:
         return " and ".join(call.arguments[count:])
 
     def _replay(
-        self, recorded: RecordedAnswer, call: Call, early: Outcome | None, wanted: Wanted, *, direct: bool
+        self,
+        recorded: RecordedAnswer,
+        call: Call,
+        early: Outcome | None,
+        wanted: Wanted,
+        *,
+        direct: bool,
+        counts: bool,
     ) -> tuple[RecordedAnswer, Outcome, tuple[str, ...]]:
         """Replay a call, or make it where it cannot be replayed.
 
@@ -397,7 +406,7 @@ class Bench:
         """
         untold = tuple(with_line(deed.name, deed.line) for deed in recorded.untold)
         if recorded.is_replayed and not direct:
-            outcome = early or self.pair.replay(recorded, call, wanted)
+            outcome = early or self.pair.replay(recorded, call, wanted, instructions=counts)
             self._lost = not isinstance(outcome, Finished)
             if not (isinstance(outcome, Raised) and outcome.kind in (UNTOLD, COMPUTED)):
                 return recorded, outcome, ()

@@ -34,8 +34,8 @@ class CallRequest:
 
     seed, patch_seed: as planned. carries: arguments that stay as the call before left them. part: whose function is
     called (None: that of the bench). wanted: of the configurations of autotuned kernels; without places, all that are
-    not passed over. may_be_left_out: a call with too many programs for the interpreter gives a trial with `left_out`,
-    and does not raise NotRunHere.
+    not passed over. instructions: count in the interpreter what is computed element by element. may_be_left_out: a call
+    with too many programs for the interpreter gives a trial with `left_out`, and does not raise NotRunHere.
     """
 
     case: Case
@@ -45,6 +45,7 @@ class CallRequest:
     carries: tuple[str, ...] = ()
     part: Part | None = None
     wanted: Wanted = ANY
+    instructions: bool = False
     may_be_left_out: bool = False
 
     @property

@@ -183,10 +183,10 @@ class ReplayCall:
     """Execute a trace on the inputs of the call's recipe. launches: run its launches.
 
     memory: of earlier calls. kept: found, and left to later ones; afresh: forgotten before; alone: neither found nor
-    left. wanted: of the configurations of its autotuners. cleared: empty allocations hold zeros. patience_s: the time
-    after which an interpreted call of many programs is given up; 0: never. filled: lines of loads whose masked lanes
-    hold `filling` in the interpreter; of integers, the smallest or the largest for an infinity. text: the text that
-    holds the kernels; "": the submission's.
+    left. wanted: of the configurations of its autotuners. instructions: count in the interpreter what is computed
+    element by element. cleared: empty allocations hold zeros. patience_s: the time after which an interpreted call of
+    many programs is given up; 0: never. filled: lines of loads whose masked lanes hold `filling` in the interpreter; of
+    integers, the smallest or the largest for an infinity. text: the text that holds the kernels; "": the submission's.
     """
 
     call: Call
@@ -195,6 +195,7 @@ class ReplayCall:
     launches: bool = True
     cleared: bool = False
     wanted: Wanted = ANY
+    instructions: bool = False
     patience_s: float = 0.0
     filled: tuple[int, ...] = ()
     filling: Filling = "0"

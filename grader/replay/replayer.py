@@ -240,6 +240,8 @@ class Replayer:
             self._place(call, trace)
             PATIENCE.begin(replay.patience_s)
             PADDING.begin(replay.filled, replay.filling)
+            if self._watch:
+                self._watch.count_instructions(replay.instructions)
             with self._around():
                 run.steps(trace.steps)
                 if self._home.device.type == "cuda":

@@ -237,10 +237,16 @@ class Pair:
         """End all of them; the next call starts others."""
         self.end_all_but_one().restart()
 
-    def replay(self, recorded: RecordedAnswer, call: Call, wanted: Wanted = ANY) -> Outcome:
-        """Replay a recorded answer on the inputs of the call's recipe, in a wanted configuration."""
+    def replay(
+        self, recorded: RecordedAnswer, call: Call, wanted: Wanted = ANY, *, instructions: bool = False
+    ) -> Outcome:
+        """Replay a recorded answer on the inputs of the call's recipe, in a wanted configuration.
+
+        instructions: count in the interpreter what is computed element by element.
+        """
         memory: Literal["afresh", "kept"] = "afresh" if recorded.afresh else "kept"
-        outcome = self._replayers[0].replay(ReplayCall(call, recorded.message, memory, wanted=wanted))
+        request = ReplayCall(call, recorded.message, memory, wanted=wanted, instructions=instructions)
+        outcome = self._replayers[0].replay(request)
         self._apart = self._apart or not isinstance(outcome, Finished)
         return outcome
 

@@ -268,4 +268,5 @@ if __name__ == "__main__":
     WATCH.install()
     patch_language_once()
     WATCH.run_in_lockstep()
+    WATCH.count_instructions(True)
     main()

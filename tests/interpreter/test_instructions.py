@@ -23,7 +23,8 @@ watch.run_in_lockstep()
 import torch
 from tests.interpreter.test_instructions import softmax_of_products
 x, z = torch.ones(5 * 256), torch.empty(5 * 256)
-for _ in range(2):
+for on in (False, True, True, False):
+    watch.count_instructions(on)
     softmax_of_products()[(5,)](x, z, 0.5)
     one = watch.traffic
     print(json.dumps([one.dots, one.dot_flops, one.exponentials, one.operations]))
@@ -51,5 +52,8 @@ def softmax_of_products() -> object:
 def test_an_element_counts_once_for_each_operation_and_numbers_of_all_threads_for_none() -> None:
     ran = python(SCRIPT)
     counted = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("[")]
+    products = [5, 5 * 2 * 16**3]
+    without = [*products, 0, 0]
     # places twice, pointers twice, scale, difference; max and sum read each element once.
-    assert counted == [[5, 5 * 2 * 16**3, 5 * 2 * 256, 5 * (16 + 8 * 256)]] * 2, ran.stderr
+    with_all = [*products, 5 * 2 * 256, 5 * (16 + 8 * 256)]
+    assert counted == [without, with_all, with_all, without], ran.stderr

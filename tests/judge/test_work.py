@@ -5,7 +5,7 @@ The counts of the model solutions are compared with formulas written down here, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
@@ -21,7 +21,7 @@ from grader.exercise.plan import PlannedCase, default_seed
 from grader.judge.failures import Failure
 from grader.judge.rules.work_model import decide as works
 from grader.judge.ruling import Ruling
-from grader.judge.trial import Trial
+from grader.judge.trial import CallRequest, Trial
 from grader.protocol.messages import LaunchInfo, Recipe, Returned, Traffic
 from grader.record import Cause, Work
 from grader.sandbox.outcome import Finished
@@ -273,8 +273,11 @@ def judged_cases(
         answer = Returned("returned", (), (), (), next(waiting), (), (), allocated)
         return Trial(Recipe("p", dict(case), seed), Finished(answer, ()), expected, failure, 0.0)  # type: ignore[arg-type]
 
+    def tries(requests: Sequence[CallRequest]) -> list[Trial]:
+        return [try_case(one.case, one.seed) for one in requests if one.instructions]
+
     part = SimpleNamespace(outputs=("z",))
-    bench: Any = SimpleNamespace(try_case=try_case, part=part, passed=[], evidence=[], aside=nullcontext)
+    bench: Any = SimpleNamespace(try_case=try_case, tries=tries, part=part, passed=[], evidence=[], aside=nullcontext)
     return works(bench, [ONE] * (planned or len(calls)), model or MODEL)
 
 

@@ -18,7 +18,7 @@ from grader.judge.evidence import Evidence
 from grader.judge.failures import Failure
 from grader.judge.meant import find_unplanned_cases
 from grader.judge.ruling import Ruling
-from grader.judge.trial import NotRunHere, Trial
+from grader.judge.trial import CallRequest, NotRunHere, Trial
 from grader.protocol.messages import LaunchInfo, Traffic
 from grader.record import Cause, Number, Work, clean
 from grader.sandbox.outcome import Finished
@@ -95,7 +95,7 @@ def _count_models(bench: Bench, model: WorkModel) -> Iterator[Work]:
     returned = len(bench.part.outputs)
     for case in model.named_models:
         with bench.aside(), suppress(NotRunHere):
-            trial = bench.try_case(case, _MODEL_SEED)
+            (trial,) = bench.tries([CallRequest(case, _MODEL_SEED, instructions=True)])
             traffic = [launch.traffic for launch in map(_clamped, trial.launches) if launch.traffic is not None]
             if trial.failure is None and not trial.untold and 0 < len(traffic) == len(trial.launches):
                 yield replace(_count(trial, traffic, case, returned), models_size=True)
