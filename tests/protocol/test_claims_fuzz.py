@@ -279,7 +279,7 @@ def test_whatever_time_is_claimed_a_size_has_finite_numbers_or_is_refused(
         TimingSample(times[0] if steady else times[i % 5], min(2e7, 100 + abs(times[i % 5])), peak_bytes)
         for i in range(20)
     ]
-    told: Any = types.SimpleNamespace(trace=choosing(choice["line"]))
+    told: Any = types.SimpleNamespace(trace=choosing(choice["line"]), kernels=())
     timed = TimedCase(part, case, "stream", 1 << 12, (told,))
     samples = Samples(mine, {band.baseline: base}, choices=prepared.choices)
     try:
