@@ -17,7 +17,7 @@ from grader.exercise.catalogue import Entry
 from grader.exercise.gpus import known
 from grader.record import CheckResult, Record, Speed
 from grader.report.speed import size_words
-from grader.speed.prediction import predict_measured, why_uncounted
+from grader.speed.prediction import with_predictions
 
 HEAD = """## Predicted times
 
@@ -80,10 +80,9 @@ def _repredicted(entry: Entry, record: Record, check: CheckResult, counted: dict
     if check.speed is None:
         return check
     part = next(part for part in entry.exercise.parts if part.name == check.part)
-    work, speed = counted[check.part].work, _with_kernels(check.speed, record, check.part)
-    predictions = predict_measured(record.env.gpu, part.speed_bands[0], speed, work, record.env.capability)
-    why = why_uncounted(speed, work)
-    return replace(check, predictions=predictions, notes=(*check.notes, *([why] if why else [])))
+    timed = replace(check, speed=_with_kernels(check.speed, record, check.part))
+    env, work = record.env, counted[check.part].work
+    return with_predictions(timed, env.gpu, part.speed_bands[0], work, env.capability)
 
 
 def _with_kernels(speed: Speed, record: Record, part: str) -> Speed:

@@ -135,15 +135,13 @@ class _Trial:
 
     def of(self, plan: Plan, every_case: bool) -> Plan:
         """Return what the file must show of the whole plan."""
-        checks = filter(self._judges, plan.checks)
-        return replace(plan, checks=tuple(checks if every_case or self.turn is None else map(self._share, checks)))
+        checks = [planned for planned in plan.checks if self._judges(planned)]
+        if self.turn is not None and not every_case:
+            checks = [shared(planned, self.turn) for planned in checks]
+        return replace(plan, checks=tuple(checks))
 
     def _judges(self, planned: PlannedCheck) -> bool:
         return (self.parts is None or planned.part.name in self.parts) and self.alone in ("", planned.id)
-
-    def _share(self, planned: PlannedCheck) -> PlannedCheck:
-        assert self.turn is not None
-        return shared(planned, self.turn)
 
 
 def shared(planned: PlannedCheck, turn: int) -> PlannedCheck:

@@ -8,13 +8,14 @@ at, and leaves passing ones right, some of every kind. What the bench says of th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice, takewhile
+from functools import cache
+from itertools import islice, takewhile
 
 from grader.diagnosis.edits import Edit, Launched, edits_of
 from grader.diagnosis.kinds import GENERAL
 from grader.diagnosis.known_mistakes import passing_like
 from grader.exercise.cases import QUICK_VOLUME, Case
-from grader.judge.bench import Bench
+from grader.judge.bench import Bench, Edited
 from grader.judge.clue import Clue, sure
 from grader.protocol.messages import Recipe
 from grader.protocol.trace import ConstexprValue, Launch, TensorValue, Trace, launches_in
@@ -50,14 +51,18 @@ def repair_clues(bench: Bench, text: str, failing: Sequence[Recipe], suspected: 
         edits = edits_of(text, _kernels(call.recorded.trace), bench.part.name)
         edits.sort(key=lambda one: -one.weight * (_SUSPECTED if {*one.kinds} & {*suspected} else 1.0))
         witnesses = [call, *map(bench.edited, _witnesses(bench, others))]
+        # Recorded only if an edit stands the first ones, and once.
+        of_every_kind = cache(lambda: [*map(bench.edited, islice(_of_every_kind(bench), _KINDS))])
+
+        def stands(edit: Edit, edited: str, calls: Sequence[Edited]) -> bool:
+            return all(one.is_right(edited, _CALL_S, in_kernel=edit.in_kernel) for one in calls)
+
         for edit in edits:
             if bench.pair.worked_s > until_s:
                 break
             until_s -= 0.0 if edit.in_kernel else _START_S
             edited = edit.applied(text)
-            # The others are recorded only for an edit that stands the first ones.
-            asked = chain(witnesses, map(bench.edited, _of_every_kind(bench)))
-            if all(one.is_right(edited, _CALL_S, in_kernel=edit.in_kernel) for one in asked):
+            if stands(edit, edited, witnesses) and stands(edit, edited, of_every_kind()):
                 return [_clue(edit, suspected)]
     return []
 
@@ -68,24 +73,25 @@ def _by_volume(recipes: Sequence[Recipe]) -> list[Recipe]:
 
 def _witnesses(bench: Bench, others: Sequence[Recipe]) -> Iterator[Recipe]:
     """Yield other calls that an edit must make right: the largest quick ones that failed, and a few that passed."""
-    tried = [Recipe(bench.part.name, dict(one.case), one.seed) for one in bench.tried if one.failed]
-    quick = [one for one in (*others, *tried) if Case(one.case).volume <= QUICK_VOLUME]
-    yield from reversed(_by_volume(quick)[-_FAILING:])
+    quick = [one for one in others if Case(one.case).volume <= QUICK_VOLUME]
+    yield from reversed(_by_volume([*quick, *_quick(bench, failed=True)])[-_FAILING:])
     yield from islice(passing_like(bench, None), _PASSING)
 
 
 def _of_every_kind(bench: Bench) -> Iterator[Recipe]:
     """Yield quick calls that passed, with every family of values and every layout among them."""
     met: set[tuple[str, object]] = set()
-    passing = [Recipe(bench.part.name, dict(one.case), one.seed) for one in bench.tried if not one.failed]
-    found = 0
-    for one in _by_volume(passing):
+    for one in _by_volume(_quick(bench, failed=False)):
         kinds = {(name, value) for name, value in one.case.items() if isinstance(value, str)}
-        if kinds <= met or Case(one.case).volume > QUICK_VOLUME or found == _KINDS:
-            continue
-        met |= kinds
-        found += 1
-        yield one
+        if not kinds <= met:
+            met |= kinds
+            yield one
+
+
+def _quick(bench: Bench, *, failed: bool) -> list[Recipe]:
+    """Return the quick calls of the part that failed, or that passed."""
+    quick = (one for one in bench.tried if one.failed == failed and one.case.volume <= QUICK_VOLUME)
+    return [Recipe(bench.part.name, dict(one.case), one.seed) for one in quick]
 
 
 def _clue(edit: Edit, suspected: Sequence[str]) -> Clue:

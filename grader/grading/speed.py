@@ -95,9 +95,7 @@ class SpeedResult:
         counted = [work for other in found.values() if other.part == result.part for work in other.work]
         if result.speed is not None:
             name, capability = (gpu.name, gpu.capability) if gpu else ("", "")
-            predictions = prediction.predict_measured(name, band, result.speed, counted, capability)
-            why = prediction.why_uncounted(result.speed, counted)
-            return replace(result, predictions=predictions, notes=(*result.notes, *([why] if why else [])))
+            return prediction.with_predictions(result, name, band, counted, capability)
         if result.status == "skipped_environment":
             return replace(result, predictions=prediction.predict_on_paper(band, counted))
         return result

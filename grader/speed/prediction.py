@@ -21,7 +21,7 @@ from grader.exercise.cases import Case, Value
 from grader.exercise.formula import evaluate
 from grader.exercise.gpus import ARCHITECTURES, Architecture, Gpu, known
 from grader.exercise.model import SpeedBand
-from grader.record import Ceilings, Prediction, SizeTiming, Speed, Work
+from grader.record import Ceilings, CheckResult, Prediction, SizeTiming, Speed, Work
 
 # Assumptions, all from one H200 (docs/efficiency.md), and used for every GPU that is not measured.
 # Of published peaks no kernel gets more: a long copy 4.25 to 4.5 of 4.8 TB/s, a read-bound product 4.52;
@@ -204,6 +204,19 @@ def _spread(count: int) -> list[int]:
     if count <= _FEW:
         return list(range(count))
     return [round(i * (count - 1) / (_FEW - 1)) for i in range(_FEW)]
+
+
+def with_predictions(
+    check: CheckResult, gpu: str, band: SpeedBand, counted: Sequence[Work], capability: str = ""
+) -> CheckResult:
+    """Return a timed check with a prediction for every size, or a note that says why there is none."""
+    assert check.speed is not None
+    why = why_uncounted(check.speed, counted)
+    return replace(
+        check,
+        predictions=predict_measured(gpu, band, check.speed, counted, capability),
+        notes=(*check.notes, why) if why else check.notes,
+    )
 
 
 def predict_measured(
