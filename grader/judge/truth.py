@@ -185,15 +185,17 @@ class Truth:
         mistakes = getattr(self._oracle, f"{part.name}_mistakes", None)
         if mistakes is None:
             return
-        for kind, title, help_text, outputs in mistakes(*[_to_double(value) for value in self.inputs(recipe)]):
-            yield KnownMistake(title, help_text, tuple(_as_list(outputs)), kind)
+        inputs = self._inputs_for_oracle(recipe)()
+        for kind, title, help_text, outputs in _each_beside(inputs, mistakes(*map(_to_double, inputs))):
+            yield KnownMistake(title, help_text, tuple(one.to(self._device) for one in _as_list(outputs)), kind)
 
     def roundings(self, part: Part, recipe: Recipe) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
         """Yield kinds of too low a precision with their outputs for this case; none where the oracle knows none."""
         found = getattr(self._oracle, f"{part.name}_roundings", None)
         if found is not None:
-            for kind, outputs in found(*self.inputs(recipe)):
-                yield kind, tuple(one.double() for one in _as_list(outputs))
+            inputs = self._inputs_for_oracle(recipe)()
+            for kind, outputs in _each_beside(inputs, found(*inputs)):
+                yield kind, tuple(one.double().to(self._device) for one in _as_list(outputs))
 
     def _inputs_for_oracle(self, recipe: Recipe) -> Callable[[], Sequence[object]]:
         """Return a function that makes the inputs of a call where the oracle runs, new ones each time."""
@@ -258,6 +260,18 @@ def _function_of(module: types.ModuleType, name: str) -> Any:
     if not callable(found):
         raise GradeError(f"{module.__name__}.py must define the function {name}, got {found!r}")
     return found
+
+
+def _each_beside(inputs: Sequence[object], made: Iterator[Any]) -> Iterator[Any]:
+    """Yield what an iterator of the oracle makes, on the device of its inputs."""
+    device = next((value.device for value in inputs if isinstance(value, Tensor)), torch.device("cpu"))
+    while True:
+        # Not around the yield: whoever takes what is made has a device of its own.
+        with device:
+            one = next(made, None)
+        if one is None:
+            return
+        yield one
 
 
 def _as_list(result: object) -> list[Tensor]:

@@ -59,7 +59,10 @@ def decode_attention(q: Tensor, k_cache: Tensor, v_cache: Tensor, lengths: Tenso
 def decode_attention_honest(
     q: Tensor, k_cache: Tensor, v_cache: Tensor, lengths: Tensor, scale: float | None
 ) -> Iterator[Tensor]:
-    """Online softmax in float32, with weights as they are and rounded for the second product; and at worst."""
+    """Online softmax in float32, with weights as they are and rounded for the second product; and at worst.
+
+    Also with weights that are divided by the sum so far, and then rounded.
+    """
     yield from _honest(q, list(_contiguous(k_cache, v_cache, lengths)), scale)
 
 
@@ -186,10 +189,22 @@ def _honest(q: Tensor, groups: list[Group], scale: float | None) -> Iterator[Ten
     for tile, rounded in product(TILES, (True, False)):
         yield _each(q, groups, partial(_online, scale=given, tile=tile, rounded=rounded))
     yield _each(q, groups, partial(_at_worst, scale=given))
+    # Half of this design's error: the part allows twice that of honest code, and partial results that are rounded, a
+    # mistake, are hardly further off.
+    wide = [(k.double(), v.double()) for k, v in groups]
+    truth = _each(q.double(), wide, partial(_attention, scale=scale))
+    divided = _each(q, groups, partial(_online, scale=given, tile=TILES[0], rounded=True, divided=True))
+    yield (truth + (divided.double() - truth) / 2).to(q.dtype)
 
 
-def _online(q: Tensor, k: Tensor, v: Tensor, scale: float, tile: int, *, rounded: bool) -> Tensor:
-    """Tile after tile of keys; `rounded`: weights enter the second product in the dtype of v."""
+def _online(
+    q: Tensor, k: Tensor, v: Tensor, scale: float, tile: int, *, rounded: bool, divided: bool = False
+) -> Tensor:
+    """Tile after tile of keys.
+
+    rounded: weights enter the second product in the dtype of v. divided: they are divided by the sum so far before, as
+    in the first FlashAttention. Where all weights are equal, all are rounded in the same direction.
+    """
     if k.shape[2] == 0:
         return torch.zeros_like(q)
     tile = max(tile, -(-k.shape[2] // MOST_TILES))
@@ -200,11 +215,13 @@ def _online(q: Tensor, k: Tensor, v: Tensor, scale: float, tile: int, *, rounded
         logits = scale * (grouped @ k[:, :, start : start + tile].float().mT)
         new_top = torch.maximum(top, logits.amax(-1, keepdim=True))
         weights, rescale = (logits - new_top).exp(), (top - new_top).exp()
-        total = total * rescale + weights.sum(-1, keepdim=True)
+        before, total = total * rescale, total * rescale + weights.sum(-1, keepdim=True)
+        if divided:
+            weights, rescale = weights / total, before / total
         weights = weights.to(q.dtype).float() if rounded else weights
         acc = acc * rescale + weights @ v[:, :, start : start + tile].float()
         top = new_top
-    return (acc / total).to(q.dtype).reshape(q.shape)
+    return (acc if divided else acc / total).to(q.dtype).reshape(q.shape)
 
 
 def _at_worst(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:

@@ -33,23 +33,23 @@ LN_2 = math.log(2.0)
 class Design:
     """How a kernel computes attention. rounded: which scaled operand of the first product is rounded, if any.
 
-    divided: whether weights are divided by their sum before they are rounded.
+    divided: what weights are divided by before they are rounded: the sum of "all", or that "so_far"; "" for nothing.
     """
 
     tile: int = 64
     rounded: str = ""
-    divided: bool = False
+    divided: str = ""
     base_2: bool = False
 
     @property
     def name(self) -> str:
         """What a test is called."""
-        words = [f"tiles_of_{self.tile}", "divided" * self.divided, f"rounded_{self.rounded}" * bool(self.rounded)]
+        words = [f"tiles_of_{self.tile}", f"divided_{self.divided}" * bool(self.divided), f"rounded_{self.rounded}" * bool(self.rounded)]
         return "-".join([*filter(None, words), "base_2" * self.base_2]).rstrip("-")
 
 
 DESIGNS = [
-    *(Design(tile, divided=divided, base_2=tile > 32) for tile in TILES for divided in (False, True)),
+    *(Design(tile, divided=divided, base_2=tile > 32) for tile in TILES for divided in ("", "all", "so_far")),
     *(Design(rounded=operand, base_2=base_2) for operand in ("q", "k") for base_2 in (False, True)),
 ]
 BACKWARD = [Design(rounded=operand, base_2=base_2) for operand in ("", "q", "k") for base_2 in (False, True)]
@@ -131,11 +131,14 @@ def forward(design: Design, q: Tensor, k: Tensor, v: Tensor, causal: bool, given
         new_top = torch.maximum(top, part.amax(-1, keepdim=True))
         shift = new_top.masked_fill(new_top == -math.inf, 0.0)
         weights, rescale = power(part - shift), power(top - shift)
-        total = total * rescale + weights.sum(-1, keepdim=True)
+        before, total = total * rescale, total * rescale + weights.sum(-1, keepdim=True)
+        if design.divided == "so_far":
+            by = total.masked_fill(total == 0, 1.0)
+            weights, rescale = weights / by, before / by
         acc = acc * rescale + weights.to(q.dtype).float() @ values[:, :, start : start + design.tile]
         top = new_top
     blind = total == 0
-    if design.divided:
+    if design.divided == "all":
         weights = power(logits - top.masked_fill(blind, 0.0)) / total.masked_fill(blind, 1.0)
         weights = weights.to(q.dtype).float()
         tiles = range(0, k.shape[2], design.tile)
