@@ -63,8 +63,7 @@ def bench_kernel(
     benchmark: Callable[..., object], entry: Entry, part: Part, band: SpeedBand, case: Case, name: str
 ) -> None:
     """Time one contender at one size; TB/s and TFLOP/s of the median stand in the JSON."""
-    builder = getattr(module_of(entry, "inputs"), part.name)
-    inputs = tensors.build(builder, case, seed=1, device="cuda")
+    inputs = tensors.build(module_of(entry, "inputs"), part.name, case, seed=1, device="cuda")
     if name == "solution":
         function = getattr(module_of(entry, "solution"), part.name)
     else:

@@ -77,8 +77,8 @@ class Recording:
 
     def inputs(self, seed: int = 5) -> tuple[Tensor, Tensor]:
         """The arguments of a seed."""
-        builder = tensors.module_from_text("inputs.py", self._entry.source("inputs.py")).vector_add
-        x, y = tensors.build(builder, self.case, seed)
+        source = tensors.module_from_text("inputs.py", self._entry.source("inputs.py"))
+        x, y = tensors.build(source, "vector_add", self.case, seed)
         assert isinstance(x, Tensor)
         assert isinstance(y, Tensor)
         return x, y

@@ -274,7 +274,8 @@ def is_whole(dtype: torch.dtype) -> bool:
 
 
 def build(
-    builder: Callable[[Mapping[str, object], Generator], Sequence[object]],
+    source: object,
+    part: str,
     case: Mapping[str, object],
     seed: int,
     patch_seed: int | None = None,
@@ -282,12 +283,17 @@ def build(
 ) -> tuple[object, ...]:
     """Return the inputs of a case and a seed; with `patch_seed`, `patched` with those of that seed.
 
-    The bits are the same in every process.
+    source: the module of `inputs.py`. Its function `<part>` makes the inputs. If some of them follow from others, its
+    function `<part>_following(case, *inputs)` returns the inputs with these made anew, after a patch. The bits are the
+    same in every process.
     """
-    inputs = tuple(builder(case, Generator(device).manual_seed(seed)))
+    make: Callable[[Mapping[str, object], Generator], Sequence[object]] = getattr(source, part)
+    inputs = tuple(make(case, Generator(device).manual_seed(seed)))
     if patch_seed is None:
         return inputs
-    return patched(inputs, builder(case, Generator(device).manual_seed(patch_seed)))
+    inputs = patched(inputs, make(case, Generator(device).manual_seed(patch_seed)))
+    following = getattr(source, f"{part}_following", None)
+    return inputs if following is None else tuple(following(case, *inputs))
 
 
 def module_from_text(name: str, source: str) -> types.ModuleType:

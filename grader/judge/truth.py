@@ -115,8 +115,8 @@ class Truth:
 
     def inputs(self, recipe: Recipe) -> tuple[object, ...]:
         """Return the arguments of a call, bit for bit those that the submission's process builds."""
-        builder = _function_of(self._inputs, recipe.part)
-        return tensors.build(builder, recipe.case, recipe.seed, recipe.patch_seed, self._device)
+        _function_of(self._inputs, recipe.part)
+        return tensors.build(self._inputs, recipe.part, recipe.case, recipe.seed, recipe.patch_seed, self._device)
 
     @property
     def has_measurements(self) -> bool:

@@ -124,7 +124,7 @@ class Replayer:
         # The configurations that the current call may try, and the one that its first autotuner took.
         self._wanted = messages.Wanted()
         self._taken = -1
-        self._builders = tensors.module_from_text("inputs.py", start.inputs)
+        self._inputs = tensors.module_from_text("inputs.py", start.inputs)
         if start.target:
             # It only compiles: nothing is launched, and the tensors' devices do not matter.
             driver.set_active(stand_in(ARCHITECTURES[start.target]))
@@ -174,10 +174,9 @@ class Replayer:
         self._home = _Home.on(self._device, guarded=self._guarded)
         self._homes[self._device.type] = self._home
         recipe = request.call.recipe
-        builder = getattr(self._builders, recipe.part)
 
         def build(seed: int) -> tuple[object, ...]:
-            return tensors.build(builder, recipe.case, seed, None, self._device)
+            return tensors.build(self._inputs, recipe.part, recipe.case, seed, None, self._device)
 
         return self._answer_or_raised(lambda: self._timing.prepare(request, traces, build))
 
@@ -252,9 +251,8 @@ class Replayer:
 
     def _place(self, call: Call, trace: Trace) -> None:
         recipe = call.recipe
-        builder = getattr(self._builders, recipe.part)
         drawn_on = self._home.device if self._draws_on_device else "cpu"
-        values = tensors.build(builder, recipe.case, recipe.seed, recipe.patch_seed, drawn_on)
+        values = tensors.build(self._inputs, recipe.part, recipe.case, recipe.seed, recipe.patch_seed, drawn_on)
         self._home.arguments.place(call.arguments, values, call.storage, call.carries)
         self._home.memory.begin()
         if set(trace.arguments) != set(self._home.arguments.tensors):

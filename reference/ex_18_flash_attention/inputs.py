@@ -51,8 +51,22 @@ def attention_backward(
         do = do * 1e-9
     do = laid_out(do.to(q.dtype), _layouts(case)[3])
     causal, scale = bool(case["causal"]), _scale(case)
-    o, lse = _after_forward(q, k, v, causal, q.shape[-1] ** -0.5 if scale is None else scale)
-    return do, q, k, v, laid_out(o, _layouts(case)[4]), lse, causal, scale
+    return do, q, k, v, *_after_forward(case, q, k, v, causal, scale), causal, scale
+
+
+def attention_backward_following(
+    case: Mapping[str, object],
+    do: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    o: Tensor,
+    lse: Tensor,
+    causal: bool,
+    scale: float | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, bool, float | None]:
+    """Return the same with o and lse of these q, k and v: a kernel may trust that weights are at most 1."""
+    return do, q, k, v, *_after_forward(case, q, k, v, causal, scale), causal, scale
 
 
 def _scale(case: Mapping[str, object]) -> float | None:
@@ -171,8 +185,16 @@ def laid_out(tensor: Tensor, layout: str) -> Tensor:
     return view
 
 
-def _after_forward(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float) -> tuple[Tensor, Tensor]:
-    """Return o and lse of a forward pass, in new memory.
+def _after_forward(
+    case: Mapping[str, object], q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float | None
+) -> tuple[Tensor, Tensor]:
+    """Return o and lse of a forward pass, in new memory; o in the case's layout."""
+    o, lse = _forward(q, k, v, causal, q.shape[-1] ** -0.5 if scale is None else scale)
+    return laid_out(o, _layouts(case)[4]), lse
+
+
+def _forward(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float) -> tuple[Tensor, Tensor]:
+    """Return o and lse in new memory.
 
     On a GPU they come from FlashAttention: float64 would take a hundred times as long as the timed call, and every
     timed call has its own inputs. In timed cases every query sees a key, and each head has its own keys.

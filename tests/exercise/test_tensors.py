@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -248,11 +249,14 @@ def test_a_patch_leaves_integers_and_numbers_alone() -> None:
     assert table.tolist() == list(range(7))
 
 
-def builder(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor, int]:
+def sum_of(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor, int]:
     shape = (int(str(case["N"])),)
     x = values(case["values"], shape, dtype_of(case["dtype"]), generator)
     y = values(case["values"], shape, dtype_of(case["dtype"]), generator)
     return starting_at(x, 3), y, shape[0]
+
+
+SOURCE = SimpleNamespace(sum_of=sum_of)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
@@ -260,10 +264,10 @@ def builder(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, T
 def test_a_case_and_a_seed_give_the_same_bits_every_time(dtype: str, patch_seed: int | None) -> None:
     case = {"N": 1000, "values": "nonfinite", "dtype": dtype}
     torch.manual_seed(1)
-    first = tensors.build(builder, case, 17, patch_seed)
+    first = tensors.build(SOURCE, "sum_of", case, 17, patch_seed)
     torch.manual_seed(2)
-    again = tensors.build(builder, case, 17, patch_seed)
-    other = tensors.build(builder, case, 18, patch_seed)
+    again = tensors.build(SOURCE, "sum_of", case, 17, patch_seed)
+    other = tensors.build(SOURCE, "sum_of", case, 18, patch_seed)
     for i in range(2):
         assert same_bits(first[i], again[i])
         assert not same_bits(first[i], other[i])
@@ -272,14 +276,29 @@ def test_a_case_and_a_seed_give_the_same_bits_every_time(dtype: str, patch_seed:
 
 def test_a_patched_build_has_the_other_seed_s_values_in_its_middle() -> None:
     case = {"N": 1000, "values": "normal", "dtype": "float16"}
-    plain, other = tensors.build(builder, case, 17), tensors.build(builder, case, 63)
-    mixed = tensors.build(builder, case, 17, patch_seed=63)
+    plain, other = tensors.build(SOURCE, "sum_of", case, 17), tensors.build(SOURCE, "sum_of", case, 63)
+    mixed = tensors.build(SOURCE, "sum_of", case, 17, patch_seed=63)
     for base, patch, found in zip(plain[:2], other[:2], mixed[:2], strict=True):
         assert same_bits(found[:333], base[:333])
         assert same_bits(found[334:666], patch[334:666])
         assert same_bits(found[667:], base[667:])
 
 
+def test_what_follows_from_other_inputs_is_made_anew_after_a_patch() -> None:
+    def total(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor]:
+        x = values("normal", (int(str(case["N"])),), torch.float32, generator)
+        return x, x.sum()[None]
+
+    def total_following(_: Mapping[str, object], x: Tensor, __: Tensor) -> tuple[Tensor, Tensor]:
+        return x, x.sum()[None]
+
+    with_both = SimpleNamespace(total=total, total_following=total_following)
+    for source, fits in ((with_both, True), (SimpleNamespace(total=total), False)):
+        x, found = tensors.build(source, "total", {"N": 9}, 1, patch_seed=2)
+        assert isinstance(x, Tensor)
+        assert bool(x.sum() == found) is fits
+
+
 def test_a_seed_as_large_as_the_command_line_takes_builds_inputs() -> None:
     case = {"N": 7, "values": "normal", "dtype": "float32"}
-    assert len(tensors.build(builder, case, 2**64 - 1)) == 3
+    assert len(tensors.build(SOURCE, "sum_of", case, 2**64 - 1)) == 3

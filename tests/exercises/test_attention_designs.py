@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,11 @@ class Design:
     @property
     def name(self) -> str:
         """What a test is called."""
-        words = [f"tiles_of_{self.tile}", f"divided_{self.divided}" * bool(self.divided), f"rounded_{self.rounded}" * bool(self.rounded)]
+        words = [
+            f"tiles_of_{self.tile}",
+            f"divided_{self.divided}" * bool(self.divided),
+            f"rounded_{self.rounded}" * bool(self.rounded),
+        ]
         return "-".join([*filter(None, words), "base_2" * self.base_2]).rstrip("-")
 
 
@@ -269,6 +273,18 @@ def test_an_lse_that_is_rounded_shows_in_most_cases_of_many_keys(
             o, lse = forward(Design(), q, k, v, causal, scale_of(q, scale))
             shown.append(part.wrong(recipe, (o, lse.to(q.dtype).float())) == ["lse"])
     assert sum(shown) > 0.75 * len(shown) > 0, shown
+
+
+def test_every_call_of_the_backward_pass_gets_the_results_of_its_own_forward_pass(
+    known: Callable[[str, str], Known],
+) -> None:
+    part = known("ex_18", "attention_backward")
+    for recipe in part.recipes[::8]:
+        for patch_seed in (None, recipe.seed + 1):
+            _, q, k, v, o, lse, causal, scale = part.truth.inputs(replace(recipe, patch_seed=patch_seed))
+            _, right = forward(Design(), q, k, v, causal, scale_of(q, scale))
+            torch.testing.assert_close(lse, right, rtol=1e-3, atol=1e-3)
+            assert o.shape == q.shape
 
 
 def test_a_gradient_may_come_from_exponentials_that_give_0_for_small_results() -> None:

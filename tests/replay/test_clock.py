@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -276,10 +277,10 @@ def test_the_collector_rests_while_work_is_timed_and_goes_on_whatever_happens(cl
 
 def test_the_stand_in_draws_as_the_grader_does() -> None:
     # The signs must be no copy of what an exercise draws from the same seed.
-    def builder(case: object, generator: torch.Generator) -> tuple[Tensor, ...]:
+    def doubled(case: object, generator: torch.Generator) -> tuple[Tensor, ...]:
         return (torch.randn(SIZE, generator=generator),)
 
-    (drawn,) = tensors.build(builder, {}, SEED)
+    (drawn,) = tensors.build(SimpleNamespace(doubled=doubled), "doubled", {}, SEED)
     assert isinstance(drawn, Tensor)
     (own,) = Doubling().inputs(SEED)
     assert isinstance(own, Tensor)

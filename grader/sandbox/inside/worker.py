@@ -140,7 +140,7 @@ class Worker:
         self._decoys = PlacedArguments(self._device)
         self._cpu_decoys = PlacedArguments(torch.device("cpu"))
         self._cpu_arguments = PlacedArguments(torch.device("cpu"))
-        self._builders = tensors.module_from_text("inputs.py", start.inputs)
+        self._inputs = tensors.module_from_text("inputs.py", start.inputs)
         self._submission = types.ModuleType("submission")
         write_atomically(Path(self._path), start.submission)
 
@@ -275,8 +275,7 @@ class Worker:
             raise better from None
 
     def _build(self, recipe: Recipe, device: torch.device | str = "cpu") -> tuple[object, ...]:
-        builder = getattr(self._builders, recipe.part)
-        return tensors.build(builder, recipe.case, recipe.seed, recipe.patch_seed, device)
+        return tensors.build(self._inputs, recipe.part, recipe.case, recipe.seed, recipe.patch_seed, device)
 
     def _synchronise(self) -> None:
         if self._device.type == "cuda":
