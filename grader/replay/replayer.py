@@ -44,6 +44,7 @@ from grader.protocol.trace import (
 from grader.replay.cute_programs import Program, Programs
 from grader.replay.kernels import Kernels
 from grader.replay.language import keywords, offers
+from grader.replay.launching import lend_workspaces
 from grader.replay.memory import Computed, Memory, Unreplayable
 from grader.replay.operators import operators
 from grader.replay.run import Run, first_that_works
@@ -130,6 +131,7 @@ class Replayer:
             driver.set_active(stand_in(ARCHITECTURES[start.target]))
         elif device.type == "cuda":
             announce_compilation(announcer)
+            lend_workspaces(device)
         else:
             apply_corrections()
             self._watch = MemoryWatch()
