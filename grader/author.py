@@ -5,7 +5,7 @@ judged here, every planted mistake is caught by the check that it names, every h
 (zeros, ones, the mean, a copy of an input, the next lower precision) passes a correctness check, the oracle is wide, a
 seed gives the same inputs twice, and another seed gives others.
 
-The solution meets every case. Where a check has many drawn cases, honest variants share them: each meets every third.
+The solution meets every case. Honest variants share them: each meets every third case of a check.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from grader.sandbox.server import ForkServer
 
 # Number of cases whose tensors are stored for the next file: all of an exercise.
 _KNOWN_CASES = 1024
-# A check with more drawn cases than this deals them out, to as many honest variants.
-_FEW_CASES = 8
+# A check with more cases than this deals them out, to three honest variants.
+_FEW_CASES = 3
 _SHARERS = 3
 _CLAIM = re.compile(r"(?P<check>\w+\.\w+) (?P<status>partly|fail|policy|crash|timeout|oom|compile_error): (?P<why>.+)")
 
@@ -122,7 +122,7 @@ class _Trial:
     """A file for the gate to grade, with its text.
 
     parts: those to judge (None: all). claim: of a planted mistake. alone: the only check to judge; "" for all. turn:
-    an honest variant's number, by which it gets its share of a check's drawn cases; None for all of them.
+    an honest variant's number, by which it gets its share of a check's cases; None for all of them.
     """
 
     path: Path
@@ -145,13 +145,10 @@ class _Trial:
 
 
 def shared(planned: PlannedCheck, turn: int) -> PlannedCheck:
-    """Return a check with every third of its drawn cases, from the turn on, if it has many. Named cases stay."""
-    named = planned.check.cases.named if planned.check.cases else ()
-    drawn = [one for one in planned.cases if one.case not in named]
-    if len(drawn) <= _FEW_CASES:
+    """Return a check with every third of its cases, from the turn on, unless it has few."""
+    if len(planned.cases) <= _FEW_CASES:
         return planned
-    others = frozenset(drawn) - frozenset(drawn[turn % _SHARERS :: _SHARERS])
-    return replace(planned, cases=tuple(one for one in planned.cases if one not in others))
+    return replace(planned, cases=planned.cases[turn % _SHARERS :: _SHARERS])
 
 
 def _trials(entry: Entry) -> list[_Trial]:
@@ -192,7 +189,7 @@ def run_gate(
 
     on_finding: called with every finding, in the order of the gate. interpreter: judges mistakes that pass on a GPU
     once more, because only the interpreter sees every access. measured: every file runs on every case, for the margins;
-    otherwise a mistake's first failing case is enough, and honest variants share the drawn cases.
+    otherwise a mistake's first failing case is enough, and honest variants share the cases.
     """
     gate = Gate()
     honest: dict[str, tuple[float, str]] = {}

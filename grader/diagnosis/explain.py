@@ -142,10 +142,21 @@ class Diagnosis:
                 for one in failed:
                     self._clues[one.id] = [*self._clues.get(one.id, ()), clue]
         except Exception:
-            import traceback
-
-            traceback.print_exc()  # XXX
             return
+
+    def look_at_smallest(self, bench: Bench, planned: PlannedCheck, one: PlannedCase) -> None:
+        """Store the clues of the smallest case that fails, where the first one has no suspect."""
+        try:
+            if self._suspects(planned, self._clues.get(planned.id, ())):
+                return
+            with bench.aside():
+                failure = decide(bench, replace(planned, cases=(one,))).failure
+                if failure is None or failure.status in NO_CAUSE:
+                    return
+                clues, _ = gathered(bench, failure, (), known=False)
+        except Exception:
+            return
+        self._clues[planned.id] = [*self._clues.get(planned.id, ()), *clues]
 
     def look_in_interpreter(self, bench: Bench, planned: PlannedCheck, failure: Failure, one: PlannedCase) -> Failure:
         """Repeat a case that failed on a GPU in the interpreter. Return the failure to show.

@@ -181,6 +181,9 @@ class Answers:
             self._note_wrong_call(planned, failure)
             if failure and ruling.failing:
                 counterexample = self._shrinking.counterexample(bench, planned, failure, ruling.failing)
+                if self._job.diagnosed and counterexample and counterexample.tried:
+                    smallest = replace(ruling.failing, case=Case(counterexample.case))
+                    self._diagnosis.look_at_smallest(bench, planned, smallest)
                 failure = self._seen_in_interpreter(bench, planned, failure, ruling.failing, counterexample)
             status: Status = "pass"
             if ruling.undecided or ruling.unfit:

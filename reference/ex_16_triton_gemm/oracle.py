@@ -255,6 +255,21 @@ def _wrong_splits(a: Tensor, b: Tensor) -> Iterator[Mistake]:
             ("stores_collide", "only one split's part counts", (blocks >= share * (splits - 1)) * 1),
         ):
             yield kind, f"Looks as if {title}", help_text, (a * counts) @ b
+        size = -(-a.shape[1] // splits)
+        if size % block:
+            title = f"Looks as if the last block of a split, of {block}, reaches into the next one"
+            help_text = (
+                "A split's last block must end where the split does: mask it there, or let splits be whole blocks."
+            )
+            yield "done_again", title, help_text, (a * _times_counted(a.shape[1], size, block)) @ b
+
+
+def _times_counted(depth: int, size: int, block: int) -> Tensor:
+    """[K]: how often each element counts if splits of so many are walked in whole blocks."""
+    times = torch.zeros(depth, dtype=torch.float64)
+    for start in range(0, depth, size):
+        times[start : start + -(-size // block) * block] += 1
+    return times
 
 
 def _exchanged(b: Tensor) -> Tensor:

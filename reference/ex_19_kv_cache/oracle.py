@@ -454,8 +454,12 @@ def _decode_mistakes(
             ("Looks as if the accumulator is not rescaled when the maximum rises", (False, True)),
             ("Looks as if the sum is not rescaled when the maximum rises", (True, False)),
         ):
-            kept = partial(_not_rescaled, scale=given, tile=tile, rescaled=wrong)
+            kept = partial(_not_rescaled, scale=given, tile=tile, powers=(1.0 * wrong[0], 1.0 * wrong[1]))
             yield "no_rescale", title, RESCALE_HELP, attended(kept)
+        title = "Looks as if the sum so far is rescaled in another base than that of the weights"
+        for power in (LN_2, 1 / LN_2):
+            kept = partial(_not_rescaled, scale=given, tile=tile, powers=(power, power))
+            yield "logarithm_base", title, "Weights and rescaling are powers of the same base.", attended(kept)
         padded = partial(_padded, scale=given, tile=tile)
         help_text = "Masked loads give 0, and exp(0 - m) is not 0: logits of slots that do not exist must be -inf."
         title = f"Looks as if slots beyond the length count as keys of zeros, up to a multiple of {tile}"
@@ -478,6 +482,13 @@ def _decode_mistakes(
         for kind, title, how in SPLIT_MISTAKES if size < longest else ():
             joined = partial(_badly_joined, scale=given, size=size, how=how)
             yield kind, title, "o = sum(w · o_s) / sum(w) with w = exp(lse_s - m).", attended(joined)
+    title, help_text = (
+        "Looks as if no more than the first {} slots are read",
+        "Which loop, or which reduction, ends too early?",
+    )
+    for most in (1 << power for power in range(4, longest.bit_length())):
+        if most < longest:
+            yield "not_all_covered", title.format(most), help_text, attended(right, lengths.clamp(max=most))
     help_text = "Which slots does split 0 read, and which split 1? A split's last tile must end where the split does."
     for splits, tile in product(USUAL_SPLITS, USUAL_TILES):
         size = -(-slots_in_all // splits)
@@ -539,8 +550,8 @@ def _no_maximum(q: Tensor, k: Tensor, v: Tensor, scale: float, dtype: torch.dtyp
     return ((powers.to(dtype).double() @ v).float().double() / total).reshape(q.shape)
 
 
-def _not_rescaled(q: Tensor, k: Tensor, v: Tensor, scale: float, tile: int, rescaled: tuple[bool, bool]) -> Tensor:
-    """Tile after tile; `rescaled`: whether the accumulator and the sum are."""
+def _not_rescaled(q: Tensor, k: Tensor, v: Tensor, scale: float, tile: int, powers: tuple[float, float]) -> Tensor:
+    """Tile after tile; `powers`: of the factor by which the accumulator and the sum are rescaled: 1 is right."""
     if k.shape[2] == 0:
         return torch.zeros_like(q)
     logits = _logits(q, k, scale)
@@ -550,8 +561,8 @@ def _not_rescaled(q: Tensor, k: Tensor, v: Tensor, scale: float, tile: int, resc
         part = logits[..., start : start + tile]
         new_top = torch.maximum(top, part.amax(-1, keepdim=True))
         weights, factor = (part - new_top).exp(), (top - new_top).exp()
-        total = total * (factor if rescaled[1] else 1.0) + weights.sum(-1, keepdim=True)
-        acc = acc * (factor if rescaled[0] else 1.0) + weights @ v[:, :, start : start + tile]
+        total = total * factor ** powers[1] + weights.sum(-1, keepdim=True)
+        acc = acc * factor ** powers[0] + weights @ v[:, :, start : start + tile]
         top = new_top
     return (acc / total).reshape(q.shape)
 
