@@ -25,8 +25,6 @@ from grader.interpreter.leading_axis import builder_of_groups
 # The most elements of one value, and the most programs, that run at once: more leave the processor's caches.
 _MOST_ELEMENTS = 1 << 16
 _MOST_PROGRAMS = 1024
-# The most programs of a kernel that is not known: they show how large its values are.
-_FIRST = 1
 # How often the programs of one group may part before they run one after another.
 _MOST_PARTINGS = 8
 _MOST_KERNELS = 256
@@ -49,7 +47,7 @@ class AccessLog(Protocol):
 class LockstepKernel:
     """Stands for a kernel while its programs run: the interpreter calls it once for each program of the grid.
 
-    The first few programs show how large the kernel's values are; for a kernel that is known, more run at once.
+    The first program runs by itself and shows how large the kernel's values are; a kernel that is known skips that.
     known: the most lanes of an access, by kernel; 0 for a kernel whose programs run one after another.
     """
 
@@ -82,7 +80,7 @@ class LockstepKernel:
         widest = self._known.get(key)
         if widest is None:
             if not program:
-                return min(total, _FIRST)
+                return 1
             if len(self._known) >= _MOST_KERNELS:
                 self._known.clear()
             widest = self._known[key] = self._accesses.widest

@@ -115,6 +115,7 @@ class Truth:
 
     def inputs(self, recipe: Recipe) -> tuple[object, ...]:
         """Return the arguments of a call, bit for bit those that the submission's process builds."""
+        # Without that function, the error names the file.
         _function_of(self._inputs, recipe.part)
         return tensors.build(self._inputs, recipe.part, recipe.case, recipe.seed, recipe.patch_seed, self._device)
 
