@@ -1,0 +1,44 @@
+"""Where the first failing case says nothing, the smallest one is asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from grader.diagnosis.explain import Diagnosis
+from grader.exercise.cases import Case
+from grader.exercise.catalogue import Entry
+from grader.exercise.plan import PlannedCase
+from grader.grading.results import result_of
+from grader.judge.rules import decide
+from grader.sandbox.server import ForkServer
+from tests.benches import VECTOR_ADD, bench_of
+from tests.conftest import plan_with
+
+# Long vectors get values of no known mistake, and short ones lack their last element.
+TEXT = VECTOR_ADD.replace("x + y,", "tl.where(n > 600, x * x + 3 * y * y, x + y),").replace(
+    "mask = offsets < n", "mask = offsets < n - 1"
+)
+LONG, SHORT = (
+    PlannedCase(Case({"N": size, "dtype": "float32", "values": "normal", "offset": 0}), 5) for size in (900, 70)
+)
+
+
+def test_the_smallest_case_explains_what_the_first_one_does_not(server: ForkServer, ex_15: Entry) -> None:
+    (planned,) = plan_with(ex_15, "vector_add.tail").checks
+    planned = replace(planned, cases=(LONG,))
+    with bench_of(server, ex_15, TEXT) as bench:
+        diagnosis = Diagnosis(ex_15.exercise, bench.truth)
+        failure = diagnosis.look_closer(bench, planned, decide(bench, planned), 60.0)
+        assert failure is not None
+        result = result_of(planned, failure)
+
+        def kinds() -> list[str]:
+            cause = diagnosis.explained(planned, result).cause
+            return [one.kind for one in cause.suspects] if cause else []
+
+        before = kinds()
+        diagnosis.look_at_smallest(bench, planned, SHORT)
+        assert (before, kinds()[:1]) == ([], ["last_left_out"])
+        known = kinds()
+        diagnosis.look_at_smallest(bench, planned, LONG)
+        assert kinds() == known
