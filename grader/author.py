@@ -43,8 +43,7 @@ from grader.sandbox.server import ForkServer
 
 # Number of cases whose tensors are stored for the next file: all of an exercise.
 _KNOWN_CASES = 1024
-# A check with more cases than this deals them out, to three honest variants.
-_FEW_CASES = 3
+# As many honest variants meet every case of a check once. A check with no more cases shows all to each.
 _SHARERS = 3
 _CLAIM = re.compile(r"(?P<check>\w+\.\w+) (?P<status>partly|fail|policy|crash|timeout|oom|compile_error): (?P<why>.+)")
 
@@ -146,7 +145,7 @@ class _Trial:
 
 def shared(planned: PlannedCheck, turn: int) -> PlannedCheck:
     """Return a check with every third of its cases, from the turn on, unless it has few."""
-    if len(planned.cases) <= _FEW_CASES:
+    if len(planned.cases) <= _SHARERS:
         return planned
     return replace(planned, cases=planned.cases[turn % _SHARERS :: _SHARERS])
 

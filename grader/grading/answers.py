@@ -181,10 +181,7 @@ class Answers:
             self._note_wrong_call(planned, failure)
             if failure and ruling.failing:
                 counterexample = self._shrinking.counterexample(bench, planned, failure, ruling.failing)
-                if self._job.diagnosed and counterexample and counterexample.tried:
-                    smallest = replace(ruling.failing, case=Case(counterexample.case))
-                    self._diagnosis.look_at_smallest(bench, planned, smallest)
-                failure = self._seen_in_interpreter(bench, planned, failure, ruling.failing, counterexample)
+                failure = self._seen_in_smallest(bench, planned, failure, ruling.failing, counterexample)
             status: Status = "pass"
             if ruling.undecided or ruling.unfit:
                 status = "inconclusive" if ruling.undecided else "skipped_environment"
@@ -194,7 +191,7 @@ class Answers:
         except Exception as fault:
             return result_of(planned, self._failure_of_fault(fault), duration_s=monotonic() - started)
 
-    def _seen_in_interpreter(
+    def _seen_in_smallest(
         self,
         bench: Bench,
         planned: PlannedCheck,
@@ -203,9 +200,13 @@ class Answers:
         counterexample: Counterexample | None,
     ) -> Failure:
         """Return the failure to show: on a GPU, with what the interpreter sees in the smallest case that fails."""
-        if bench.interpreter is None or not self._job.diagnosed:
+        if not self._job.diagnosed:
             return failure
         one = replace(failing, case=Case(counterexample.case)) if counterexample else failing
+        if bench.interpreter is None:
+            if one != failing:
+                self._diagnosis.look_at_smallest(bench, planned, one)
+            return failure
         return self._diagnosis.look_in_interpreter(bench.interpreted(), planned, failure, one)
 
     def _note_wrong_call(self, planned: PlannedCheck, failure: Failure | None) -> None:

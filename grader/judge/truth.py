@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import threading
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isnan, nan
 from typing import Any
@@ -170,11 +170,7 @@ class Truth:
         if cut is None:
             return tuple(Portion(expected, 0) for expected in self.expect(part, recipe))
         small, starts = cut(chance, *self.inputs(recipe))
-
-        def fresh() -> list[object]:
-            return [value.clone() if isinstance(value, Tensor) else value for value in small]
-
-        found = self._compute_with(part, fresh)
+        found = self._compute_with(part, [value.clone() if isinstance(value, Tensor) else value for value in small])
         return tuple(Portion(expected, start) for expected, start in zip(found, starts, strict=True))
 
     def answer(self, part: Part, inputs: Sequence[object]) -> tuple[Tensor, ...]:
@@ -186,7 +182,7 @@ class Truth:
         mistakes = getattr(self._oracle, f"{part.name}_mistakes", None)
         if mistakes is None:
             return
-        inputs = self._inputs_for_oracle(recipe)()
+        inputs = self._inputs_for_oracle(recipe)
         for kind, title, help_text, outputs in _each_beside(inputs, mistakes(*map(_to_double, inputs))):
             yield KnownMistake(title, help_text, tuple(one.to(self._device) for one in _as_list(outputs)), kind)
 
@@ -194,30 +190,26 @@ class Truth:
         """Yield kinds of too low a precision with their outputs for this case; none where the oracle knows none."""
         found = getattr(self._oracle, f"{part.name}_roundings", None)
         if found is not None:
-            inputs = self._inputs_for_oracle(recipe)()
+            inputs = self._inputs_for_oracle(recipe)
             for kind, outputs in _each_beside(inputs, found(*inputs)):
                 yield kind, tuple(one.double().to(self._device) for one in _as_list(outputs))
 
-    def _inputs_for_oracle(self, recipe: Recipe) -> Callable[[], Sequence[object]]:
-        """Return a function that makes the inputs of a call where the oracle runs, new ones each time."""
+    def _inputs_for_oracle(self, recipe: Recipe) -> Sequence[object]:
+        """Return new inputs of a call, where the oracle runs."""
         drawn = self.inputs(recipe)
         elements = sum(value.numel() for value in drawn if isinstance(value, Tensor))
         if self._computes_on == self._device or elements < _LARGE:
             # For a small case this is quicker than a GPU that others use.
-            return lambda: self.inputs(recipe)
-        return lambda: [value.to(self._computes_on) if isinstance(value, Tensor) else value for value in drawn]
+            return drawn
+        return [value.to(self._computes_on) if isinstance(value, Tensor) else value for value in drawn]
 
     def _compute(self, part: Part, recipe: Recipe) -> tuple[Expected, ...]:
         return self._compute_with(part, self._inputs_for_oracle(recipe))
 
-    def _compute_with(self, part: Part, fresh: Callable[[], Sequence[object]]) -> tuple[Expected, ...]:
-        """Compute expected outputs.
-
-        fresh: makes the inputs, new ones each time: a part may change them.
-        """
+    def _compute_with(self, part: Part, inputs: Sequence[object]) -> tuple[Expected, ...]:
+        """Compute expected outputs of inputs that nobody else has: a part may change them."""
         oracle = _function_of(self._oracle, part.name)
         honest = _function_of(self._oracle, f"{part.name}_honest")
-        inputs = fresh()
         values = _as_list(oracle(*map(_to_double, inputs)))
         magnitudes: Sequence[Tensor | None] = [None] * len(values)
         if part.tolerance.accumulation_ulps:

@@ -215,7 +215,8 @@ def _online(
         logits = scale * (grouped @ k[:, :, start : start + tile].float().mT)
         new_top = torch.maximum(top, logits.amax(-1, keepdim=True))
         weights, rescale = (logits - new_top).exp(), (top - new_top).exp()
-        before, total = total * rescale, total * rescale + weights.sum(-1, keepdim=True)
+        before = total * rescale
+        total = before + weights.sum(-1, keepdim=True)
         if divided:
             weights, rescale = weights / total, before / total
         weights = weights.to(q.dtype).float() if rounded else weights
@@ -449,12 +450,12 @@ def _decode_mistakes(
         empty = o.masked_fill((lengths == 0)[:, None, None], torch.nan)
         yield "empty_sequence", "Looks like 0 / 0 in sequences that have no slot", help_text, empty
     for tile in USUAL_TILES:
-        for title, wrong in (
-            ("Looks as if the sum so far is not rescaled when the maximum rises", (False, False)),
-            ("Looks as if the accumulator is not rescaled when the maximum rises", (False, True)),
-            ("Looks as if the sum is not rescaled when the maximum rises", (True, False)),
+        for title, powers in (
+            ("Looks as if the sum so far is not rescaled when the maximum rises", (0.0, 0.0)),
+            ("Looks as if the accumulator is not rescaled when the maximum rises", (0.0, 1.0)),
+            ("Looks as if the sum is not rescaled when the maximum rises", (1.0, 0.0)),
         ):
-            kept = partial(_not_rescaled, scale=given, tile=tile, powers=(1.0 * wrong[0], 1.0 * wrong[1]))
+            kept = partial(_not_rescaled, scale=given, tile=tile, powers=powers)
             yield "no_rescale", title, RESCALE_HELP, attended(kept)
         title = "Looks as if the sum so far is rescaled in another base than that of the weights"
         for power in (LN_2, 1 / LN_2):
@@ -482,13 +483,11 @@ def _decode_mistakes(
         for kind, title, how in SPLIT_MISTAKES if size < longest else ():
             joined = partial(_badly_joined, scale=given, size=size, how=how)
             yield kind, title, "o = sum(w · o_s) / sum(w) with w = exp(lse_s - m).", attended(joined)
-    title, help_text = (
-        "Looks as if no more than the first {} slots are read",
-        "Which loop, or which reduction, ends too early?",
-    )
+    help_text = "Which loop, or which reduction, ends too early?"
     for most in (1 << power for power in range(4, longest.bit_length())):
         if most < longest:
-            yield "not_all_covered", title.format(most), help_text, attended(right, lengths.clamp(max=most))
+            title = f"Looks as if no more than the first {most} slots are read"
+            yield "not_all_covered", title, help_text, attended(right, lengths.clamp(max=most))
     help_text = "Which slots does split 0 read, and which split 1? A split's last tile must end where the split does."
     for splits, tile in product(USUAL_SPLITS, USUAL_TILES):
         size = -(-slots_in_all // splits)
