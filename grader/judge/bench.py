@@ -29,7 +29,7 @@ from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.refused import RefusedConfigurations
 from grader.judge.trial import CallRequest, NotRunHere, Trial, TriedCase
 from grader.judge.truth import Expected, Truth, slots_for
-from grader.judge.unlike import draw_unlike, whole_numbers
+from grader.judge.unlike import draw_unlike
 from grader.protocol.configurations import configurations_in
 from grader.protocol.messages import (
     ANY,
@@ -115,8 +115,6 @@ class Bench:
     _stopped: bool = False
     _lost: bool = False
     _before_s: float = field(init=False)
-    # By part: whether whole-number tensors are among its arguments.
-    _whole: dict[str, bool] = field(init=False, default_factory=dict)
     # Why the latest call with too many programs for the interpreter was stopped.
     _too_slow: str = field(init=False, default="")
 
@@ -228,16 +226,8 @@ class Bench:
             seed = seeds_after(() if self.shared_inputs else recorded_answers, self.salt, draw)
             return [_seeded(recipe, seed) for recipe in planned]
 
-        has_whole = any(map(self._has_whole_numbers, planned)) and not any(request.carries for request in requests)
-        return draw_unlike(drawn, planned, self._whole_numbers) if has_whole else drawn(0)
-
-    def _has_whole_numbers(self, recipe: Recipe) -> bool:
-        if recipe.part not in self._whole:
-            self._whole[recipe.part] = bool(self._whole_numbers(recipe))
-        return self._whole[recipe.part]
-
-    def _whole_numbers(self, recipe: Recipe) -> tuple[bytes, ...]:
-        return whole_numbers(self.truth.inputs(recipe))
+        has_whole = any(map(self.truth.has_whole_numbers, planned)) and not any(one.carries for one in requests)
+        return draw_unlike(drawn, planned, self.truth.whole_numbers) if has_whole else drawn(0)
 
     def _until_one_fails(self, requests: Sequence[CallRequest]) -> Iterator[CallRequest]:
         """Yield the requests until a call cannot be recorded."""

@@ -20,6 +20,7 @@ from grader.errors import GradeError
 from grader.exercise import tensors
 from grader.exercise.model import Part
 from grader.judge.tolerance import allowed_error
+from grader.judge.unlike import whole_numbers
 from grader.protocol.messages import Recipe, Slot
 from grader.timeline import spent
 
@@ -111,6 +112,8 @@ class Truth:
         self._oracle = tensors.module_from_text("oracle.py", oracle_source)
         self._oracle.MEASURED = json.loads(measured) if measured else None  # type: ignore[attr-defined]
         self._known: dict[tuple[object, ...], _Known] = {}
+        self._numbers: dict[tuple[object, ...], tuple[bytes, ...]] = {}
+        self._numbered: dict[str, bool] = {}
         self._guard = threading.Lock()
 
     def inputs(self, recipe: Recipe) -> tuple[object, ...]:
@@ -118,6 +121,23 @@ class Truth:
         # Without that function, the error names the file.
         _function_of(self._inputs, recipe.part)
         return tensors.build(self._inputs, recipe.part, recipe.case, recipe.seed, recipe.patch_seed, self._device)
+
+    def whole_numbers(self, recipe: Recipe) -> tuple[bytes, ...]:
+        """Return the bytes of the whole-number tensors among the arguments of a call."""
+        key = _key_of(recipe)
+        found = self._numbers.get(key)
+        if found is None:
+            found = whole_numbers(self.inputs(recipe))
+            with self._guard:
+                _make_room(self._numbers, self._keep)
+                self._numbers[key] = found
+        return found
+
+    def has_whole_numbers(self, recipe: Recipe) -> bool:
+        """Return whether calls of the recipe's part take whole-number tensors; one call shows it for all."""
+        if recipe.part not in self._numbered:
+            self._numbered[recipe.part] = bool(self.whole_numbers(recipe))
+        return self._numbered[recipe.part]
 
     @property
     def has_measurements(self) -> bool:
@@ -149,10 +169,10 @@ class Truth:
 
         The first thread that asks computes them; others wait, and compute them themselves if it fails.
         """
-        key = (part.name, recipe.seed, recipe.patch_seed, *recipe.case.items())
+        key = _key_of(recipe)
         with self._guard:
-            if key not in self._known and len(self._known) >= self._keep:
-                del self._known[next(iter(self._known))]
+            if key not in self._known:
+                _make_room(self._known, self._keep)
             known = self._known.setdefault(key, _Known())
         with known.lock:
             if known.outputs is None:
@@ -246,6 +266,16 @@ def slots_for(expected: Sequence[Expected]) -> tuple[Slot, ...]:
         slots.append(Slot(dtype, tuple(output.value.shape), offset, output.nbytes))
         offset += -(-output.nbytes // 64) * 64
     return tuple(slots)
+
+
+def _key_of(recipe: Recipe) -> tuple[object, ...]:
+    return (recipe.part, recipe.seed, recipe.patch_seed, *recipe.case.items())
+
+
+def _make_room(stored: dict[tuple[object, ...], Any], keep: int) -> None:
+    """Drop the oldest entry of a full store."""
+    if len(stored) >= keep:
+        del stored[next(iter(stored))]
 
 
 def _function_of(module: types.ModuleType, name: str) -> Any:

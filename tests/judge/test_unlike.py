@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from grader.judge.truth import Truth
 from grader.judge.unlike import draw_unlike, whole_numbers
 from grader.protocol.messages import Recipe
 
@@ -48,3 +49,41 @@ def test_whole_numbers_are_those_of_tensors_of_whole_numbers() -> None:
     lengths, mask = torch.tensor([1, 2], dtype=torch.int32), torch.tensor([True])
     assert whole_numbers((torch.ones(2), 3, None, lengths, mask)) == (bytes([1, 0, 0, 0, 2, 0, 0, 0]), b"\x01")
     assert whole_numbers((torch.ones(2), 3)) == ()
+
+
+DRAWN = """
+import torch
+
+drawn = []
+
+
+def append(case, generator):
+    drawn.append(generator.initial_seed())
+    return torch.ones(3), torch.tensor([drawn[-1], case["L"]])
+
+
+def add(case, generator):
+    drawn.append(generator.initial_seed())
+    return torch.ones(3), torch.ones(3)
+"""
+
+
+def test_a_truth_draws_the_inputs_of_a_call_once_for_its_whole_numbers() -> None:
+    truth = Truth(DRAWN, "")
+    again = [truth.whole_numbers(recipe(seed, L=2)) for seed in (5, 6, 5)]
+    assert again[0] == again[2] != again[1]
+    assert truth._inputs.drawn == [5, 6]
+
+
+def test_one_call_shows_for_a_part_that_it_takes_whole_numbers() -> None:
+    truth = Truth(DRAWN, "")
+    parts = [truth.has_whole_numbers(recipe(seed, part, L=2)) for seed in (5, 6) for part in ("append", "add")]
+    assert parts == [True, False, True, False]
+    assert truth._inputs.drawn == [5, 5]
+
+
+def test_of_whole_numbers_the_latest_are_stored() -> None:
+    truth = Truth(DRAWN, "", keep=2)
+    for seed in (1, 2, 3, 3, 1):
+        truth.whole_numbers(recipe(seed, L=2))
+    assert truth._inputs.drawn == [1, 2, 3, 1]

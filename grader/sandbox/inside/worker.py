@@ -70,6 +70,8 @@ def preload() -> None:
         double(torch.ones(1))
         # The same in every child: made once, and inherited.
         apply_corrections()
+        # At its first use, NumPy imports masked arrays.
+        np.unique(np.zeros(1))
     look_up_names()
     with unobserved():
         # At its first use, torch imports modules.
