@@ -105,6 +105,9 @@ def _explains(value: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, outpu
     near = off <= allowed + _ROUNDINGS * torch.finfo(output.dtype).eps * size
     # Values that are not finite must match, with their sign.
     near |= (wide == value.to(output.dtype).double()) | (wide.isnan() & value.isnan())
+    if bool(wide[wrong].isnan().all()):
+        # How far NaN spreads depends on the tiles.
+        near |= value.isnan()
     # A zero of the wrong sign is the truth's number: no mistake in numbers explains it.
     nearer = near & (wide != truth) & ~(off > _NEARER * (wide - truth).abs())
     return bool(nearer[wrong].double().mean() >= _SHARE) and bool(near.double().mean() >= _SHARE)

@@ -68,6 +68,8 @@ _ENDS = ("exception", "compile_error")
 _MEETINGS = ("stores_collide", "lost_update", "race")
 # Kinds of small errors.
 _ROUNDINGS = ("rounded_intermediate", "low_precision_sum", "padding_counted")
+# From this weight on, a known mistake explains the values; what failing cases share then counts less, by this factor.
+_TELLING, _BESIDE_VALUES = 0.8, 0.7
 # Symptoms that keep their name whatever mistake leads to them.
 _PLAIN = ("zeros", "copy_of_input")
 # Two sums of the same numbers differ by rounding only.
@@ -133,7 +135,7 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
             named,
             multiplies=multiplies,
             watched=watched,
-            filled=_is_filled(answers, traffic, part),
+            filled=_is_filled(answers, seen.outcome.answer.launches, part),
             reaches=_reaches(seen.outcome.answer.launches),
         )
         looks += _overlapping(looks, traffic)
@@ -209,10 +211,20 @@ def _reaches(launched: Sequence[LaunchInfo]) -> tuple[Reach, ...]:
     )
 
 
-def _is_filled(answers: Sequence[Answer], traffic: Sequence[Traffic | None], part: Part) -> bool:
-    """Return whether the last launch stored as many different bytes as the new outputs take up."""
-    last = traffic[-1] if traffic else None
-    if last is None or not last.complete or part.mutates:
+def _is_filled(answers: Sequence[Answer], launches: Sequence[LaunchInfo], part: Part) -> bool:
+    """Return whether every element of the new outputs was stored.
+
+    Launches tell the tensors of the first wrong output's size that they wrote. Without those, the last launch must have
+    stored as many different bytes as all outputs take up.
+    """
+    if part.mutates or not launches:
+        return False
+    size = next((one.got.numel() for one in answers if bool(one.wrong.any())), 0)
+    tensors = [one for launch in launches if launch.footprint for one in launch.footprint.tensors]
+    if written := [one for one in tensors if one.written and one.elements == size]:
+        return all(one.written == one.elements for one in written)
+    last = launches[-1].traffic
+    if last is None or not last.complete:
         return False
     return last.unique_stored_bytes >= sum(one.got.nbytes for one in answers) > 0
 
@@ -374,7 +386,10 @@ def suspects_of(
     factors: Mapping[str, float] = {}
     declared = [one for one in declared if one.part in ("", part)]
     if space is not None:
-        own += [*not_varied(contrasts(tried, declared, space), varied), *variation_clues(varied, declared)]
+        shared = not_varied(contrasts(tried, declared, space), varied)
+        if any(clue.by_known_mistake and clue.weight >= _TELLING for clue in clues):
+            shared = [replace(clue, weight=_BESIDE_VALUES * clue.weight) for clue in shared]
+        own += [*shared, *variation_clues(varied, declared)]
         factors = refuted(tried, declared, space)
         if any(clue.kind == "not_all_covered" for clue in clues):
             # What was never stored was not rounded.

@@ -75,7 +75,10 @@ def footprint_of(
     """
     row_programs = _power(-(-programs // MOST_ROWS))
     small = [(layout, made) for layout, made in touched if made and prod(layout.shape) <= _MOST_ELEMENTS]
-    found = [_tensor_footprint(layout, made, programs, row_programs) for layout, made in small[:MOST_TENSORS]]
+    # Where there is no room for all, what is written comes before what is only loaded.
+    places = sorted(range(len(small)), key=lambda place: all(one.access.kind == "load" for one in small[place][1]))
+    kept = [small[place] for place in sorted(places[:MOST_TENSORS])]
+    found = [_tensor_footprint(layout, made, programs, row_programs) for layout, made in kept]
     return Footprint(programs, programs - writers, row_programs, tuple(found), has_loads)
 
 

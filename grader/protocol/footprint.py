@@ -77,8 +77,8 @@ class Footprint:
     """The programs of one launch, and the tensors that they touch.
 
     idle: programs that write nothing. row_programs: the programs of a row of each matrix, a power of two. Programs
-    count as the interpreter runs them: the last axis of the grid is the fastest. tensors: the first that are touched,
-    without large ones; none of a very large launch. has_loads: loads are counted too.
+    count as the interpreter runs them: the last axis of the grid is the fastest. tensors: the first that are written,
+    then the first that are loaded, without large ones; none of a very large launch. has_loads: loads are counted too.
     """
 
     programs: int

@@ -703,8 +703,8 @@ def _softmax(
 
 
 def _without_rescale(logits: Tensor, v: Tensor, tile: int) -> Iterator[Mistake]:
-    """Compute online softmax in tiles of so many keys; an earlier tile's sums stay relative to its own maximum."""
-    acc_kept, total_kept, acc, total = 0.0, 0.0, 0.0, 0.0
+    """Compute online softmax in tiles of so many keys, where sums stay relative to another maximum than the row's."""
+    acc_kept, total_kept, acc, total, acc_late = 0.0, 0.0, 0.0, 0.0, 0.0
     top = torch.full((*logits.shape[:3], 1), -math.inf, dtype=logits.dtype)
     for start in range(0, logits.shape[3], tile):
         part = logits[..., start : start + tile]
@@ -713,8 +713,12 @@ def _without_rescale(logits: Tensor, v: Tensor, tile: int) -> Iterator[Mistake]:
         weights, rescale = (part - shift).exp(), (top - shift).exp()
         added, more = weights.sum(-1, keepdim=True), weights @ v[:, :, start : start + tile]
         total_kept, acc_kept = total_kept + added, acc_kept + more
-        total, acc = total * rescale + added, acc * rescale + more
+        total, acc, acc_late = total * rescale + added, acc * rescale + more, (acc_late + more) * rescale
         top = new_top
+    divisor = total.masked_fill(total == 0, 1.0)
+    title = "Looks as if acc is rescaled after a tile is added to it: the first tile is lost"
+    told = "The new tile is relative to the new maximum already: multiply acc by exp(m_old - m_new), then add."
+    yield "no_rescale", title, told, (acc_late / divisor, (top + total.log()).squeeze(-1))
     for what, one, other in (
         ("the sum so far", acc_kept, total_kept),
         ("acc", acc_kept, total),

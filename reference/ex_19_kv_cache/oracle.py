@@ -457,6 +457,10 @@ def _decode_mistakes(
         ):
             kept = partial(_not_rescaled, scale=given, tile=tile, powers=powers)
             yield "no_rescale", title, RESCALE_HELP, attended(kept)
+        title = "Looks as if acc is rescaled after a tile is added to it: the first tile is lost"
+        told = "The new tile is relative to the new maximum already: multiply acc by exp(m_old - m_new), then add."
+        late = partial(_not_rescaled, scale=given, tile=tile, powers=(1.0, 1.0), late=True)
+        yield "no_rescale", title, told, attended(late)
         title = "Looks as if the sum so far is rescaled in another base than that of the weights"
         for power in (LN_2, 1 / LN_2):
             kept = partial(_not_rescaled, scale=given, tile=tile, powers=(power, power))
@@ -549,8 +553,13 @@ def _no_maximum(q: Tensor, k: Tensor, v: Tensor, scale: float, dtype: torch.dtyp
     return ((powers.to(dtype).double() @ v).float().double() / total).reshape(q.shape)
 
 
-def _not_rescaled(q: Tensor, k: Tensor, v: Tensor, scale: float, tile: int, powers: tuple[float, float]) -> Tensor:
-    """Tile after tile; `powers`: of the factor by which the accumulator and the sum are rescaled: 1 is right."""
+def _not_rescaled(
+    q: Tensor, k: Tensor, v: Tensor, scale: float, tile: int, powers: tuple[float, float], *, late: bool = False
+) -> Tensor:
+    """Tile after tile; `powers`: of the factor by which the accumulator and the sum are rescaled: 1 is right.
+
+    late: a tile is added to the accumulator before that.
+    """
     if k.shape[2] == 0:
         return torch.zeros_like(q)
     logits = _logits(q, k, scale)
@@ -561,7 +570,8 @@ def _not_rescaled(q: Tensor, k: Tensor, v: Tensor, scale: float, tile: int, powe
         new_top = torch.maximum(top, part.amax(-1, keepdim=True))
         weights, factor = (part - new_top).exp(), (top - new_top).exp()
         total = total * factor ** powers[1] + weights.sum(-1, keepdim=True)
-        acc = acc * factor ** powers[0] + weights @ v[:, :, start : start + tile]
+        old, new = factor ** powers[0], weights @ v[:, :, start : start + tile]
+        acc = (acc + new) * old if late else acc * old + new
         top = new_top
     return (acc / total).reshape(q.shape)
 

@@ -71,6 +71,15 @@ def test_nan_and_infinities_are_recognised_where_the_mistake_has_them() -> None:
     assert not explains(TRUTH / 2, got)
 
 
+def test_nan_may_spread_to_fewer_elements_than_the_mistake_s_but_to_no_others() -> None:
+    got = TRUTH.half()
+    got[0, :4] = torch.nan
+    whole_row = TRUTH.clone()
+    whole_row[0] = torch.nan
+    assert explains(whole_row, got)
+    assert not explains(whole_row.roll(1, 0), got)
+
+
 def test_what_is_allowed_of_large_values_makes_no_small_number_equal_to_zero() -> None:
     large = Expected("y", TRUTH * 1e30, torch.float32, TRUTH * 1e24)
     got = torch.full_like(TRUTH, 65504.0).float()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from grader.author import claim_of, label_fault
 from grader.diagnosis.kinds import GENERAL, OF_REDUCTIONS, known_kinds
-from grader.diagnosis.ranking import explained, suspects_of, together
+from grader.diagnosis.patterns import Answer
+from grader.diagnosis.ranking import _is_filled, explained, suspects_of, together
 from grader.diagnosis.variations import Change, Variation
 from grader.exercise.cases import Choice, Size, Space
 from grader.exercise.catalogue import Entry, discover, resolve
@@ -18,6 +21,9 @@ from grader.exercise.plan import default_seed
 from grader.grading import Job, grade
 from grader.judge.clue import Clue, sure
 from grader.judge.trial import TriedCase
+from grader.judge.truth import Expected
+from grader.protocol.footprint import Footprint, TensorFootprint
+from grader.protocol.messages import LaunchInfo
 from grader.record import Cause, CheckResult, Suspect
 from grader.sandbox.server import ForkServer
 from tests.conftest import plan_of
@@ -94,6 +100,40 @@ def test_no_more_than_four_are_offered_and_nothing_for_nothing() -> None:
     assert len(ranked(*(Clue(name, 0.5) for name in names))) == 4
     assert ranked() == ()
     assert ranked(Clue("overflow", 0.2)) == ()
+
+
+def test_what_the_values_may_come_from_is_told_before_what_failing_cases_share() -> None:
+    tried, shared = cases(False, False, False, True, True), (LAYOUT,)
+    fits = Clue("overflow", 0.9, by_known_mistake=True)
+    assert kinds(ranked(fits, tried=tried, declared=shared))[0] == "overflow"
+    weak = replace(fits, weight=0.3)
+    assert kinds(ranked(weak, tried=tried, declared=shared))[0] == "strides_ignored"
+
+
+def launch(*tensors: tuple[int, int]) -> LaunchInfo:
+    """A launch that wrote so many elements of each tensor, given as (elements, written)."""
+    made = (TensorFootprint("y", (size,), size, 0, some, 0, 1, some, 0, 0, (), (1,), (), "") for size, some in tensors)
+    return LaunchInfo("kernel", (1,), {}, footprint=Footprint(1, 0, 1, tuple(made)))
+
+
+@pytest.mark.parametrize(
+    ("launches", "filled"),
+    [
+        # A scratch tensor, then both outputs, each by a launch of its own.
+        ((launch((2, 2)), launch((4, 4)), launch((6, 6))), True),
+        ((launch((4, 3)), launch((6, 6))), False),
+        ((launch((6, 6)),), False),
+        ((), False),
+    ],
+)
+def test_an_output_is_filled_if_a_launch_wrote_every_element_of_it(
+    launches: Sequence[LaunchInfo], filled: bool
+) -> None:
+    value = torch.ones(4)
+    expected = Expected("y", value.double(), value.dtype, value.double())
+    answers = [Answer(torch.zeros(4), torch.ones(4, dtype=torch.bool), expected)]
+    part, _ = resolve(ROOT, "ex_15")
+    assert _is_filled(answers, launches, part.exercise.parts[0]) == filled
 
 
 def test_what_another_check_has_confirmed_is_likely_here_and_no_more() -> None:

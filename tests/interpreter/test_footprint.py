@@ -11,7 +11,7 @@ import torch
 from grader.interpreter.footprint import footprint_of
 from grader.interpreter.guard import Guard, extent_of
 from grader.interpreter.races import Access, Kind, Operation
-from grader.protocol.footprint import Footprint, TensorFootprint
+from grader.protocol.footprint import MOST_TENSORS, Footprint, TensorFootprint
 
 WIDTH = 4
 
@@ -144,3 +144,10 @@ def test_a_program_whose_lanes_are_all_masked_writes_nothing() -> None:
         lanes = start + np.arange(4, dtype=np.uint64) * np.uint64(WIDTH)
         guard.access(Access("store", WIDTH, program, (1, "x.py")), lanes, np.full(4, active), np.zeros(4, np.float32))
     assert (guard.footprint().programs, guard.footprint().idle) == (2, 1)
+
+
+def test_of_many_tensors_those_that_are_written_are_told() -> None:
+    tensor = extent_of("z_ptr", 1, torch.empty(4))
+    loaded, stored = (tensor, [made("load", 0, [0])]), (tensor, [made("store", 0, [0])])
+    found = footprint_of(1, 1, [*[loaded] * MOST_TENSORS, stored, loaded]).tensors
+    assert [one.written for one in found] == [*[0] * (MOST_TENSORS - 1), 1]

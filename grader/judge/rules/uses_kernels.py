@@ -25,8 +25,11 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: UsesKernels) -> Rul
             return Ruling(trial.failure, one)
         # Other checks judge whether the case is right.
         failure = judged_apart(bench, one, trial, trial.failure) if trial.failure else None
-        if failure is not None and failure.status == "fail":
-            failure = _idle_failure(bench, one) or failure
+        if failure is not None and failure.status == "fail" and _is_idle(bench, one):
+            if _stored_nothing(failure):
+                # Kernels that do nothing yet are no other means.
+                return Ruling(failure, one)
+            failure = _idle_failure(one)
         if failure is not None and failure.status != "fail":
             break
     evidence = {"kernels": _kernels_seen(bench.evidence), "operators": _operators_seen(bench.evidence)}
@@ -62,10 +65,18 @@ def _missing_operations(evidence: Sequence[Evidence], operations: Sequence[str])
     return None
 
 
-def _idle_failure(bench: Bench, one: PlannedCase) -> Failure | None:
-    """Return the failure of an answer that is the same without its launches; or None."""
-    if bench.kernels_matter(CallRequest(one.case, one.seed)):
-        return None
+def _is_idle(bench: Bench, one: PlannedCase) -> bool:
+    """Return whether the answer is the same without its launches."""
+    return not bench.kernels_matter(CallRequest(one.case, one.seed))
+
+
+def _stored_nothing(failure: Failure) -> bool:
+    """Return whether a whole output is what fresh memory holds."""
+    cause = failure.cause
+    return cause.kind == "unwritten" and cause.mismatch is not None and cause.mismatch.count == cause.mismatch.total
+
+
+def _idle_failure(one: PlannedCase) -> Failure:
     return policy_failure(
         "outside_kernels",
         "The answer does not depend on your kernels",

@@ -1,0 +1,56 @@
+"""Whose kernels do the work is judged of answers that somebody computed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from grader.exercise.catalogue import Entry
+from grader.exercise.plan import default_seed
+from grader.grading import Job, grade
+from grader.record import CheckResult
+from grader.sandbox.server import ForkServer
+from tests.conftest import plan_of
+
+KERNEL = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, z_ptr, N, BLOCK: tl.constexpr):
+    for chunk in range(tl.program_id(0), N // BLOCK, tl.num_programs(0)):
+        i = chunk * BLOCK + tl.arange(0, BLOCK)
+        tl.store(z_ptr + i, tl.load(x_ptr + i) + tl.load(y_ptr + i))
+
+
+def vector_add(x, y):
+    z = {result}
+    add_kernel[(4,)](x, y, z, x.numel(), BLOCK=1 << 20)
+    return z
+"""
+
+
+def of_kernels(entry: Entry, text: str, server: ForkServer) -> CheckResult:
+    plan = plan_of(entry, default_seed(entry.id), gpu=False, parts=frozenset({"vector_add"}))
+    plan = replace(plan, checks=tuple(one for one in plan.checks if one.id == "vector_add.kernels"))
+    job = Job(entry, "x.py", text, plan, "", "", shrink=False, timed=False, compiled=False)
+    return next(one for one in grade(job, server).checks if one.id == "vector_add.kernels")
+
+
+@pytest.mark.parametrize(
+    ("result", "status", "kind"),
+    [
+        # Memory that nobody stored to is no answer by other means.
+        ("torch.empty_like(x)", "fail", "unwritten"),
+        ("torch.ones_like(x)", "policy", "outside_kernels"),
+    ],
+)
+def test_an_answer_without_its_launches_is_other_means_only_if_there_is_one(
+    result: str, status: str, kind: str, ex_15: Entry, server: ForkServer
+) -> None:
+    found = of_kernels(ex_15, KERNEL.format(result=result), server)
+    assert found.cause is not None
+    assert (found.status, found.cause.kind) == (status, kind)
