@@ -161,11 +161,14 @@ class Diagnosis:
     def look_in_interpreter(self, bench: Bench, planned: PlannedCheck, failure: Failure, one: PlannedCase) -> Failure:
         """Repeat a case that failed on a GPU in the interpreter. Return the failure to show.
 
-        bench: interprets.
+        bench: interprets. Kernels that are right there by themselves do all of the work: what they compute on the GPU
+        depends on their timing, and a call by the submission may be right where a replay is wrong.
         """
         part = planned.part.name
-        known = any(clue.confirmed for clue in self._clues.get(planned.id, ()))
-        if known or failure.status not in EXPLAINED or self._interpreted.get(part, 0) >= _MOST_INTERPRETED:
+        replayed = failure.replayed
+        known = any(clue.confirmed for clue in self._clues.get(planned.id, ())) and replayed is None
+        explained = (replayed or failure).status in EXPLAINED
+        if known or not explained or self._interpreted.get(part, 0) >= _MOST_INTERPRETED:
             return failure
         self._interpreted[part] = self._interpreted.get(part, 0) + 1
         try:
@@ -175,6 +178,8 @@ class Diagnosis:
                 return failure
             if repeated is None:
                 self._clues[planned.id] = [right_in_interpreter()]
+                return replayed or failure
+            if replayed is not None:
                 return failure
             clues, _ = gathered(bench, repeated, (), known=False)
             if not any(clue.confirmed for clue in clues):

@@ -58,6 +58,40 @@ def test_an_access_that_the_interpreter_sees_explains_wrong_values(server: ForkS
     assert "Seen in the interpreter. On the GPU: z:" in cause_of(result).rationale
 
 
+# NumPy adds past every hook, before a kernel copies: a replay of the kernel alone is wrong.
+BY_OTHER_MEANS = (
+    "import ctypes\nimport numpy as np\n"
+    + VECTOR_ADD.replace("x + y,", "x,")
+    + """
+
+def raw(tensor):
+    size = tensor.numel() * tensor.element_size()
+    return np.frombuffer((ctypes.c_char * size).from_address(tensor.data_ptr()), dtype=np.float32)
+
+alone = vector_add
+
+def vector_add(x, y):
+    total = torch.empty_like(x)
+    raw(total)[:] = raw(x) + raw(y)
+    return alone(total, total)
+"""
+)
+
+
+def test_kernels_that_are_right_in_the_interpreter_by_themselves_need_no_other_means(
+    server: ForkServer, ex_15: Entry
+) -> None:
+    # On the GPU such kernels race, and only a replay meets it.
+    result = shown(server, ex_15, BY_OTHER_MEANS, VECTOR_ADD)
+    assert (result.status, cause_of(result).suspects[0].kind) == ("fail", "compiled_differs")
+    assert "every element wrong" in cause_of(result).rationale
+
+
+def test_kernels_that_are_wrong_there_too_had_other_means(server: ForkServer, ex_15: Entry) -> None:
+    result = shown(server, ex_15, BY_OTHER_MEANS, BY_OTHER_MEANS)
+    assert (result.status, cause_of(result).kind) == ("policy", "outside_kernels")
+
+
 def test_masked_lanes_that_reach_the_result_are_found_in_the_interpreter(server: ForkServer, ex_15: Entry) -> None:
     summed = VECTOR_ADD.replace("x + y,", "x + y + 0 * tl.sum(x, axis=0),")
     result = shown(server, ex_15, WRONG, summed)

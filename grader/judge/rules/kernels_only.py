@@ -117,7 +117,7 @@ def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure)
         f"For {one.case.words()} the function returns the right values. Its kernels alone, launched again on other "
         f"inputs, do not: {failure.cause.rationale}",
     )
-    return replace(found, clues=bench.remembered(trial.recipe, trial.outcome))
+    return replace(found, clues=bench.remembered(trial.recipe, trial.outcome), replayed=failure)
 
 
 def _computes_nothing(seen: Evidence, allowed: Sequence[str]) -> bool:
