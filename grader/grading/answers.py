@@ -226,6 +226,6 @@ class Answers:
         result = self._judge_check(bench.interpreted(), planned)
         if result.status in ("pass", "grader_error") or (result.cause and result.cause.kind in _COUNTED):
             return result
-        said = result.cause.rationale if result.cause else result.status
+        said = result.cause.rationale if result.cause else result.reason or result.status
         reason = f"bytes are counted in the interpreter, where this call did not succeed: {said}"
         return replace(result_of(planned, None, status="skipped_environment", reason=reason), notes=result.notes)
