@@ -71,9 +71,12 @@ def _is_idle(bench: Bench, one: PlannedCase) -> bool:
 
 
 def _stored_nothing(failure: Failure) -> bool:
-    """Return whether a whole output is what fresh memory holds."""
-    cause = failure.cause
-    return cause.kind == "unwritten" and cause.mismatch is not None and cause.mismatch.count == cause.mismatch.total
+    """Return whether the launches stored nothing, and an output is what fresh memory holds."""
+    cause, seen = failure.cause, failure.seen
+    if cause.kind != "unwritten" or cause.mismatch is None or cause.mismatch.count < cause.mismatch.total:
+        return False
+    launches = seen.outcome.answer.launches if seen else ()
+    return bool(launches) and all(one.traffic and not one.traffic.stored_bytes for one in launches)
 
 
 def _idle_failure(one: PlannedCase) -> Failure:
