@@ -167,8 +167,8 @@ class Diagnosis:
         part = planned.part.name
         replayed = failure.replayed
         known = any(clue.confirmed for clue in self._clues.get(planned.id, ())) and replayed is None
-        explained = (replayed or failure).status in EXPLAINED
-        if known or not explained or self._interpreted.get(part, 0) >= _MOST_INTERPRETED:
+        may_be_seen = (replayed or failure).status in EXPLAINED
+        if known or not may_be_seen or self._interpreted.get(part, 0) >= _MOST_INTERPRETED:
             return failure
         self._interpreted[part] = self._interpreted.get(part, 0) + 1
         try:

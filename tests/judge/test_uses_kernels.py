@@ -9,9 +9,11 @@ import pytest
 from grader.exercise.catalogue import Entry
 from grader.exercise.plan import default_seed
 from grader.grading import Job, grade
+from grader.judge.rules import decide
 from grader.record import CheckResult
 from grader.sandbox.server import ForkServer
-from tests.conftest import plan_of
+from tests.benches import bench_of
+from tests.conftest import plan_of, plan_with
 
 KERNEL = """
 import torch
@@ -54,3 +56,16 @@ def test_an_answer_without_its_launches_is_other_means_only_if_there_is_one(
     found = of_kernels(ex_15, KERNEL.format(result=result), server)
     assert found.cause is not None
     assert (found.status, found.cause.kind) == (status, kind)
+
+
+def test_beside_a_gpu_the_interpreter_counts_what_is_stored(ex_15: Entry, server: ForkServer) -> None:
+    (planned,) = plan_with(ex_15, "vector_add.kernels").checks
+    nothing = KERNEL.format(result="torch.empty_like(x)")
+    # Its launches store to other memory: stands for a GPU, which counts no bytes.
+    elsewhere = nothing.replace("(x, y, z,", "(x, y, torch.empty_like(x),").replace("1 << 20", "16")
+    with bench_of(server, ex_15, elsewhere) as bench, bench_of(server, ex_15, nothing) as other:
+        alone = decide(bench, planned).failure
+        beside = decide(replace(bench, interpreter=other.pair), planned).failure
+    assert alone is not None
+    assert beside is not None
+    assert (alone.status, beside.status) == ("policy", "fail")

@@ -11,7 +11,7 @@ from grader.judge.evidence import Evidence
 from grader.judge.failures import Failure
 from grader.judge.rules.kernels_only import by_evidence, judged_apart, policy_failure, why_untold
 from grader.judge.ruling import Ruling
-from grader.judge.trial import CallRequest
+from grader.judge.trial import CallRequest, NotRunHere
 from grader.record import Cause, clean
 
 RULE = UsesKernels
@@ -26,7 +26,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: UsesKernels) -> Rul
         # Other checks judge whether the case is right.
         failure = judged_apart(bench, one, trial, trial.failure) if trial.failure else None
         if failure is not None and failure.status == "fail" and _is_idle(bench, one):
-            if _stored_nothing(failure):
+            if _stores_nothing(bench, one, failure):
                 # Kernels that do nothing yet are no other means.
                 return Ruling(failure, one)
             failure = _idle_failure(one)
@@ -70,13 +70,20 @@ def _is_idle(bench: Bench, one: PlannedCase) -> bool:
     return not bench.kernels_matter(CallRequest(one.case, one.seed))
 
 
-def _stored_nothing(failure: Failure) -> bool:
-    """Return whether the launches stored nothing, and an output is what fresh memory holds."""
-    cause, seen = failure.cause, failure.seen
-    if cause.kind != "unwritten" or cause.mismatch is None or cause.mismatch.count < cause.mismatch.total:
+def _stores_nothing(bench: Bench, one: PlannedCase, failure: Failure) -> bool:
+    """Return whether the launches of a wrong call store nothing, and an output is what fresh memory holds."""
+    seen: Failure | None = failure
+    if bench.interpreter is not None:
+        # A GPU counts no bytes.
+        try:
+            seen = bench.interpreted().try_case(one.case, one.seed).failure
+        except NotRunHere:
+            return False
+    if seen is None or seen.seen is None or seen.cause.kind != "unwritten":
         return False
-    launches = seen.outcome.answer.launches if seen else ()
-    return bool(launches) and all(one.traffic and not one.traffic.stored_bytes for one in launches)
+    mismatch, launches = seen.cause.mismatch, seen.seen.outcome.answer.launches
+    is_whole = mismatch is not None and mismatch.count == mismatch.total
+    return is_whole and bool(launches) and all(it.traffic and not it.traffic.stored_bytes for it in launches)
 
 
 def _idle_failure(one: PlannedCase) -> Failure:
