@@ -161,14 +161,11 @@ class Diagnosis:
     def look_in_interpreter(self, bench: Bench, planned: PlannedCheck, failure: Failure, one: PlannedCase) -> Failure:
         """Repeat a case that failed on a GPU in the interpreter. Return the failure to show.
 
-        bench: interprets. Kernels that are right there by themselves do all of the work: what they compute on the GPU
-        depends on their timing, and a call by the submission may be right where a replay is wrong.
+        bench: interprets.
         """
         part = planned.part.name
-        replayed = failure.replayed
-        known = any(clue.confirmed for clue in self._clues.get(planned.id, ())) and replayed is None
-        may_be_seen = (replayed or failure).status in EXPLAINED
-        if known or not may_be_seen or self._interpreted.get(part, 0) >= _MOST_INTERPRETED:
+        known = any(clue.confirmed for clue in self._clues.get(planned.id, ()))
+        if known or failure.status not in EXPLAINED or self._interpreted.get(part, 0) >= _MOST_INTERPRETED:
             return failure
         self._interpreted[part] = self._interpreted.get(part, 0) + 1
         try:
@@ -178,8 +175,6 @@ class Diagnosis:
                 return failure
             if repeated is None:
                 self._clues[planned.id] = [right_in_interpreter()]
-                return replayed or failure
-            if replayed is not None:
                 return failure
             clues, _ = gathered(bench, repeated, (), known=False)
             if not any(clue.confirmed for clue in clues):

@@ -68,6 +68,11 @@ class Reach:
         return self.programs * self.block
 
 
+def first_wrong(answers: Sequence[Answer]) -> Answer | None:
+    """Return the first output with a wrong element."""
+    return next((one for one in answers if bool(one.wrong.any())), None)
+
+
 def clues_of(
     answers: Sequence[Answer],
     inputs: Sequence[tuple[str, object]],
@@ -80,11 +85,11 @@ def clues_of(
     """Return clues by the first wrong output.
 
     inputs: names and values before the call. multiplies: a kernel may have multiplied matrices. watched: every access
-    was checked, and none was outside a tensor. filled: as many bytes were stored as all outputs take up. NaN was then
+    was checked, and none was outside a tensor. filled: every element of the new outputs was stored. NaN was then
     stored, not left over: it has the bits of fresh memory if it came from an exp or an input. reaches: of the launch,
     if there was one.
     """
-    answer = next((one for one in answers if bool(one.wrong.any())), None)
+    answer = first_wrong(answers)
     if answer is None or not answer.got.dtype.is_floating_point:
         return []
     found = list(_other_values(answer, answers, inputs))

@@ -25,7 +25,7 @@ from grader.diagnosis.case_contrast import (
 )
 from grader.diagnosis.known_mistakes import agree, mistake_clues, mistakes_in, passing_like, rounding_clues
 from grader.diagnosis.misplaced import MISPLACED_KINDS, misplaced_clues
-from grader.diagnosis.patterns import Answer, Reach, clues_of
+from grader.diagnosis.patterns import Answer, Reach, clues_of, first_wrong
 from grader.diagnosis.variations import Variation, fails_full, layout_matters, not_varied, variation_clues
 from grader.exercise.cases import Domain, Size, Space
 from grader.exercise.causes import Contrast, Kind
@@ -154,7 +154,7 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
 
 def _misplaced(answers: Sequence[Answer], launched: Sequence[LaunchInfo]) -> list[Clue]:
     """Return the clues of right values in wrong places, in the first wrong output."""
-    answer = next((one for one in answers if bool(one.wrong.any())), None)
+    answer = first_wrong(answers)
     if answer is None:
         return []
     # What was not stored still holds its old value.
@@ -217,11 +217,11 @@ def _is_filled(answers: Sequence[Answer], launches: Sequence[LaunchInfo], part: 
     Launches tell the tensors of the first wrong output's size that they wrote. Without those, the last launch must have
     stored as many different bytes as all outputs take up.
     """
-    if part.mutates or not launches:
+    wrong = first_wrong(answers)
+    if part.mutates or not launches or wrong is None:
         return False
-    size = next((one.got.numel() for one in answers if bool(one.wrong.any())), 0)
     tensors = [one for launch in launches if launch.footprint for one in launch.footprint.tensors]
-    if written := [one for one in tensors if one.written and one.elements == size]:
+    if written := [one for one in tensors if one.written and one.elements == wrong.got.numel()]:
         return all(one.written == one.elements for one in written)
     last = launches[-1].traffic
     if last is None or not last.complete:
@@ -231,7 +231,7 @@ def _is_filled(answers: Sequence[Answer], launches: Sequence[LaunchInfo], part: 
 
 def _is_untouched(answers: Sequence[Answer]) -> bool:
     """Return whether the first wrong output is changed in place, and nothing in it changed."""
-    first = next((one for one in answers if bool(one.wrong.any())), None)
+    first = first_wrong(answers)
     return first is not None and _is_unchanged(first)
 
 

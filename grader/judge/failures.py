@@ -55,7 +55,6 @@ class Failure:
     """A status other than pass, with its cause.
 
     clues: point to what may be behind it. seen: the call. lead, advice: words before a suspect's title and help.
-    replayed: the failure of the kernels alone, of a call that is right by other means.
     """
 
     status: Status
@@ -64,7 +63,6 @@ class Failure:
     seen: WrongCall | None = field(default=None, compare=False, repr=False)
     lead: str = field(default="", compare=False)
     advice: str = field(default="", compare=False)
-    replayed: Failure | None = field(default=None, compare=False, repr=False)
 
 
 def why_not_finished(outcome: Raised | Unanswered, path: str) -> Failure:  # noqa: PLR0911  one return for each

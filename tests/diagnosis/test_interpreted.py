@@ -28,7 +28,8 @@ def shown(server: ForkServer, entry: Entry, on_gpu: str, interpreted: str) -> Ch
     (planned,) = plan_with(entry, "vector_add.tail").checks
     one = PlannedCase(VECTORS, 5)
     planned = replace(planned, cases=(one,))
-    with bench_of(server, entry, on_gpu) as bench, bench_of(server, entry, interpreted) as other:
+    with bench_of(server, entry, on_gpu) as alone, bench_of(server, entry, interpreted) as other:
+        bench = replace(alone, interpreter=other.pair)
         diagnosis = Diagnosis(entry.exercise, bench.truth)
         ruling = decide(bench, planned)
         failure = diagnosis.look_closer(bench, planned, ruling, 1.0)

@@ -7,13 +7,10 @@ from dataclasses import replace
 import pytest
 
 from grader.exercise.catalogue import Entry
-from grader.exercise.plan import default_seed
-from grader.grading import Job, grade
 from grader.judge.rules import decide
-from grader.record import CheckResult
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of
-from tests.conftest import plan_of, plan_with
+from tests.conftest import plan_with
 
 KERNEL = """
 import torch
@@ -35,13 +32,6 @@ def vector_add(x, y):
 """
 
 
-def of_kernels(entry: Entry, text: str, server: ForkServer) -> CheckResult:
-    plan = plan_of(entry, default_seed(entry.id), gpu=False, parts=frozenset({"vector_add"}))
-    plan = replace(plan, checks=tuple(one for one in plan.checks if one.id == "vector_add.kernels"))
-    job = Job(entry, "x.py", text, plan, "", "", shrink=False, timed=False, compiled=False)
-    return next(one for one in grade(job, server).checks if one.id == "vector_add.kernels")
-
-
 @pytest.mark.parametrize(
     ("result", "status", "kind"),
     [
@@ -53,8 +43,10 @@ def of_kernels(entry: Entry, text: str, server: ForkServer) -> CheckResult:
 def test_an_answer_without_its_launches_is_other_means_only_if_there_is_one(
     result: str, status: str, kind: str, ex_15: Entry, server: ForkServer
 ) -> None:
-    found = of_kernels(ex_15, KERNEL.format(result=result), server)
-    assert found.cause is not None
+    (planned,) = plan_with(ex_15, "vector_add.kernels").checks
+    with bench_of(server, ex_15, KERNEL.format(result=result)) as bench:
+        found = decide(bench, planned).failure
+    assert found is not None
     assert (found.status, found.cause.kind) == (status, kind)
 
 

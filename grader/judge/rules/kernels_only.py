@@ -14,7 +14,7 @@ from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.evidence import Evidence
 from grader.judge.failures import Failure
-from grader.judge.trial import Trial
+from grader.judge.trial import NotRunHere, Trial
 from grader.protocol.operators import READING
 from grader.record import Cause, clean
 from grader.sandbox.outcome import Finished
@@ -101,7 +101,8 @@ def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure)
     """Return the failure of a replay, or what is behind it.
 
     The call is made again without memory of earlier calls, and in the submission's own process: if it is right there,
-    something besides the kernels does part of the work.
+    something besides the kernels does part of the work. Beside a GPU, kernels that are right in the interpreter by
+    themselves do all of it: on the GPU they race, and only the replay met it.
     """
     replayed = bench.part.is_replayed and not trial.untold and isinstance(trial.outcome, Finished)
     doubted = replayed and failure.status == "fail" and failure.cause.kind not in _SEEN_IN_REPLAYS
@@ -109,7 +110,7 @@ def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure)
     if how == "without memory":
         seen = "The same call is right without memory from earlier calls."
         return replace(failure, clues=(*failure.clues, Clue(LEFT_OVER, 0.7, seen)))
-    if not how:
+    if not how or _are_right_alone(bench, one):
         return failure
     found = policy_failure(
         "outside_kernels",
@@ -117,7 +118,22 @@ def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure)
         f"For {one.case.words()} the function returns the right values. Its kernels alone, launched again on other "
         f"inputs, do not: {failure.cause.rationale}",
     )
-    return replace(found, clues=bench.remembered(trial.recipe, trial.outcome), replayed=failure)
+    return replace(found, clues=bench.remembered(trial.recipe, trial.outcome))
+
+
+def _are_right_alone(bench: Bench, one: PlannedCase) -> bool:
+    trial = interpreted_trial(bench, one)
+    return trial is not None and trial.failure is None and not trial.untold
+
+
+def interpreted_trial(bench: Bench, one: PlannedCase) -> Trial | None:
+    """Return the trial of a case in the interpreter beside a GPU; None without one, or where only a GPU can run it."""
+    if bench.interpreter is None:
+        return None
+    try:
+        return bench.interpreted().try_case(one.case, one.seed)
+    except NotRunHere:
+        return None
 
 
 def _computes_nothing(seen: Evidence, allowed: Sequence[str]) -> bool:

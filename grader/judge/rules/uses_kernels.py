@@ -9,9 +9,9 @@ from grader.exercise.plan import PlannedCase
 from grader.judge.bench import Bench
 from grader.judge.evidence import Evidence
 from grader.judge.failures import Failure
-from grader.judge.rules.kernels_only import by_evidence, judged_apart, policy_failure, why_untold
+from grader.judge.rules.kernels_only import by_evidence, interpreted_trial, judged_apart, policy_failure, why_untold
 from grader.judge.ruling import Ruling
-from grader.judge.trial import CallRequest, NotRunHere
+from grader.judge.trial import CallRequest
 from grader.record import Cause, clean
 
 RULE = UsesKernels
@@ -19,18 +19,14 @@ RULE = UsesKernels
 
 def decide(bench: Bench, cases: Sequence[PlannedCase], rule: UsesKernels) -> Ruling:
     """Call the part on the cases, then judge what ran in all calls of the part so far."""
+    refused: Failure | None = None
     for one in cases:
         trial = bench.try_case(one.case, one.seed)
         if trial.failure and trial.failure.status != "fail":
             return Ruling(trial.failure, one)
         # Other checks judge whether the case is right.
-        failure = judged_apart(bench, one, trial, trial.failure) if trial.failure else None
-        if failure is not None and failure.status == "fail" and _is_idle(bench, one):
-            if _stores_nothing(bench, one, failure):
-                # Kernels that do nothing yet are no other means.
-                return Ruling(failure, one)
-            failure = _idle_failure(one)
-        if failure is not None and failure.status != "fail":
+        refused = _refused(bench, one, trial.failure and judged_apart(bench, one, trial, trial.failure))
+        if refused:
             break
     evidence = {"kernels": _kernels_seen(bench.evidence), "operators": _operators_seen(bench.evidence)}
     if helpers := [name for seen in bench.evidence for name in seen.helpers]:
@@ -42,7 +38,6 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: UsesKernels) -> Rul
     if untold and not found:
         undecided = f"it is unknown whether kernels do the work: {untold}"
         return Ruling(None, evidence=evidence, undecided=undecided)
-    refused = failure if failure is not None and failure.status != "fail" else None
     return Ruling(found or refused, evidence=evidence)
 
 
@@ -65,25 +60,24 @@ def _missing_operations(evidence: Sequence[Evidence], operations: Sequence[str])
     return None
 
 
-def _is_idle(bench: Bench, one: PlannedCase) -> bool:
-    """Return whether the answer is the same without its launches."""
-    return not bench.kernels_matter(CallRequest(one.case, one.seed))
+def _refused(bench: Bench, one: PlannedCase, failure: Failure | None) -> Failure | None:
+    """Return the failure of a wrong call that other means computed, or whose kernels do nothing yet."""
+    if failure is None or failure.status != "fail":
+        return failure
+    if bench.kernels_matter(CallRequest(one.case, one.seed)):
+        return None
+    # A GPU counts no bytes.
+    counted = interpreted_trial(bench, one)
+    return failure if _stored_nothing(counted.failure if counted else failure) else _idle_failure(one)
 
 
-def _stores_nothing(bench: Bench, one: PlannedCase, failure: Failure) -> bool:
-    """Return whether the launches of a wrong call store nothing, and an output is what fresh memory holds."""
-    seen: Failure | None = failure
-    if bench.interpreter is not None:
-        # A GPU counts no bytes.
-        try:
-            seen = bench.interpreted().try_case(one.case, one.seed).failure
-        except NotRunHere:
-            return False
-    if seen is None or seen.seen is None or seen.cause.kind != "unwritten":
+def _stored_nothing(failure: Failure | None) -> bool:
+    """Return whether the launches stored nothing, and an output is what fresh memory holds."""
+    if failure is None or failure.seen is None or failure.cause.kind != "unwritten":
         return False
-    mismatch, launches = seen.cause.mismatch, seen.seen.outcome.answer.launches
+    mismatch, launches = failure.cause.mismatch, failure.seen.outcome.answer.launches
     is_whole = mismatch is not None and mismatch.count == mismatch.total
-    return is_whole and bool(launches) and all(it.traffic and not it.traffic.stored_bytes for it in launches)
+    return is_whole and bool(launches) and all(one.traffic and not one.traffic.stored_bytes for one in launches)
 
 
 def _idle_failure(one: PlannedCase) -> Failure:
