@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,12 +29,42 @@ class Parted(BaseException):
         self.values = values
 
 
+@dataclass(frozen=True, eq=False)
+class Updates:
+    """What one atomic of a group updates: addresses [L], and the program of each, in ascending order."""
+
+    addresses: Array
+    programs: Numbers
+
+    @cached_property
+    def by_address(self) -> tuple[Array, Numbers, Numbers]:
+        """Return every address once, in ascending order, and the first and the last program that updates it."""
+        order = np.argsort(self.addresses, kind="stable")
+        addresses, programs = self.addresses[order], self.programs[order]
+        edges = addresses[1:] != addresses[:-1]
+        first, last = np.append(True, edges), np.append(edges, True)
+        return addresses[first], programs[first], programs[last]
+
+    def come_before(self, others: Updates) -> bool:
+        """Return whether every address gets these updates first if one program runs after another."""
+        addresses, _, last = self.by_address
+        wanted, first, _ = others.by_address
+        place = np.minimum(np.searchsorted(addresses, wanted), addresses.size - 1)
+        met = addresses[place] == wanted
+        return not (last[place] > first)[met].any()
+
+
 @dataclass
 class Group:
-    """The programs that run now. undo: addresses and their values before each store, oldest first."""
+    """The programs that run now.
+
+    undo: addresses and their values before each store or atomic; updates: of each atomic; oldest first. Both hold what
+    all parts of the group have done so far.
+    """
 
     programs: Numbers
     undo: list[tuple[Array, Array]]
+    updates: list[Updates]
 
 
 _RUNNING: list[Group] = []
@@ -103,7 +134,22 @@ def firsts(data: Array) -> Array:
 
 
 def remember_bytes(addresses: Array, active: Array, dtype: np.dtype[Any]) -> None:
-    """Remember the values at the active addresses before a store, where programs run in lockstep."""
+    """Remember the values at the active addresses before a store or atomic, where programs run in lockstep."""
     if _RUNNING:
         chosen = addresses[active]
         _RUNNING[-1].undo.append((chosen, read(chosen, dtype)))
+
+
+def update_in_order(addresses: Array, active: Array) -> None:
+    """Let a group's atomic go on only if each address gets all updates in the order of the programs.
+
+    addresses, active: [P, …]. Otherwise sums would have other bits than those of one program after another.
+    """
+    if not _RUNNING or not active.any():
+        return
+    group = _RUNNING[-1]
+    owners = np.broadcast_to(group.programs.reshape(-1, *[1] * (addresses.ndim - 1)), addresses.shape)
+    updates = Updates(addresses[active], owners[active])
+    if not all(one.come_before(updates) for one in group.updates):
+        raise Alone
+    group.updates.append(updates)

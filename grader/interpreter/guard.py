@@ -242,6 +242,13 @@ class Guard:
         for program in [*self.writers][writers:]:
             del self.writers[program]
 
+    def settle(self, mark: tuple[int, ...]) -> None:
+        """Note for the order of the programs what atomics in lockstep release; they came after a mark, and stay."""
+        made = [one for one in self._operations[mark[0] :] if one.access.kind == "atomic" and one.programs is not None]
+        each = [single for one in made for single in one.of_each_program()]
+        for one in sorted(each, key=lambda one: (one.access.program, one.time)):
+            self._sync.note(one)
+
     def _one_by_one(self, access: Access, lanes: Addresses, values: npt.NDArray[np.generic] | None) -> Lanes:
         """Return a mask of the lanes that lie inside the tensor of their pointer; lanes may have different tensors.
 

@@ -108,11 +108,20 @@ def builder_of_groups() -> Any:
             ptrs, lit, *moved = alike(ptrs, TensorHandle(mask, tl.int1), *values)
             return [ptrs, lit.data, *moved]
 
-        def create_atomic_rmw(self, *_: Any) -> NoReturn:
+        def create_atomic_rmw(self, op: Any, ptr: Any, val: Any, mask: Any, *how: Any) -> Any:
+            ptr, val, mask = alike(ptr, val, mask)
+            programs = programs_at_once()
+            assert programs is not None, "this builder computes for groups only"
+            # Each program updates what all of them share. Atomics ignore strides.
+            shape = (len(programs), *(ptr.data.shape[1:] or (1,)))
+            wide = [np.ascontiguousarray(np.broadcast_to(one.data, shape)) for one in (ptr, val, mask)]
+            kinds = (ptr.dtype, val.dtype, mask.dtype)
+            return super().create_atomic_rmw(op, *map(TensorHandle, wide, kinds), *how)
+
+        def create_atomic_cas(self, *_: Any) -> NoReturn:
             raise Alone
 
-        create_atomic_cas = create_histogram = create_print = create_atomic_rmw
-        create_descriptor_gather = create_descriptor_scatter = create_atomic_rmw
+        create_histogram = create_print = create_descriptor_gather = create_descriptor_scatter = create_atomic_cas
 
         def create_make_block_ptr(
             self, base: Any, shape: Any, strides: Any, offsets: Any, block_shape: Any, order: Any

@@ -4,8 +4,9 @@ NumPy then takes one step where the interpreter takes P. The results are those o
 
 - Programs that take different branches part: memory and guard go back to the start of the group, and each part of it
   starts again by itself.
-- Programs that communicate (atomics, volatile loads), print, raise, or leave their tensors run one after another, from
-  the last state that is sure. So errors and findings are always those of single programs.
+- Programs that communicate (they read the result of an atomic, or load volatile), print, raise, or leave their tensors
+  run one after another, from the last state that is sure. So errors and findings are always those of single programs.
+- Atomics update each address in the order of the programs, so that sums have the same bits; else, one after another.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from math import prod
 from typing import Any, Protocol
 
 import numpy as np
 
 from grader.interpreter.gather import write
-from grader.interpreter.groups import Alone, Array, Group, Numbers, Parted, running
+from grader.interpreter.groups import Alone, Group, Numbers, Parted, running
 from grader.interpreter.leading_axis import builder_of_groups
 
 # The most elements of one value, and the most programs, that run at once: more leave the processor's caches.
@@ -38,6 +40,9 @@ class AccessLog(Protocol):
 
     def go_back(self, mark: Any) -> None:
         """Forget all that came after a state."""
+
+    def settle(self, mark: Any) -> None:
+        """Keep all that came after a state: it will not be forgotten."""
 
     @property
     def widest(self) -> int:
@@ -93,36 +98,39 @@ class LockstepKernel:
     def _try_together(self, programs: Numbers, arguments: dict[str, Any]) -> bool:
         """Run these programs, and return True; or leave no trace of them, and run every further one by itself."""
         before = self._accesses.mark()
-        undo: list[tuple[Array, Array]] = []
+        whole = Group(programs, [], [])
         self._partings = 0
         try:
-            self._run(programs, arguments, undo)
+            self._run(whole, arguments)
         except (Alone, Exception):
-            self._go_back(before, undo, 0)
+            self._go_back(before, whole, 0, 0)
             self._together = False
             self._known[self._key(arguments)] = 0
+        else:
+            self._accesses.settle(before)
         return self._together
 
-    def _run(self, programs: Numbers, arguments: dict[str, Any], undo: list[tuple[Array, Array]]) -> None:
+    def _run(self, group: Group, arguments: dict[str, Any]) -> None:
         """Run a group in lockstep. Raises Alone, or what the kernel raises."""
-        before, stores = self._accesses.mark(), len(undo)
+        before, undone, updates = self._accesses.mark(), len(group.undo), len(group.updates)
         try:
-            with _lockstep(self._builder, Group(programs, undo)):
+            with _lockstep(self._builder, group):
                 self._kernel(**arguments)
         except Parted as parted:
-            self._go_back(before, undo, stores)
+            self._go_back(before, group, undone, updates)
             self._partings += 1
             _, part_of = np.unique(parted.values, return_inverse=True)
             if self._partings > _MOST_PARTINGS:
-                part_of = np.arange(len(programs))
+                part_of = np.arange(len(group.programs))
             for part in range(part_of.max() + 1):
-                self._run(programs[part_of == part], arguments, undo)
+                self._run(replace(group, programs=group.programs[part_of == part]), arguments)
 
-    def _go_back(self, mark: object, undo: list[tuple[Array, Array]], stores: int) -> None:
+    def _go_back(self, mark: object, group: Group, undone: int, updates: int) -> None:
+        """Leave the accesses of a group only up to a mark, its stores and atomics up to those counts."""
         self._accesses.go_back(mark)
-        for addresses, values in reversed(undo[stores:]):
+        for addresses, values in reversed(group.undo[undone:]):
             write(addresses, values)
-        del undo[stores:]
+        del group.undo[undone:], group.updates[updates:]
 
 
 @contextmanager

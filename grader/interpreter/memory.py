@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, partial
 from math import prod
 from types import FrameType
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from grader.interpreter.groups import Alone, programs_at_once, remember_bytes
+from grader.interpreter.groups import Alone, go_alone, programs_at_once, remember_bytes, update_in_order
 from grader.interpreter.guard import Addresses, Guard, Lanes
 from grader.interpreter.instructions import InstructionCounter
 from grader.interpreter.leading_axis import reduce_within_programs
@@ -31,6 +32,32 @@ from grader.protocol.messages import GuardFinding, Traffic
 
 _POISON = b"\xff"
 _MOST_FRAMES = 40
+
+
+@dataclass(frozen=True)
+class _Log:
+    """What a launch has recorded so far."""
+
+    guard: Guard
+    sums: AtomicSums
+
+    def mark(self) -> tuple[tuple[int, ...], tuple[int, int]]:
+        """Return the present state."""
+        return self.guard.mark(), self.sums.mark()
+
+    def go_back(self, mark: tuple[tuple[int, ...], tuple[int, int]]) -> None:
+        """Forget all that came after a state."""
+        self.guard.go_back(mark[0])
+        self.sums.go_back(mark[1])
+
+    def settle(self, mark: tuple[tuple[int, ...], tuple[int, int]]) -> None:
+        """Keep all that came after a state."""
+        self.guard.settle(mark[0])
+
+    @property
+    def widest(self) -> int:
+        """Return the most lanes of one access so far."""
+        return self.guard.widest
 
 
 class MemoryWatch:
@@ -98,7 +125,7 @@ class MemoryWatch:
             PATIENCE.begin_launch(guard.writers)
             self.traffic, self._latest, self.strayed = None, None, False
             if self._known is not None:
-                executor.fn = LockstepKernel(executor.fn, self._builder, guard, self._known)
+                executor.fn = LockstepKernel(executor.fn, self._builder, _Log(guard, self._sums), self._known)
             try:
                 return launch(executor, *args, **kwargs)
             finally:
@@ -158,15 +185,20 @@ class MemoryWatch:
         sums = self._sums
 
         class AtomicResult(TensorHandle):  # type: ignore[misc]
-            """The result of an atomic, which notes whether the program reads it."""
+            """The result of an atomic, which notes whether the program reads it. Programs that do run alone."""
+
+            _is_made = False
 
             def __init__(self, data: Any, dtype: Any, heed: Heed | None = None) -> None:
                 self._heed, self._data = heed or Heed(), data
                 super().__init__(data, dtype)
                 self._heed.looked = False
+                self._is_made = True
 
             @property
             def data(self) -> Any:
+                if self._is_made:
+                    go_alone()
                 self._heed.looked = True
                 return self._data
 
@@ -215,6 +247,8 @@ class MemoryWatch:
             heed = Heed()
             plain, allowed = look("atomic", ptr, mask, val, order=_order(sem), heed=heed)
             lit = mask if allowed is None else TensorHandle(allowed, int1)
+            update_in_order(plain.data, lanes_of(lit))
+            remember_bytes(plain.data, lanes_of(lit), val.data.dtype)
             found = rmw(self, rmwOp, plain, val, lit, sem, scope)
             if rmwOp.name == "FADD":
                 chosen = lanes_of(lit)

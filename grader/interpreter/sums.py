@@ -23,18 +23,30 @@ class AtomicSums:
 
     def __init__(self) -> None:
         self._lines: dict[int, None] = {}
-        self._added: dict[tuple[int, str], list[tuple[Array, Array, Array]]] = {}
+        self._added: list[tuple[int, Array, Array, Array]] = []
         self._lanes = 0
 
     def note(self, line: int, addresses: Array, before: Array, values: Array) -> None:
         """Note an addition of `values` to what lay at these addresses before it, lane by lane."""
         if values.dtype.kind == "f" and self._lanes < _MOST_LANES:
             self._lanes += values.size
-            self._added.setdefault((line, values.dtype.str), []).append((addresses, before, values.copy()))
+            self._added.append((line, addresses, before, values.copy()))
+
+    def mark(self) -> tuple[int, int]:
+        """Return the present state, for `go_back`."""
+        return len(self._added), self._lanes
+
+    def go_back(self, mark: tuple[int, int]) -> None:
+        """Forget the additions after a mark."""
+        count, self._lanes = mark
+        del self._added[count:]
 
     def finish_launch(self) -> None:
         """Look at the additions of the launch, and forget them."""
-        for (line, _), added in self._added.items():
+        of_lines: dict[tuple[int, str], list[tuple[Array, Array, Array]]] = {}
+        for line, addresses, before, values in self._added:
+            of_lines.setdefault((line, values.dtype.str), []).append((addresses, before, values))
+        for (line, _), added in of_lines.items():
             columns = map(np.concatenate, zip(*added, strict=True))
             if len(self._lines) < _MOST_LINES and depend_on_order(*columns):
                 self._lines[line] = None

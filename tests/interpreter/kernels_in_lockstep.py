@@ -1,7 +1,7 @@
 """Kernels whose programs run in lockstep and one after another; run as a script, it tells where the two differ.
 
 Prints one line for each kernel, as JSON: its name, the number of times that its Python ran in lockstep and one after
-another, and the things that differ: outputs, traffic, footprints, findings, errors.
+another, and the things that differ: outputs, traffic, footprints, findings, errors, unordered sums.
 """
 
 from __future__ import annotations
@@ -175,6 +175,60 @@ def atomics(x_ptr, z_ptr, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def atomics_of_scalars(x_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    program = tl.program_id(0)
+    x = tl.load(x_ptr + program * BLOCK + tl.arange(0, BLOCK))
+    tl.atomic_add(z_ptr, tl.sum(x) + 0.1)
+    tl.atomic_add(z_ptr + 1, 0.1)
+    tl.atomic_xchg(z_ptr + 2, x.max(), program % 3 == 1, sem="relaxed")
+    tl.atomic_max((z_ptr + 3).to(tl.pointer_type(tl.int32), bitcast=True), program * 7 % 5)
+
+
+@triton.jit
+def atomics_in_a_loop(x_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    place = tl.arange(0, BLOCK)
+    for turn in range(4):
+        x = tl.load(x_ptr + tl.program_id(0) * BLOCK + place)
+        tl.atomic_add(z_ptr + turn * BLOCK + place, x / (turn + 1), place < BLOCK - turn)
+
+
+@triton.jit
+def atomics_of_some(x_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    place = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + tl.program_id(0) * BLOCK + place)
+    tl.atomic_add(z_ptr + place, x)
+    if tl.program_id(0) > 5:
+        tl.atomic_add(z_ptr + BLOCK + place, x)
+
+
+@triton.jit
+def atomics_out_of_order(x_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    place = tl.arange(0, BLOCK)
+    for turn in range(2):
+        tl.atomic_add(z_ptr + place, tl.load(x_ptr + tl.program_id(0) * BLOCK + place) / (turn + 1))
+
+
+@triton.jit
+def atomics_of_odd_ones(x_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    place = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + tl.program_id(0) * BLOCK + place)
+    if tl.program_id(0) % 2 == 1:
+        x = x / 3
+    tl.atomic_add(z_ptr + place, x)
+
+
+@triton.jit
+def tickets(x_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(z_ptr + 1 + place, tl.load(x_ptr + place), place < n - 1)
+    if tl.atomic_add(z_ptr, 1.0) == 12:
+        total = tl.zeros((BLOCK,), tl.float32)
+        for start in range(0, n, BLOCK):
+            total += tl.load(z_ptr + 1 + start + tl.arange(0, BLOCK), start + tl.arange(0, BLOCK) < n - 1)
+        tl.store(z_ptr + 1 + tl.arange(0, BLOCK), total)
+
+
+@triton.jit
 def the_last_one_strays(x_ptr, z_ptr, n, BLOCK: tl.constexpr):
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(z_ptr + place + 1, tl.load(x_ptr + place))
@@ -187,6 +241,14 @@ def races(x_ptr, z_ptr, n, BLOCK: tl.constexpr):
     tl.store(z_ptr + place, x)
     tl.store(z_ptr + (place + BLOCK) % n, x + 1)
     tl.store(z_ptr + tl.arange(0, BLOCK), tl.program_id(0).to(tl.float32), place < BLOCK * 3)
+
+
+@triton.jit
+def races_with_atomics(x_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    place = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + tl.program_id(0) * BLOCK + place)
+    tl.atomic_add(z_ptr + place, x)
+    tl.store(z_ptr + BLOCK + tl.program_id(0), tl.sum(tl.load(z_ptr + place)))
 
 
 @triton.jit
@@ -224,7 +286,7 @@ KERNELS = [
 
 
 def outcome(kernel: Any, block: int) -> tuple[Any, ...]:
-    """Everything that a launch does: its output, traffic, footprint, findings and error."""
+    """Everything that a launch does: its output, traffic, footprint, findings, error and unordered sums."""
     n = PROGRAMS * block
     x = torch.randn(n, generator=torch.Generator().manual_seed(7))
     z = torch.arange(n, dtype=torch.float32)
@@ -233,7 +295,7 @@ def outcome(kernel: Any, block: int) -> tuple[Any, ...]:
         kernel[GRIDS.get(kernel.__name__, (PROGRAMS,))](x, z, n, BLOCK=block)
     except Exception as raised:
         error = repr(raised)
-    return z.numpy().tobytes(), WATCH.traffic, WATCH.footprint(), WATCH.take(), error
+    return z.numpy().tobytes(), WATCH.traffic, WATCH.footprint(), WATCH.take(), error, WATCH.take_unordered()
 
 
 def main() -> None:
@@ -241,9 +303,9 @@ def main() -> None:
 
     run: Callable[..., None] = lockstep.LockstepKernel._run
 
-    def counted(programs: Any, numbers: Any, *rest: Any) -> None:
-        RAN.append(len(numbers))
-        run(programs, numbers, *rest)
+    def counted(programs: Any, group: Any, *rest: Any) -> None:
+        RAN.append(len(group.programs))
+        run(programs, group, *rest)
 
     lockstep.LockstepKernel._run = counted  # type: ignore[method-assign]
     for kernel in KERNELS:
@@ -253,7 +315,7 @@ def main() -> None:
         assert not RAN
         WATCH._known = {}
         together = outcome(kernel, 32), outcome(kernel, 32)
-        names = ("output", "traffic", "footprint", "findings", "error")
+        names = ("output", "traffic", "footprint", "findings", "error", "unordered sums")
         differing = sorted({name for made in together for name, a, b in zip(names, made, alone, strict=True) if a != b})
         print(json.dumps([kernel.__name__, RAN, differing, [one.kind for one in alone[3]], alone[4]]))
 

@@ -18,10 +18,16 @@ SCRIPT = "import runpy; runpy.run_module('tests.interpreter.kernels_in_lockstep'
 NEVER_ALONE = (
     *("masked", "undefined_lanes", "rows", "tiles", "narrow", "descriptors", "combined"),
     *("random_numbers", "equal_stores", "two_axes"),
+    *("atomics", "atomics_of_scalars", "atomics_in_a_loop"),
     *(["block_pointers"] if TRITON < (3, 9) else []),
 )
-PARTING = ("branches", "while_it_is_large", "while_a_condition_holds", "each_its_own_way", "persistent")
-ALONE = ("atomics", "printing", "the_last_one_strays", "one_of_them_fails")
+PARTING = (
+    *("branches", "while_it_is_large", "while_a_condition_holds", "each_its_own_way", "persistent", "atomics_of_some"),
+)
+ALONE = ("tickets", "atomics_out_of_order", "printing", "the_last_one_strays", "one_of_them_fails")
+# They part first, and then must not add in another order.
+PARTING_IN_VAIN = ("atomics_of_odd_ones",)
+RACES = {"races": 4, "races_with_atomics": 1}
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,7 @@ def compared() -> dict[str, Comparison]:
     return {name: Comparison(*rest) for name, *rest in lines}
 
 
-@pytest.mark.parametrize("kernel", [*NEVER_ALONE, *PARTING, *ALONE])
+@pytest.mark.parametrize("kernel", [*NEVER_ALONE, *PARTING, *ALONE, *PARTING_IN_VAIN])
 def test_lockstep_changes_neither_results_nor_findings(compared: dict[str, Comparison], kernel: str) -> None:
     assert compared[kernel].differing == []
 
@@ -62,10 +68,17 @@ def test_programs_that_cannot_run_in_lockstep_are_tried_once(compared: dict[str,
     assert {name: compared[name].groups for name in ALONE} == {name: [12] for name in ALONE}
 
 
-def test_races_are_told_with_the_programs_that_met(compared: dict[str, Comparison]) -> None:
-    # Only the order of the stores, which is no promise of a GPU's, may show in the output.
-    assert compared["races"].findings == ["race"] * 4
-    assert set(compared["races"].differing) <= {"output"}
+def test_programs_that_part_and_would_add_in_another_order_run_one_after_another(
+    compared: dict[str, Comparison],
+) -> None:
+    assert {name: len(compared[name].groups) for name in PARTING_IN_VAIN} == {"atomics_of_odd_ones": 3}
+
+
+@pytest.mark.parametrize(("kernel", "races"), [*RACES.items()])
+def test_races_are_told_with_the_programs_that_met(compared: dict[str, Comparison], kernel: str, races: int) -> None:
+    # Only the order of the accesses, which is no promise of a GPU's, may show in the output.
+    assert compared[kernel].findings == ["race"] * races
+    assert set(compared[kernel].differing) <= {"output"}
 
 
 def test_a_program_that_strays_or_fails_is_told_as_by_itself(compared: dict[str, Comparison]) -> None:
@@ -74,4 +87,6 @@ def test_a_program_that_strays_or_fails_is_told_as_by_itself(compared: dict[str,
 
 
 def test_every_kernel_of_the_script_is_looked_at(compared: dict[str, Comparison]) -> None:
-    assert set(compared) - {"block_pointers"} == {*NEVER_ALONE, *PARTING, *ALONE, "races"} - {"block_pointers"}
+    assert set(compared) - {"block_pointers"} == {
+        *(*NEVER_ALONE, *PARTING, *ALONE, *PARTING_IN_VAIN, *RACES),
+    } - {"block_pointers"}
