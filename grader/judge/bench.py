@@ -141,9 +141,9 @@ class Bench:
         """Call the part's function on one case and examine the answer."""
         return next(iter(self.tries([CallRequest(case, seed)])))
 
-    def repeat(self, recipe: Recipe) -> Trial:
-        """Repeat the call of an earlier trial on the same inputs, with other decoys."""
-        return next(iter(self.tries([CallRequest(Case(recipe.case), recipe.seed)], known=True)))
+    def repeat(self, recipe: Recipe, wanted: Wanted = ANY) -> Trial:
+        """Repeat the call of an earlier trial on the same inputs, with other decoys, in a wanted configuration."""
+        return next(iter(self.tries([CallRequest(Case(recipe.case), recipe.seed, wanted=wanted)], known=True)))
 
     def tries(self, requests: Sequence[CallRequest], *, chained: bool = False, known: bool = False) -> Generator[Trial]:
         """Call the part's function for one request after another and examine the answers.
@@ -481,18 +481,19 @@ class Bench:
         right = examine(outcome, trial.expected, inputs, self.path)[0] is None
         return "by other means" if right else ""
 
-    def remembered(self, recipe: Recipe, outcome: Outcome) -> tuple[Clue, ...]:
-        """Return the clue of a wrong call that is right as the first one of a new process.
+    def remembered(self, recipe: Recipe, outcome: Outcome, wanted: Wanted = ANY) -> tuple[Clue, ...]:
+        """Return the clue of a wrong call that is right as the first one of a new process, in the same configuration.
 
-        A part whose first call failed already does not fail because of earlier calls, and a configuration of an
-        autotuned kernel may be wrong without them. A new process that holds a GPU takes too long.
+        wanted: that configuration, where the outcome does not tell it. A part whose first call failed already does not
+        fail because of earlier calls. A new process that holds a GPU takes too long.
         """
-        if isinstance(outcome, Finished) and outcome.answer.configuration >= 0:
-            return ()
         if self.pair.session.runs_on_gpu or not self.tried or self.tried[0].failed:
             return ()
+        taken = outcome.answer.configuration if isinstance(outcome, Finished) else -1
+        if not wanted.places and taken >= 0:
+            wanted = Wanted((taken,))
         with self.aside(), self.pair.in_new_process():
-            if self.repeat(recipe).failure is not None:
+            if self.repeat(recipe, wanted).failure is not None:
                 return ()
         launches = isinstance(outcome, Finished) and outcome.answer.launches
         seen = "As the first call of a new process, the same call is right: this one uses something of earlier calls."

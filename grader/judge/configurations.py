@@ -91,15 +91,25 @@ def every_configuration(
                 elif isinstance(trial.outcome, Finished | Raised) or not interpreted.is_late:
                     found = replace(found, run=found.run + 1)
                     if wrong and _failure_counts(bench, one, wrong, _configuration_words(usual.tuning, place)):
-                        plain = next((plain for _, plain in _try_configurations(interpreted, one, [place])), None)
-                        failure = name_configuration(
-                            plain.failure if plain and plain.failure else wrong,
-                            usual.tuning,
-                            place,
-                            only_rehearsed=plain is not None and plain.failure is None,
-                        )
+                        failure = _with_reason(interpreted, one, replace(trial, tuning=usual.tuning), wrong, place)
                         return replace(found, refused=tuple(refused), failure=failure)
     return replace(found, refused=tuple(refused))
+
+
+def _with_reason(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure, place: int) -> Failure:
+    """Return the failure of a configuration that was tried on the same tensors before, with what it is due to.
+
+    That is an earlier call, the configuration itself, or what the trial left.
+    """
+    if clues := bench.remembered(trial.recipe, trial.outcome, Wanted((place,), rehearsed=True)):
+        return replace(failure, clues=clues)
+    plain = next((plain for _, plain in _try_configurations(bench, one, [place])), None)
+    return name_configuration(
+        plain.failure if plain and plain.failure else failure,
+        trial.tuning,
+        place,
+        only_rehearsed=plain is not None and plain.failure is None,
+    )
 
 
 def other_configurations(bench: Bench, one: PlannedCase, trial: Trial) -> Iterator[Trial]:

@@ -51,6 +51,8 @@ class RecordedCall:
         self._programs: dict[str, int] = {}
         self.programs: list[dict[str, Any]] = []
         self.steps: list[list[Any]] = [*_free_steps(storages)]
+        # Where `steps` are those of one of several alternatives, the steps before them.
+        self._steps_of_all = self.steps
         self.deeds: dict[tuple[str, int, tuple[str, ...]], None] = {}
         # The arguments behind each storage that an operator made.
         self._origins: dict[int | None, tuple[str, ...]] = {}
@@ -65,7 +67,8 @@ class RecordedCall:
         if number is None:
             size, data = content_of(tensor, MOST_CONSTANT_BYTES, _MOST_CHARACTERS)
             number = self._storages.add(tensor)
-            self.record_step(["constant", number, size, data])
+            # Alternatives that follow may use it too.
+            self.record_step(["constant", number, size, data], self._steps_of_all)
         row = window_of(tensor, number)
         if (place := self._places.get(str(row))) is None:
             place = self._places[str(row)] = self._new_window(row)
@@ -86,13 +89,13 @@ class RecordedCall:
             self.programs.append({"name": name, "nbytes": len(raw), "data": data})
         return self._programs[text]
 
-    def record_step(self, step: list[Any]) -> None:
-        """Record one step."""
+    def record_step(self, step: list[Any], steps: list[list[Any]] | None = None) -> None:
+        """Record one step, after others (None: after those that are recorded now)."""
         self._count += 1
         if self._count > MOST_STEPS:
             self.cannot_tell(f"more than {MOST_STEPS} steps")
         else:
-            self.steps.append(step)
+            (self.steps if steps is None else steps).append(step)
 
     def record_deed(self, name: str, tensors: Sequence[Tensor] = ()) -> None:
         """Record an operator that computed besides the kernels, with its arguments and its line."""

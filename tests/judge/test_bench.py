@@ -7,7 +7,7 @@ from grader.exercise.catalogue import Entry
 from grader.exercise.plan import PlannedCase
 from grader.judge.rules.fresh import judge_case
 from grader.judge.trial import CallRequest
-from grader.protocol.messages import Form
+from grader.protocol.messages import Form, Wanted
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of
@@ -70,9 +70,24 @@ def test_a_part_that_is_wrong_from_its_first_call_on_remembers_nothing(server: F
     assert remembered(server, ex_15, VECTOR_ADD.replace("x + y,", "x + 2 * y,")) == []
 
 
-def test_what_one_configuration_does_wrong_is_laid_to_no_earlier_call(server: ForkServer, ex_15: Entry) -> None:
-    tuned = "@triton.autotune([triton.Config({'BLOCK': 64}), triton.Config({'BLOCK': 128})], key=[])\n@triton.jit"
+TUNED = "@triton.autotune([triton.Config({'BLOCK': 64}), triton.Config({'BLOCK': 128})], key=[])\n@triton.jit"
+
+
+def tuned(source: str) -> str:
+    return source.replace("@triton.jit", TUNED, 1).replace(", BLOCK=64", "", 1)
+
+
+def test_an_input_that_an_earlier_call_left_is_told_beside_an_autotuner(server: ForkServer, ex_15: Entry) -> None:
     kept = f"    y = kept.setdefault(y.shape, y.clone())\n{LAUNCH}"
-    source = f"{VECTOR_ADD}\nkept = {{}}\n".replace(LAUNCH, kept)
-    source = source.replace("@triton.jit", tuned, 1).replace(", BLOCK=64", "", 1)
-    assert remembered(server, ex_15, source) == []
+    assert remembered(server, ex_15, tuned(f"{VECTOR_ADD}\nkept = {{}}\n".replace(LAUNCH, kept))) == [
+        "remembered_input"
+    ]
+
+
+def test_what_one_configuration_does_wrong_is_laid_to_no_earlier_call(server: ForkServer, ex_15: Entry) -> None:
+    source = tuned(VECTOR_ADD.replace("x + y,", "x + y * (BLOCK // 64),"))
+    with bench_of(server, ex_15, source) as bench:
+        assert bench.try_case(FIRST, 5).failure is None
+        (wrong,) = bench.tries([CallRequest(FIRST, 6, wanted=Wanted((1,)))])
+        assert wrong.failure is not None
+        assert bench.remembered(wrong.recipe, wrong.outcome) == ()

@@ -396,3 +396,32 @@ def test_a_configuration_that_never_ends_is_wrong(server: ForkServer, ex_15: Ent
     assert found.failure is not None
     assert found.failure.status == "timeout"
     assert "PLACE=1" in found.failure.cause.title
+
+
+TABLE = """import torch
+import triton
+import triton.language as tl
+
+ONES = torch.ones(1)
+
+@triton.autotune([triton.Config({'BLOCK': block}) for block in (64, 128, 256)], key=['n'])
+@triton.jit
+def add(x_ptr, y_ptr, z_ptr, ones_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n) * tl.load(ones_ptr)
+    tl.store(z_ptr + offsets, x + tl.load(y_ptr + offsets, mask=offsets < n), mask=offsets < n)
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    add[lambda chosen: (triton.cdiv(x.numel(), chosen['BLOCK']),)](x, y, z, ONES, x.numel())
+    return z
+"""
+
+
+def test_a_table_of_the_file_is_there_for_every_configuration(server: ForkServer, ex_15: Entry) -> None:
+    with bench_of(server, ex_15, TABLE) as bench:
+        for place in range(3):
+            # All memory is told anew.
+            bench.pair.skip()
+            (trial,) = bench.tries([CallRequest(ONE.case, ONE.seed, wanted=Wanted((place,)))])
+            assert trial.failure is None
