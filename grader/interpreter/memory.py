@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from grader.interpreter.groups import Alone, go_alone, programs_at_once, remember_bytes, update_in_order
+from grader.interpreter.groups import Alone, programs_at_once, remember_bytes, update_in_order
 from grader.interpreter.guard import Addresses, Guard, Lanes
 from grader.interpreter.instructions import InstructionCounter
 from grader.interpreter.leading_axis import reduce_within_programs
@@ -185,20 +185,15 @@ class MemoryWatch:
         sums = self._sums
 
         class AtomicResult(TensorHandle):  # type: ignore[misc]
-            """The result of an atomic, which notes whether the program reads it. Programs that do run alone."""
-
-            _is_made = False
+            """The result of an atomic, which notes whether the program reads it."""
 
             def __init__(self, data: Any, dtype: Any, heed: Heed | None = None) -> None:
                 self._heed, self._data = heed or Heed(), data
                 super().__init__(data, dtype)
                 self._heed.looked = False
-                self._is_made = True
 
             @property
             def data(self) -> Any:
-                if self._is_made:
-                    go_alone()
                 self._heed.looked = True
                 return self._data
 

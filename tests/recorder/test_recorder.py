@@ -383,21 +383,21 @@ def test_a_constant_computes_with_tensors_on_either_side(server: ForkServer, ex_
 PACKAGE = "torch._inductor.runtime.triton_helpers"
 
 
-@pytest.mark.parametrize(
-    ("took", "helper"),
-    [
-        (f"from {PACKAGE} import maximum", "maximum"),
-        (f"from {PACKAGE} import maximum as larger", "larger"),
-        ("from torch._inductor.runtime import triton_helpers", "triton_helpers.maximum"),
-        (f"import {PACKAGE} as helpers", "helpers.maximum"),
-    ],
-)
-def test_a_kernel_may_compute_with_a_helper_of_a_package(
-    server: ForkServer, ex_15: Entry, took: str, helper: str
-) -> None:
-    loaded = "tl.load(x_ptr + offsets, inside)"
+# Imports, and the names by which a kernel calls the helper then: one file, for the package loads for seconds.
+HELPERS = {
+    f"from {PACKAGE} import maximum": "maximum",
+    f"from {PACKAGE} import maximum as larger": "larger",
+    "from torch._inductor.runtime import triton_helpers": "triton_helpers.maximum",
+    f"import {PACKAGE} as helpers": "helpers.maximum",
+}
+
+
+def test_a_kernel_may_compute_with_a_helper_of_a_package(server: ForkServer, ex_15: Entry) -> None:
+    loaded = shown = "tl.load(x_ptr + offsets, inside)"
+    for helper in HELPERS.values():
+        shown = f"{helper}({shown}, 0.0)"
     # The module has an `exp` too, and this one is Triton's.
-    head = f"{took}\n{HEAD.replace(loaded, f'{helper}({loaded}, 0.0) * tl.exp(0.0)')}"
+    head = "\n".join([*HELPERS, HEAD.replace(loaded, f"{shown} * tl.exp(0.0)")])
     with recording(server, ex_15, "vector_add = added\n", head=head) as one:
         told = one.record()
         helpers = [text.words for text in told.trace.kernels if text.home]
