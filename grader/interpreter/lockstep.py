@@ -4,10 +4,10 @@ NumPy then takes one step where the interpreter takes P. The results are those o
 
 - Programs that take different branches part: memory and guard go back to the start of the group, and each part of it
   starts again by itself.
-- Programs that wait for each other (compare and swap, volatile loads), print, raise, or leave their tensors run one after
-  another, from the last state that is sure. So errors and findings are always those of single programs.
-- Atomics update each address in the order of the programs, so that sums and results have the same bits; where they would
-  not, the programs run one after another.
+- Programs that wait for each other (compare and swap, volatile loads), print, raise, or leave their tensors run one
+  after another, from the last state that is sure. So errors and findings are always those of single programs.
+- Atomics update each address in the order of the programs, so that sums and results have the same bits. Where they
+  would not, the programs run one after another.
 """
 
 from __future__ import annotations
