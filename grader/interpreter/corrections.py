@@ -6,7 +6,6 @@ Patches the interpreter of this process, once; never touches the submission.
 from __future__ import annotations
 
 import ast
-import copy
 import functools
 import inspect
 import sys
@@ -40,8 +39,6 @@ from grader.interpreter.reductions import correct_reductions
 from grader.interpreter.versions import level
 
 _BITS_OF_A_BYTE = 8
-# What a tensor memory accelerator stores at once.
-_UNIT_BYTES = 16
 # Two sevenths of an A100, which its owner may lend as a GPU: persistent programs take several tiles in small cases.
 _LENT_MULTIPROCESSORS = 28
 
@@ -70,7 +67,6 @@ def apply_corrections() -> None:
     _let_kernels_launch_nothing()
     _print_without_traces()
     _take_descriptors_alone()
-    _store_whole_units()
     _make_blocks_of_types()
     _let_kernels_wait_for_none()
     _refuse_short_products()
@@ -444,28 +440,6 @@ def _take_descriptors_alone() -> None:
             scope.set_attr(lang, name, access)
 
     interpreter._patch_lang_core = patched
-
-
-def _store_whole_units() -> None:
-    """Let a descriptor's store write what a GPU writes: whole units of 16 bytes, beyond the end of a row too.
-
-    So does the tensor memory accelerator of an H200: a row of 5 float32 gets the values of 8 lanes.
-    """
-    from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
-
-    store = InterpreterBuilder.create_descriptor_store
-
-    def create_descriptor_store(self: Any, desc: Any, value: Any, indices: Any) -> Any:
-        *outer, last = desc.shape
-        elements = _UNIT_BYTES // (desc.base.get_element_ty().primitive_bitwidth // _BITS_OF_A_BYTE)
-        beyond = -last.data % elements
-        if not beyond.any():
-            return store(self, desc, value, indices)
-        wide = copy.copy(desc)
-        wide.shape = [*outer, TensorHandle(last.data + beyond, last.dtype)]
-        return store(self, wide, value, indices)
-
-    InterpreterBuilder.create_descriptor_store = create_descriptor_store
 
 
 def _make_blocks_of_types() -> None:

@@ -178,12 +178,6 @@ def _readings(found: GuardFinding) -> Iterator[_AccessReading]:
         (("wrong_address", 0.55), ("missing_mask", 0.45), ("grid_too_large", 0.4)),
     )
     yield _AccessReading(
-        found.clipped and found.kind == "store",
-        "A block pointer needs boundary_check for every axis that a block can overrun. A descriptor's shape must be "
-        "the tensor's, and its store writes whole units of 16 bytes: where rows end elsewhere, store through pointers.",
-        (("missing_mask", 0.7), ("strides_ignored", 0.3)),
-    )
-    yield _AccessReading(
         found.clipped,
         "A block pointer needs boundary_check for every axis that a block can overrun. Its shape, or that of a "
         "descriptor, must be the tensor's.",
