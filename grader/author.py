@@ -5,7 +5,7 @@ judged here, every planted mistake is caught by the check that it names, every h
 (zeros, ones, the mean, a copy of an input, the next lower precision) passes a correctness check, the oracle is wide, a
 seed gives the same inputs twice, and another seed gives others.
 
-The solution meets every case. Honest variants share them: each meets every fourth case of a check.
+The solution meets every case. Honest variants share them: each meets every sixth case of a check.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from grader.sandbox.server import ForkServer
 # Number of cases whose tensors are stored for the next file: all of an exercise.
 _KNOWN_CASES = 1024
 # As many honest variants meet every case of a check once, or fewer if it has fewer cases.
-_SHARERS = 4
+_SHARERS = 6
 _CLAIM = re.compile(r"(?P<check>\w+\.\w+) (?P<status>partly|fail|policy|crash|timeout|oom|compile_error): (?P<why>.+)")
 
 _CAUSE = re.compile(r"^Cause: (?P<kinds>\w+(?: or \w+)*)$", re.MULTILINE)
@@ -144,7 +144,7 @@ class _Trial:
 
 
 def shared(planned: PlannedCheck, turn: int) -> PlannedCheck:
-    """Return a check with every fourth of its cases, from the turn on; with one of them where it has no more."""
+    """Return a check with every sixth of its cases, from the turn on; with one of them where it has no more."""
     step = min(_SHARERS, max(1, len(planned.cases)))
     return replace(planned, cases=planned.cases[turn % step :: step])
 
