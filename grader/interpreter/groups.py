@@ -31,7 +31,7 @@ class Parted(BaseException):
 
 @dataclass(frozen=True, eq=False)
 class Updates:
-    """What one atomic of a group updates: addresses [L], and the program of each, in ascending order."""
+    """Hold what one atomic of a group updates: addresses [L], and the program of each, in ascending order."""
 
     addresses: Array
     programs: Numbers

@@ -36,7 +36,7 @@ _MOST_FRAMES = 40
 
 @dataclass(frozen=True)
 class _Log:
-    """What a launch has recorded so far."""
+    """Join what a launch has recorded so far: accesses and sums go back together."""
 
     guard: Guard
     sums: AtomicSums
