@@ -43,6 +43,7 @@ class Extent:
     """The visible elements of one tensor argument.
 
     gaps: None where they lie densely; else one flag for each place from first to last, True for a visible element.
+    room: the bytes from the first element to the end of the memory that was allocated.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Extent:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     gaps: Lanes | None
+    room: int = 0
 
     @property
     def tagged(self) -> np.uint64:
@@ -73,6 +75,10 @@ class Extent:
         if self.gaps is not None:
             inside[inside] = self._filled(self.gaps, offsets[inside], width)
         return inside
+
+    def has_room(self, offsets: Addresses, width: int) -> Lanes:
+        """Return a mask of the accesses at these byte offsets that lie in allocated memory, visible or not."""
+        return offsets <= np.uint64(max(0, self.room - width))
 
     def _filled(self, gaps: Lanes, offsets: Addresses, width: int) -> Lanes:
         """Return a mask of the accesses that touch visible elements only; a pointer to a wider type touches several."""
@@ -108,7 +114,9 @@ def extent_of(name: str, tag: int, tensor: Tensor) -> Extent:
     if int(np.prod(spread, dtype=np.int64)) != span:
         gaps = np.zeros(span, dtype=bool)
         np.lib.stride_tricks.as_strided(gaps, shape, strides)[...] = True
-    return Extent(name, tag, tensor.data_ptr(), span * itemsize, itemsize, shape, strides, gaps)
+    storage = tensor.untyped_storage()
+    room = storage.data_ptr() + storage.nbytes() - tensor.data_ptr()
+    return Extent(name, tag, tensor.data_ptr(), span * itemsize, itemsize, shape, strides, gaps, room)
 
 
 @dataclass
@@ -176,10 +184,13 @@ class Guard:
         extent = self.extents.get(int(lanes[0]) >> _TAG_SHIFT)
         if extent is not None:
             offsets = lanes - extent.tagged
-            if extent.holds_all(offsets, access.width):
+            if not access.spill and extent.holds_all(offsets, access.width):
                 self._keep(access, extent, offsets, stored)
                 return pointers & _ADDRESS, None
-        inside = self._one_by_one(access, lanes, stored)
+        if access.spill and extent is not None:
+            inside = extent.has_room(offsets, access.width)
+        else:
+            inside = self._one_by_one(access, lanes, stored)
         if inside.all():
             return pointers & _ADDRESS, None
         self._report(access, lanes, ~inside, masked=not whole)
@@ -209,6 +220,8 @@ class Guard:
         if extent is None:
             return None
         offsets = lanes - extent.tagged
+        if access.spill:
+            return pointers & _ADDRESS if extent.has_room(offsets, access.width).all() else None
         if not extent.holds_all(offsets, access.width):
             return None
         stored = None if values is None else values.reshape(-1)[chosen]
@@ -326,6 +339,7 @@ class Guard:
                 masked=masked,
                 grid=self._shown(*self.grid),
                 clipped=access.clipped,
+                spill=access.spill,
                 beside=beside,
                 wide=extent is not None and access.width > extent.itemsize,
             )

@@ -6,6 +6,7 @@ scatter are lowered onto them. The upper bits of a pointer hold the number of th
 
 from __future__ import annotations
 
+import copy
 import os
 import sys
 from collections.abc import Callable
@@ -26,11 +27,13 @@ from grader.interpreter.lockstep import LockstepKernel
 from grader.interpreter.patience import PATIENCE
 from grader.interpreter.races import Access, Heed, Kind, Order
 from grader.interpreter.sums import AtomicSums
-from grader.interpreter.versions import rereads
+from grader.interpreter.versions import no_cache_policy, rereads
 from grader.protocol.footprint import Footprint
 from grader.protocol.messages import GuardFinding, Traffic
 
 _POISON = b"\xff"
+# What a tensor memory accelerator stores at once.
+_UNIT_BYTES = 16
 _MOST_FRAMES = 40
 
 
@@ -115,6 +118,7 @@ class MemoryWatch:
         Builder.create_dot = self._around_dot(Builder.create_dot)
         self._builder = interpreter.interpreter_builder
         self._around_accesses(Builder)
+        _store_whole_units(Builder)
 
     # -- launches ------------------------------------------------------------------------------------------------------
 
@@ -213,10 +217,11 @@ class MemoryWatch:
             order: Order = "plain",
             values: Any = None,
             heed: Heed | None = None,
+            spill: bool = False,
         ) -> tuple[Any, Lanes | None]:
             clipped = isinstance(mask, np.ndarray)
             pointer, width = _moved(ptrs, moved)
-            access = partial(Access, kind, width=width, order=order, clipped=clipped, heed=heed)
+            access = partial(Access, kind, width=width, order=order, clipped=clipped, heed=heed, spill=spill)
             plain, allowed = self._look(access, ptrs, lanes_of(mask), values)
             return TensorHandle(plain, pointer), allowed
 
@@ -232,8 +237,10 @@ class MemoryWatch:
             got.data[outside] = np.frombuffer(_POISON * got.data.dtype.itemsize, got.data.dtype)[0]
             return got
 
-        def create_masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *how: Any, **named: Any) -> Any:
-            plain, allowed = look("store", ptrs, mask, value, values=value.data)
+        def create_masked_store(
+            self: Any, ptrs: Any, value: Any, mask: Any, *how: Any, spill: bool = False, **named: Any
+        ) -> Any:
+            plain, allowed = look("store", ptrs, mask, value, values=value.data, spill=spill)
             lit = mask if allowed is None else TensorHandle(allowed, int1)
             remember_bytes(plain.data, lanes_of(mask), value.data.dtype)
             return store(self, plain, value, lit, *how, **named)
@@ -299,6 +306,25 @@ class MemoryWatch:
     def _count(self, elements: int, special: bool) -> None:
         if self._guard is not None:
             self._guard.compute(elements, special=special)
+
+
+def _store_whole_units(builder: Any) -> None:
+    """Let a descriptor's store write whole units of 16 bytes, as an H200 does: a row of 5 float32 gets 8 lanes."""
+    from triton.runtime.interpreter import TensorHandle
+
+    store, no_policy = builder.create_descriptor_store, no_cache_policy()
+
+    def create_descriptor_store(self: Any, desc: Any, value: Any, indices: Any) -> None:
+        store(self, desc, value, indices)
+        *outer, last = desc.shape
+        beyond = -last.data % (_UNIT_BYTES // _moved(desc.base, ())[1])
+        if beyond.any():
+            longer = copy.copy(desc)
+            longer.shape = [*outer, TensorHandle(last.data + beyond, last.dtype)]
+            (ptrs, wide), (_, exact) = (one.materialize_pointers(indices) for one in (longer, desc))
+            self.create_masked_store(ptrs, value, wide & ~exact, **no_policy, spill=True)
+
+    builder.create_descriptor_store = create_descriptor_store
 
 
 def _moved(ptrs: Any, values: tuple[Any, ...]) -> tuple[Any, int]:

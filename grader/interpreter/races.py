@@ -46,7 +46,8 @@ class Access:
 
     where: a line and its file. order: "orders" for an atomic that releases earlier operations, "waits" for a volatile
     load, which waits for another program's store and is no race itself. clipped: through a block pointer or a
-    descriptor, which make a mask of their own. heed: of an atomic whose result may go unread.
+    descriptor, which make a mask of their own. heed: of an atomic whose result may go unread. spill: a descriptor's
+    store beyond the end of a row, to the end of a unit of 16 bytes.
     """
 
     kind: Kind
@@ -56,6 +57,7 @@ class Access:
     order: Order = "plain"
     clipped: bool = False
     heed: Heed | None = None
+    spill: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -99,6 +99,14 @@ def _keep_cache_modifiers() -> None:
         InterpreterBuilder.get_cache_policy = lambda _, cache_modifier, eviction_policy: cache_modifier
 
 
+def no_cache_policy() -> dict[str, None]:
+    """Return the last arguments of create_masked_store for a store without a cache modifier or an eviction policy."""
+    from triton.runtime.interpreter import InterpreterBuilder
+
+    since_3_9 = hasattr(InterpreterBuilder, "get_cache_policy")
+    return dict.fromkeys(("cache_policy",) if since_3_9 else ("cache_modifier", "eviction_policy"))
+
+
 def _bare_masks_of_descriptors() -> None:
     """Let the mask of a descriptor's block be a bare array as before 3.9: the guard knows such an access by it."""
     from triton.runtime.interpreter import TensorDescHandle, TensorHandle

@@ -172,6 +172,12 @@ def _readings(found: GuardFinding) -> Iterator[_AccessReading]:
         (("missing_mask", 0.6), ("size_assumed", 0.4)),
     )
     yield _AccessReading(
+        found.spill,
+        "A descriptor's store writes whole units of 16 bytes on a GPU with a tensor memory accelerator, beyond the end "
+        "of a row too. Store through pointers with a mask, or give the tensor rows that fill their units.",
+        (("missing_mask", 0.7), ("writes_beyond", 0.3)),
+    )
+    yield _AccessReading(
         found.clipped and beyond and all_outside,
         "The whole block lies beyond the tensor's end, and boundary_check cannot help there. Where does its pointer "
         "start, and which batch, head or tile does this program have?",

@@ -429,8 +429,9 @@ class GuardFinding:
     tensor's first to its last, `elements` in all. lanes of active_lanes were outside; for a race, lanes is the number
     of elements that met. masked: the access had a mask that left lanes out; clipped: a block pointer or a descriptor
     made that mask. beside: the distance behind `index`, in elements, in a gap between two; wide: the access touches
-    more than one element. For a race, `access` describes this access, and the `other_` fields the one that came first
-    in the interpreter; updates: both programs load there and store there.
+    more than one element; spill: a descriptor's store past the end of a row, to the end of a unit of 16 bytes. For a
+    race, `access` describes this access, and the `other_` fields the one that came first in the interpreter; updates:
+    both programs load there and store there.
     """
 
     kind: Literal["load", "store", "atomic", "race"]
@@ -455,6 +456,7 @@ class GuardFinding:
     beside: int = 0
     wide: bool = False
     updates: bool = False
+    spill: bool = False
 
 
 @dataclass(frozen=True)

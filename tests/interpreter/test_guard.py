@@ -117,6 +117,33 @@ def test_every_check_that_meets_it_names_the_mistake_and_the_others_are_judged(g
     assert "(N=1, " in f"({tail.case}, "
 
 
+SPILLS = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    start = tl.program_id(0) * BLOCK
+    x = tl.make_tensor_descriptor(x_ptr, shape=[n], strides=[1], block_shape=[BLOCK]).load([start])
+    y = tl.make_tensor_descriptor(y_ptr, shape=[n], strides=[1], block_shape=[BLOCK]).load([start])
+    tl.make_tensor_descriptor(z_ptr, shape=[n], strides=[1], block_shape=[BLOCK]).store([start], x + y)
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    z[-1:] = x[-1:] + y[-1:]
+    n = x.numel() - 1
+    add_kernel[(triton.cdiv(n, 64),)](x, y, z[:n], n, BLOCK=64)
+    return z
+"""
+
+
+def test_a_descriptors_store_overwrites_what_lies_behind_the_row_in_the_same_allocation(tried: Try) -> None:
+    (trial,) = tried(SPILLS, 3)
+    assert trial.failure is not None
+    assert findings(trial) == ()
+    assert trial.failure.cause.kind == "tail"
+
+
 BEYOND = """
 import torch, triton
 import triton.language as tl
