@@ -529,6 +529,21 @@ class Edited:
                 return False
             return self._is_right(recorded, text, most_s)
 
+    def wrong_outputs(self, text: str, most_s: float) -> tuple[tuple[int, bool], ...]:
+        """Return the storage of each output with whether its values are wrong; () where the call does not end well."""
+        if self.recorded is None:
+            return ()
+        outcome = self.bench.pair.replay_edited(self.recorded, self.call, text, most_s)
+        expected = self.bench.truth.expect(self.bench.part, self.recipe)
+        if not isinstance(outcome, Finished) or len(outcome.outputs) != len(expected):
+            return ()
+        trace = self.recorded.trace
+        storages = [trace.windows[one.window].storage if one.window >= 0 else -1 for one in trace.outputs]
+        storages += [trace.arguments[name] for name in self.call.mutates]
+        pairs = zip(outcome.outputs, expected, strict=True)
+        wrong = [raw is None or not compare(tensor_of(raw, output), output).agrees for raw, output in pairs]
+        return tuple(zip(storages, wrong, strict=True))
+
     def _is_right(self, recorded: RecordedAnswer | None, text: str, most_s: float) -> bool:
         if recorded is None:
             return False

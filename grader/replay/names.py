@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import builtins
-import copy
 from collections.abc import Callable, Mapping
 from functools import cache
 
 import triton
 
 from grader.interpreter.beyond import NeedsGpu
+from grader.interpreter.trees import copied
 from grader.protocol.trace import FROM_ELSEWHERE, KernelText, KernelValue, LanguageValue, UnknownValue, Value
 from grader.replay.language import GLUON, Offered, find
 from grader.replay.text import Function
@@ -20,7 +20,7 @@ from grader.replay.values import RefusedFunction, describe, plain_value
 
 def merge_dotted(kernel_text: KernelText, function: Function) -> Function:
     """Return a copy in which the name of a module's function, as in `helpers.maximum`, is one name of the trace."""
-    return _Dotted(kernel_text, function).visit(copy.deepcopy(function))  # type: ignore[no-any-return]
+    return _Dotted(kernel_text, function).visit(copied(function))  # type: ignore[no-any-return]
 
 
 class _Dotted(ast.NodeTransformer):

@@ -120,6 +120,8 @@ class Replayer:
         self._text: Text | None = None
         # The kernels of the latest traces, newest last, by their descriptions as text: 1 equals 1.0 and True.
         self._kernels: dict[str, Kernels] = {}
+        # Those of the submission's own text, while a call takes another one's.
+        self._unedited: dict[str, Kernels] = {}
         # In this call, the configuration that worked last, by the launch's line and the number of configurations.
         self._chosen: dict[tuple[int, int], int] = {}
         # The configurations that the current call may try, and the one that its first autotuner took.
@@ -204,11 +206,12 @@ class Replayer:
             yield
             return
         regular, shown = (self._source, self._text, self._kernels), linecache.cache.get(self._path)
-        self._source, self._text, self._kernels = source, None, {}
+        self._source, self._text, self._kernels, self._unedited = source, None, {}, self._kernels
         try:
             yield
         finally:
             self._source, self._text, self._kernels = regular
+            self._unedited = {}
             if shown is not None:
                 linecache.cache[self._path] = shown
 
@@ -306,7 +309,8 @@ class Replayer:
         """Return the kernels of a trace, reused from an earlier one if they are equal. Raises RefusedFunction."""
         self._text = self._text or Text(self._source, self._path)
         described = repr(kernel_texts)
-        kernels = self._kernels.pop(described, None) or Kernels(self._text, kernel_texts)
+        kernels = self._kernels.pop(described, None)
+        kernels = kernels or Kernels(self._text, kernel_texts, self._unedited.get(described))
         self._kernels[described] = kernels
         for oldest in [*self._kernels][:-_MOST_KERNELS]:
             del self._kernels[oldest]
