@@ -263,7 +263,7 @@ class Replayer:
         self._home.memory.keep_in_use({one.storage for one in trace.windows} - {*trace.arguments.values()})
         for name, number in trace.arguments.items():
             self._home.memory.place_argument(
-                number, self._home.arguments.buffer(name), self._home.arguments.tensor(name).dtype
+                number, self._home.arguments.buffer(name), self._home.arguments.tensor(name)
             )
 
     def _returned_message(self, call: Call, trace: Trace, run: Run, memory_fd: int) -> Returned:
