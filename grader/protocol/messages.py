@@ -187,6 +187,7 @@ class ReplayCall:
     element by element. cleared: empty allocations hold zeros. patience_s: the time after which an interpreted call of
     many programs is given up; 0: never. filled: lines of loads whose masked lanes hold `filling` in the interpreter; of
     integers, the smallest or the largest for an infinity. text: the text that holds the kernels; "": the submission's.
+    backwards: interpreted programs of each launch run in the opposite order.
     """
 
     call: Call
@@ -200,6 +201,7 @@ class ReplayCall:
     filled: tuple[int, ...] = ()
     filling: Filling = "0"
     text: str = ""
+    backwards: bool = False
     op: Literal["replay"] = "replay"
 
 
@@ -497,7 +499,7 @@ class Returned:
     allocated_bytes: the peak size of the tensors that the call allocated, its results included.
     configuration: which one the first autotuner took, -1 without any. undefined, padded: the lines of the loads that
     masked lanes in the interpreter, without `other` and with it. unordered: the lines of atomic additions whose sums
-    depend on their order.
+    depend on their order. meets: a program may have read what another program of its launch stored.
     """
 
     answer: Literal["returned"]
@@ -512,6 +514,7 @@ class Returned:
     undefined: tuple[int, ...] = ()
     padded: tuple[int, ...] = ()
     unordered: tuple[int, ...] = ()
+    meets: bool = False
 
 
 @dataclass(frozen=True)

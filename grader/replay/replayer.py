@@ -243,6 +243,8 @@ class Replayer:
             PADDING.begin(replay.filled, replay.filling)
             if self._watch:
                 self._watch.count_instructions(replay.instructions)
+                self._watch.run_backwards(replay.backwards)
+                self._watch.take_meets()
             with self._around():
                 run.steps(trace.steps)
                 if self._home.device.type == "cuda":
@@ -286,7 +288,8 @@ class Replayer:
         overrun += self._home.memory.overrun()
         launched, findings = tuple(run.launched), self._findings()
         most_bytes, lines = self._home.memory.most_bytes, (PADDING.undefined, PADDING.padded, self._unordered())
-        return Returned("returned", forms, changed, overrun, launched, (), findings, most_bytes, self._taken, *lines)
+        told = (*lines, self._watch is not None and self._watch.take_meets())
+        return Returned("returned", forms, changed, overrun, launched, (), findings, most_bytes, self._taken, *told)
 
     def _alias(self, arguments: Mapping[str, int], storage: int) -> str:
         for name, number in arguments.items():

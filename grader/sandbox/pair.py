@@ -269,6 +269,13 @@ class Pair:
         self._gone |= recorded.storages
         return self._replayers[0].replay(ReplayCall(call, recorded.message, "alone", wanted=wanted))
 
+    def replay_backwards(self, recorded: RecordedAnswer, call: Call, wanted: Wanted) -> Outcome:
+        """Replay a call that needs no memory of earlier ones, with the programs of each launch in the opposite order.
+
+        The memory that it makes is dropped; that of the replay in their own order stays.
+        """
+        return self._replayers[0].replay(ReplayCall(call, recorded.message, "alone", wanted=wanted, backwards=True))
+
     def replay_filled(
         self,
         recorded: RecordedAnswer,
