@@ -183,16 +183,17 @@ class ReplayCall:
     """Execute a trace on the inputs of the call's recipe. launches: run its launches.
 
     memory: of earlier calls. kept: found, and left to later ones; afresh: forgotten before; alone: neither found nor
-    left. wanted: of the configurations of its autotuners. instructions: count in the interpreter what is computed
-    element by element. cleared: empty allocations hold zeros. patience_s: the time after which an interpreted call of
-    many programs is given up; 0: never. filled: lines of loads whose masked lanes hold `filling` in the interpreter; of
-    integers, the smallest or the largest for an infinity. text: the text that holds the kernels; "": the submission's.
+    left; before: as the latest replay of kept memory found it, and not left. wanted: of the configurations of its
+    autotuners. instructions: count in the interpreter what is computed element by element. cleared: empty allocations
+    hold zeros. patience_s: the time after which an interpreted call of many programs is given up; 0: never. filled:
+    lines of loads whose masked lanes hold `filling` in the interpreter; of integers, the smallest or the largest for an
+    infinity. text: the text that holds the kernels; "": the submission's.
     backwards: interpreted programs of each launch run in the opposite order.
     """
 
     call: Call
     trace: Mapping[str, Any]
-    memory: Literal["kept", "afresh", "alone"]
+    memory: Literal["kept", "afresh", "alone", "before"]
     launches: bool = True
     cleared: bool = False
     wanted: Wanted = ANY

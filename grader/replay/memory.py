@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from base64 import b64decode
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -67,6 +67,18 @@ class Memory:
     def forget(self) -> None:
         """Forget all storages."""
         self._places.clear()
+
+    def copied(self) -> Memory:
+        """Return a memory of its own, with the same storages and bytes."""
+        other = Memory(self._device, guarded=self._guarded)
+        for number, place in self._places.items():
+            if place.buffer.numel():
+                buffer = place.buffer.clone()
+                content = _as_storage(buffer, GUARD_BYTES, place.content.numel())
+            else:
+                buffer, content = place.buffer, place.content.clone()
+            other._places[number] = replace(place, content=content, buffer=buffer)
+        return other
 
     def known(self) -> frozenset[int]:
         """Return the numbers of all storages."""

@@ -122,6 +122,8 @@ class Replayer:
         self._kernels: dict[str, Kernels] = {}
         # In this call, the configuration that worked last, by the launch's line and the number of configurations.
         self._chosen: dict[tuple[int, int], int] = {}
+        # The memory that the latest replay found, where it found any.
+        self._before: Memory | None = None
         # The configurations that the current call may try, and the one that its first autotuner took.
         self._wanted = messages.Wanted()
         self._taken = -1
@@ -191,6 +193,9 @@ class Replayer:
         self._chosen.clear()
         if replay.memory == "alone":
             self._home = dataclasses.replace(regular, memory=Memory(regular.device, guarded=self._guarded), results=[])
+        elif replay.memory == "before":
+            before = self._before.copied() if self._before else Memory(regular.device, guarded=self._guarded)
+            self._home = dataclasses.replace(regular, memory=before, results=[])
         try:
             with self._kernels_of(replay.text):
                 return self._run_trace(replay, trace, memory_fd)
@@ -235,6 +240,9 @@ class Replayer:
         call = replay.call
         if replay.memory == "afresh":
             self._home.forget()
+        if replay.memory == "kept":
+            found = self._home.memory.known() & {one.storage for one in trace.windows} - {*trace.arguments.values()}
+            self._before = self._home.memory.copied() if self._watch and found else None
         run = Run(self, trace, launches="run" if replay.launches else "none", cleared=replay.cleared)
 
         def replay_steps() -> Answer:

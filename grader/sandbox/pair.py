@@ -270,11 +270,12 @@ class Pair:
         return self._replayers[0].replay(ReplayCall(call, recorded.message, "alone", wanted=wanted))
 
     def replay_backwards(self, recorded: RecordedAnswer, call: Call, wanted: Wanted) -> Outcome:
-        """Replay a call that needs no memory of earlier ones, with the programs of each launch in the opposite order.
+        """Replay a call again that was just replayed, with the programs of each launch in the opposite order.
 
-        The memory that it makes is dropped; that of the replay in their own order stays.
+        It finds the memory that the replay in their own order found. The memory that it makes is dropped.
         """
-        return self._replayers[0].replay(ReplayCall(call, recorded.message, "alone", wanted=wanted, backwards=True))
+        memory: Literal["before", "alone"] = "before" if recorded.found else "alone"
+        return self._replayers[0].replay(ReplayCall(call, recorded.message, memory, wanted=wanted, backwards=True))
 
     def replay_filled(
         self,

@@ -80,6 +80,27 @@ def test_the_program_that_draws_the_last_number_is_right_in_both_orders(server: 
         torch.testing.assert_close(answer_in(one.replay(told)), one.wanted(), rtol=0, atol=0)
 
 
+@pytest.mark.parametrize(
+    "middle", [f"{TICKET}\n    if last:\n        tl.store(count_ptr, 0)", HIDDEN["volatile loads"][0]]
+)
+def test_it_finds_the_memory_that_the_replay_in_its_own_order_found(
+    middle: str, server: ForkServer, ex_15: Entry
+) -> None:
+    source = SOURCE.format(middle=middle, how="")
+    made = "torch.empty_like(x), torch.empty_like(x), torch.zeros(1, dtype=torch.int32)"
+    kept = f"torch.empty_like(x), *(memory or memory.extend(({made[21:]})) or memory)"
+    source = source.replace(made, kept)
+    with recording(server, ex_15, f"memory = []\n{source}") as one:
+        for _ in range(3):
+            told = one.record()
+            outcome, other = one.replay(told), one.pair.replay_backwards(told, one.call(5), ANY)
+            assert isinstance(other, Finished)
+            right = torch.equal(answer_in(other), one.wanted()) and not other.answer.findings
+            assert right == ("atomic" in middle)
+            torch.testing.assert_close(answer_in(outcome), one.wanted(), rtol=0, atol=0)
+        assert told.found
+
+
 def test_a_program_that_waits_for_earlier_ones_is_left_to_a_gpu(server: ForkServer, ex_15: Entry) -> None:
     with recording(server, ex_15, SOURCE.format(middle=WAITS, how="")) as one:
         told = one.record()
