@@ -207,6 +207,24 @@ def missing_function(name: str, others: Sequence[str]) -> Failure:
     return Failure("not_implemented", cause)
 
 
+def wrong_in_opposite_order(failure: Failure, words: str) -> Failure:
+    """Return the failure of a call that fails only if its programs run in the opposite order. words: of its case."""
+    if failure.cause.kind == "race":
+        return failure
+    seen = "In the order of the grid the result is right, in the opposite order it is not."
+    return Failure(
+        "fail",
+        Cause(
+            "race",
+            "Right in one order of the programs only",
+            f"For {words}, where the programs of each launch run in the opposite order: {failure.cause.rationale}",
+            "A GPU runs programs in any order. Which of them reads what others store? Let the one do it that draws the "
+            "last number of an atomic counter, or use a second launch.",
+        ),
+        (sure("race", seen),),
+    )
+
+
 def examine(
     outcome: Outcome, expected: Sequence[Expected], inputs: Callable[[], Sequence[object]], path: str
 ) -> tuple[Failure | None, float]:

@@ -193,6 +193,9 @@ class Run:
                 result.zero_()
             if not memory.knows(window.storage):
                 memory.adopt(window.storage, result)
+            elif result.numel() and result.data_ptr() != memory.tensor(window).data_ptr():
+                # Else a copy could leave its mark on other memory than it wrote.
+                raise Unreplayable(f"{step.name} must have its result in {window}, got other memory")
             if whole:
                 memory.accept(window.storage)
             else:
