@@ -369,4 +369,13 @@ def _side_effect(outcome: Finished) -> Failure | None:
             "Every store needs a mask for the lanes of the last tile that have no element.",
         )
         return Failure("fail", cause)
+    if answer.outside:
+        cause = Cause(
+            "out_of_bounds",
+            "A view beyond an argument",
+            f"The call made a view of an argument that reaches beyond it: {clean(answer.outside[0], 200)}.",
+            "Let a view end where its tensor ends, and mask the lanes of the last tile that have no element. "
+            "as_strided counts storage_offset from the start of the memory, not from the tensor's first element.",
+        )
+        return Failure("fail", cause)
     return None

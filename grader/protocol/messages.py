@@ -501,6 +501,7 @@ class Returned:
     configuration: which one the first autotuner took, -1 without any. undefined, padded: the lines of the loads that
     masked lanes in the interpreter, without `other` and with it. unordered: the lines of atomic additions whose sums
     depend on their order. meets: a program may have read what another program of its launch stored.
+    outside: views of arguments that reach beyond them.
     """
 
     answer: Literal["returned"]
@@ -516,6 +517,7 @@ class Returned:
     padded: tuple[int, ...] = ()
     unordered: tuple[int, ...] = ()
     meets: bool = False
+    outside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

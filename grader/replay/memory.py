@@ -57,12 +57,13 @@ class Memory:
         self._guarded = guarded
         self._places: dict[int, _Place] = {}
         self._overrun: list[str] = []
+        self._outside: dict[Window, None] = {}
         self._own_bytes: dict[int, int] = {}
         self.most_bytes = 0
 
     def begin(self) -> None:
         """Begin a call: memory that is allocated or told from now on is its own."""
-        self._own_bytes, self.most_bytes, self._overrun = {}, 0, []
+        self._own_bytes, self.most_bytes, self._overrun, self._outside = {}, 0, [], {}
 
     def forget(self) -> None:
         """Forget all storages."""
@@ -188,8 +189,8 @@ class Memory:
             raise Unreplayable(f"a tensor must lie within its {place.content.numel()} bytes, got {window}")
         outside = window.offset * dtype.itemsize < place.first or (window.offset + span) * dtype.itemsize > place.end
         if outside and span:
-            # A launch could reach the guard bands through it, and the guard would see no access outside.
-            raise Unreplayable(f"a view of an argument must lie within that argument, got {window}")
+            # A launch can reach the guard bands through it, and the guard sees no access outside.
+            self._outside[window] = None
         storage = place.content.untyped_storage()
         return torch.empty(0, dtype=dtype, device=self._device).set_(
             storage, window.offset, window.shape, window.strides
@@ -207,6 +208,13 @@ class Memory:
         for number in self._own_bytes:
             self._check_guards(self._places[number])
         return tuple(self._overrun[:_MOST_FINDINGS])
+
+    def outside(self) -> tuple[str, ...]:
+        """Return descriptions of the call's views of arguments that reach beyond them."""
+        return tuple(
+            f"shape {list(one.shape)}, strides {list(one.strides)}, {one.offset} elements from the start of the memory"
+            for one in [*self._outside][:_MOST_FINDINGS]
+        )
 
     def _check_guards(self, place: _Place) -> None:
         if not place.buffer.numel():
