@@ -1,4 +1,4 @@
-"""out_of_bounds: no access has a mask: views reach beyond the inputs, so that nothing lies outside of a kernel's tensors.
+"""fail: out_of_bounds: no access has a mask: views reach beyond the inputs, so that nothing lies outside of a kernel's tensors.
 
 Attack 60. Twin: controls/view_of_its_own_pool.
 """
