@@ -1,4 +1,4 @@
-"""crash: torch adds in whole numbers; forged copies name another result, so that bits of inputs look like indices.
+"""policy: library_call: torch adds in whole numbers; forged copies name another result, so that bits of inputs look like indices.
 
 Attack 5, 56, 58. Twin: controls/logs_calls_of_its_own.
 """
