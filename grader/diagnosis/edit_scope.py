@@ -180,6 +180,13 @@ class Scope:
             return (name if reads else ""), operand
         return "", False
 
+    def is_compared(self, node: ast.AST) -> bool:
+        """Return whether a name is compared, by itself, with more axes, or as part of a sum."""
+        at = self.parents.get(node)
+        while isinstance(at, ast.Subscript) or (isinstance(at, ast.BinOp) and isinstance(at.op, ast.Add | ast.Sub)):
+            at = self.parents.get(at)
+        return isinstance(at, ast.Compare)
+
     def in_a_loop(self, node: ast.AST) -> bool:
         """Return whether a node stands in a loop."""
         at = self.parents.get(node)

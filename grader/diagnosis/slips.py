@@ -289,7 +289,7 @@ def _quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         return
     parent = scope.parents.get(node)
     is_index = isinstance(node, ast.Name) and isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mult)
-    is_index |= isinstance(node, ast.Name) and isinstance(parent, ast.List)
+    is_index |= isinstance(node, ast.Name) and (isinstance(parent, ast.List) or scope.is_compared(node))
     if is_index and isinstance(getattr(node, "ctx", None), ast.Load) and not scope.is_number(scope.text(node)):
         for divisor, sign in scope.divisors:
             yield scope.edit(node, f"({scope.text(node)} {sign} {divisor})", _PARTS, _SOMETIMES / 2)
@@ -470,7 +470,7 @@ def _missing_steps(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             value, target = scope.text(step.value), _step_of(step)
             sign = "+=" if isinstance(step, ast.AugAssign) else "="
             moving = scope.renamed(step.value, {target: name, **_strides_of(scope, target, name)})
-            yield scope.edit(step.value, f"{value}; {name} {sign} {moving}", ("not_advanced",), _OFTEN)
+            yield scope.edit(step.value, f"{value}; {name} {sign} {moving}", ("not_advanced",), _MOST)
 
 
 def _step_of(one: ast.Assign | ast.AugAssign) -> str:
