@@ -12,7 +12,7 @@ from itertools import combinations, pairwise
 
 from grader.diagnosis.edit_scope import Edit, Scope, called, keyword
 
-# Weights: of a thousand edits of such a kind, about so many took a mistake back (benchmarks/held_out.json).
+# Weights: of a thousand edits of such a kind, about so many took a mistake back (benchmarks/tried.json).
 _MOST, _OFTEN, _SOMETIMES, _NOW_AND_THEN, _RARELY = 30.0, 6.0, 2.0, 0.6, 0.05
 # The kinds of mistakes that an edit may take back; the first one is its own.
 _SIZES = ("axes_exchanged", "wrong_address", "not_all_covered", "missing_mask", "strides_ignored", "bad_index")
