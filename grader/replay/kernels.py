@@ -58,6 +58,8 @@ class Kernels:
         self._packages: dict[str, Text] = {}
         self._interpreted = bool(triton.knobs.runtime.interpret)
         self._built: dict[int, Any] = {}
+        # Functions whose definition is being read.
+        self._begun: set[int] = set()
         self._failed: dict[int, RefusedFunction] = {}
         # Call it before the interpreter replaces the language's functions.
         offers()
@@ -86,10 +88,17 @@ class Kernels:
             return self._unedited._built[index]
         if index not in self._built:
             kernel_text = self._kernel_texts[index]
-            if kernel_text.home:
-                self._build_helper(index, kernel_text)
-            else:
-                self._build(index, kernel_text, self._text)
+            if index in self._begun:
+                rule = f"a default or an option of {kernel_text.name} holds {kernel_text.name} itself: pass it instead"
+                raise RefusedFunction(0 if kernel_text.home else kernel_text.line, rule, python=False)
+            self._begun.add(index)
+            try:
+                if kernel_text.home:
+                    self._build_helper(index, kernel_text)
+                else:
+                    self._build(index, kernel_text, self._text)
+            finally:
+                self._begun.discard(index)
         return self._built[index]
 
     def _is_same(self, index: int, other: Text) -> bool:
@@ -151,13 +160,19 @@ class Kernels:
     def _object_of(self, thing: Thing) -> Any:
         match thing:
             case KernelReference(index):
-                try:
-                    return self._kernel(index)
-                except RefusedFunction as refused:
-                    return refusing(refused)
-            case Offered(value=value) | Data(value):
+                return self._callable(index)
+            case Data(told=told):
+                return plain_value(told, self._callable)
+            case Offered(value=value):
                 return value
         raise AssertionError(thing)
+
+    def _callable(self, index: int) -> Any:
+        """Return a function, or a stand-in for a refused one."""
+        try:
+            return self._kernel(index)
+        except RefusedFunction as refused:
+            return refusing(refused)
 
     def _make_kernel(
         self, kernel_text: KernelText, fn: types.FunctionType, make: FunctionMaker, text: list[str], plain: Function
