@@ -470,6 +470,19 @@ def test_a_class_is_no_constant_whatever_it_holds(field: str, value: Value) -> N
     )
 
 
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        (ConstexprValue(UnknownValue("an attrgetter")), "a kernel cannot use an attrgetter"),
+        (NamedValue("class", "Pair", ("handle",), (None,)), "a field cannot be called handle"),
+    ],
+)
+def test_a_constant_that_cannot_be_made_is_refused_for_what_it_holds(value: Value, rule: str) -> None:
+    refused = refusal("y = OP(x)", names={"OP": value})
+    assert (refused.line, refused.python) == (8, False)
+    assert refused.rule.startswith(f"`OP`: {rule}")
+
+
 def test_a_constant_may_hold_the_function_that_reads_it() -> None:
     held = NamedValue("record", "R", ("helper", "kernel"), (KernelValue(1), KernelValue(0)))
     kernel = built(body("y = TOOLS.value.helper(x)"), {"TOOLS": ConstexprValue(held)})
@@ -486,8 +499,8 @@ def test_a_default_that_holds_its_own_function_is_refused_with_its_line() -> Non
 
 
 def test_what_cannot_be_told_is_refused_only_where_it_is_used() -> None:
-    told = {"CONFIG": NamedValue("record", "C", ("block", "log"), (16, UnknownValue("a socket")))}
-    names = {"ITEMS": TupleValue((1, UnknownValue("a socket"))), **told}
+    told: dict[str, Value] = {"CONFIG": NamedValue("record", "C", ("block", "log"), (16, UnknownValue("a socket")))}
+    names: dict[str, Value] = {"ITEMS": TupleValue((1, UnknownValue("a socket"))), **told}
     assert built(body("return CONFIG.block + ITEMS[0]", arguments=""), names, kind="constexpr")() == 17
     refused = refusal("return CONFIG.log", names=told, kind="constexpr", arguments="")
     assert (refused.line, refused.python) == (8, False)

@@ -12,7 +12,18 @@ import triton
 
 from grader.interpreter.beyond import NeedsGpu
 from grader.interpreter.trees import copied
-from grader.protocol.trace import FROM_ELSEWHERE, KernelText, KernelValue, LanguageValue, UnknownValue, Value
+from grader.protocol.trace import (
+    FROM_ELSEWHERE,
+    DictValue,
+    KernelText,
+    KernelValue,
+    LanguageValue,
+    ListValue,
+    NamedValue,
+    TupleValue,
+    UnknownValue,
+    Value,
+)
 from grader.replay.language import GLUON, Offered, find
 from grader.replay.text import Function
 from grader.replay.things import Data, Foreign, KernelReference, Thing, Unknown
@@ -133,7 +144,10 @@ def _thing_of(value: Value) -> Thing:
     try:
         return Data(plain_value(value, lambda _: _stand_in), value)
     except RefusedFunction as refused:
-        return Data(Unusable(refused.rule), value)
+        is_variable = isinstance(value, TupleValue | ListValue | DictValue) or (
+            isinstance(value, NamedValue) and value.kind != "class"
+        )
+        return Data(Unusable(refused.rule), value) if is_variable else Unknown(refused.rule)
 
 
 def _stand_in(*_: object) -> NoReturn:
