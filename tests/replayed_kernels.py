@@ -491,6 +491,17 @@ def test_a_constant_may_hold_the_function_that_reads_it() -> None:
     assert tools.helper.fn.__name__ == "helper"
 
 
+def test_a_kernel_of_an_edited_text_is_not_the_earlier_one_if_a_function_in_its_data_differs() -> None:
+    source = body("return TOOLS.value.helper(x)", arguments="x")
+    held = ConstexprValue(NamedValue("record", "R", ("helper",), (KernelValue(1),)))
+    told = [KernelText("kernel", 6, "jit", {**TL, "TOOLS": held}), KernelText("helper", 1, "jit", TL)]
+    earlier = Kernels(Text(source, PATH), told)
+    earlier.kernel(0)
+    assert Kernels(Text(source, PATH), told, earlier).kernel(0) is earlier.kernel(0)
+    edited = Kernels(Text(source.replace("x + 1", "x - 1"), PATH), told, earlier).kernel(0)
+    assert edited.fn.__globals__["TOOLS"].value.helper.fn(4) == 3
+
+
 def test_a_default_that_holds_its_own_function_is_refused_with_its_line() -> None:
     table = ConstexprValue(TupleValue((KernelValue(0),)))
     with pytest.raises(RefusedFunction, match="holds kernel itself: pass it instead") as caught:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import triton
@@ -21,7 +21,7 @@ from triton.experimental import gluon
 from triton.runtime.jit import constexpr_function
 
 from grader.interpreter.trees import copied
-from grader.protocol.trace import KernelText
+from grader.protocol.trace import KernelText, kernels_in
 from grader.replay.checking import check
 from grader.replay.language import Offered, offers
 from grader.replay.launching import guarded
@@ -153,7 +153,7 @@ class Kernels:
         fn = make.function(ast.Module([copied(tree)], []))
         kernel = self._make_kernel(kernel_text, fn, make, lines_of(plain, text), plain)
         self._built[index] = kernel
-        self._calls[index] = frozenset(one.index for one in found.used.values() if isinstance(one, KernelReference))
+        self._calls[index] = frozenset(each for one in found.used.values() for each in _functions_in(one))
         for name, thing in found.used.items():
             namespace[name] = self._object_of(thing)
 
@@ -193,6 +193,14 @@ class Kernels:
         kernel = triton.jit(fn, **options)
         kernel.rewriter = CheckedRewriter(fn, make)
         return guarded(kernel)
+
+
+def _functions_in(thing: Thing) -> Iterator[int]:
+    match thing:
+        case KernelReference(index):
+            yield index
+        case Data(told=told):
+            yield from kernels_in(told)
 
 
 def _works_on_memory(function: Function) -> str:
