@@ -41,13 +41,19 @@ def matmul_bias_silu(a: Tensor, b: Tensor, bias: Tensor) -> Tensor:
 
 
 def matmul_bias_silu_honest(a: Tensor, b: Tensor, bias: Tensor) -> Iterator[Tensor]:
-    """Yield the same sums with the epilogue in float32; and at worst.
+    """Yield the same sums with the epilogue in float32; sums that start with the bias; and at worst.
 
     "At worst" is what a GPU may do at any element: its exponential errs by 2 ulp, its division by 2, and every other
     operation of the epilogue by half of one.
     """
     for c in _sums(a, b):
         yield _silu(c + bias.float()).to(a.dtype)
+    if a.shape[0] * b.numel() <= ONE_BY_ONE:
+        # An accumulator that starts with the bias: each of its sums is rounded as a number of the bias's size.
+        first = a.new_ones((a.shape[0], 1), dtype=torch.float32)
+        yield _silu(_one_by_one(torch.cat([first, a.float()], 1), torch.cat([bias.float()[None], b.float()]))).to(
+            a.dtype
+        )
     exact = _silu(a.double() @ b.double() + bias.double())
     yield (exact * (1 + 5 * FLOAT32_EPS)).to(a.dtype)
 
