@@ -34,6 +34,8 @@ from grader.record import CheckResult, Suspect
 _PROBE_S = 0.5
 # Kinds of causes that lie in earlier calls, or seem to be in the recorded call.
 _OF_EARLIER_CALLS = frozenset({"remembered_input", "remembered_result", "work_outside_kernels"})
+# The least weight of a clue that names a kind, so that what another check confirms of it holds here too.
+_NAMED = 0.3
 # Failing checks of a part whose case is repeated in the interpreter, on a GPU.
 _MOST_INTERPRETED = 8
 
@@ -241,5 +243,5 @@ class Diagnosis:
         siblings = {check_id(planned.part, check) for check in planned.part.checks} - {planned.id}
         shown = self._shown.get(planned.id, Shown.BESIDE)
         told = [(clues, self._shown[name]) for name, clues in self._clues.items() if name in siblings]
-        named = {clue.kind for clue in own}
+        named = {clue.kind for clue in own if clue.weight >= _NAMED}
         return [list(explaining(clues, told_by, shown, named)) for clues, told_by in told]
