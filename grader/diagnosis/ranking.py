@@ -68,6 +68,9 @@ _ENDS = ("exception", "compile_error")
 _MEETINGS = ("stores_collide", "lost_update", "race")
 # Kinds of small errors.
 _ROUNDINGS = ("rounded_intermediate", "low_precision_sum", "padding_counted")
+# Kinds that exact values confirm, though another rounding may give them; the weights of both if so. What the oracle
+# knows is the commoner one.
+_EXACT, _EITHER, _LIKELIER = ("rounded_intermediate",), 0.6, 0.8
 # From this weight on, a known mistake explains the values; what failing cases share then counts less, by this factor.
 _TELLING, _BESIDE_VALUES = 0.8, 0.7
 # Symptoms that keep their name whatever mistake leads to them.
@@ -142,14 +145,31 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
         if watched and not any(clue.kind == "missing_mask" for clue in looks):
             # Every access was seen, and none was outside.
             looks.append(Clue("padding_counted", _WATCHED))
+        if all(clue.kind in _EXACT for clue in looks if clue.confirmed):
+            looks = _undecided(looks, rounding_clues(truth, part, seen))
         if not any(clue.confirmed for clue in looks):
-            looks += rounding_clues(truth, part, seen)
             looks += _misplaced(answers, seen.outcome.answer.launches)
         found += looks
         if len(traffic) == 1 and watched and all(one is not None and one.complete for one in traffic):
             # Two programs that meet in an element would have been seen.
             found = [clue for clue in found if clue.kind not in _MEETINGS]
     return found
+
+
+def _undecided(looks: Sequence[Clue], known: Sequence[Clue]) -> list[Clue]:
+    """Return the clues of values and of known roundings together.
+
+    A product of one term, or one with ones, has no more bits than its operands: what a coarser dtype holds exactly may
+    be another rounding's answer as well. Neither is sure then.
+    """
+    exact, others = ({clue.kind for clue in clues if clue.confirmed} for clues in (looks, known))
+    if not exact:
+        return [*looks, *known]
+    if not others - exact:
+        return list(looks)
+    told = [clue for clue in known if clue.confirmed]
+    found = [clue if not clue.confirmed else replace(clue, weight=_EITHER, confirmed=False) for clue in looks]
+    return [*found, *(replace(clue, weight=_LIKELIER, confirmed=False) for clue in told if clue.kind not in exact)]
 
 
 def _misplaced(answers: Sequence[Answer], launched: Sequence[LaunchInfo]) -> list[Clue]:

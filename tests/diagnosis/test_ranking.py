@@ -12,7 +12,7 @@ import torch
 from grader.author import claim_of, label_fault
 from grader.diagnosis.kinds import GENERAL, OF_REDUCTIONS, known_kinds
 from grader.diagnosis.patterns import Answer
-from grader.diagnosis.ranking import _is_filled, explained, suspects_of, together
+from grader.diagnosis.ranking import _is_filled, _undecided, explained, suspects_of, together
 from grader.diagnosis.variations import Change, Variation
 from grader.exercise.cases import Choice, Size, Space
 from grader.exercise.catalogue import Entry, discover, resolve
@@ -162,6 +162,15 @@ def test_an_exception_for_all_sizes_but_one_is_a_size_that_is_assumed() -> None:
     raised = sure("exception", "ValueError")
     assert kinds(ranked(raised, tried=tried))[0] == "size_assumed"
     assert kinds(ranked(raised, tried=tried[2:])) == ["exception"]
+
+
+def test_values_that_few_bits_hold_confirm_no_rounding_where_a_known_one_gives_them_too() -> None:
+    exact, likely = sure("rounded_intermediate", "Exactly float16."), Clue("low_precision_sum", 0.4)
+    assert [one.confirmed for one in ranked(*_undecided([exact], [likely]))] == [True]
+    either = _undecided([exact], [sure("tf32"), likely])
+    assert [(one.kind, one.confirmed) for one in ranked(*either)] == [("tf32", False), ("rounded_intermediate", False)]
+    same = sure("rounded_intermediate", "Element by element.")
+    assert [one.confirmed for one in ranked(*_undecided([exact], [same]))] == [True]
 
 
 def test_a_kind_that_the_part_cannot_have_is_not_offered() -> None:
