@@ -34,6 +34,8 @@ _VERY_ALIKE, _ALIKE, _BY_CHANCE = 0.9, 0.4, 3.0
 _SIMILAR, _AS_LARGE, _NO_OTHER = 0.45, 0.4, 0.1
 # Errors on a share of the elements smaller by this factor come from another rounding.
 _AS_SPREAD = 0.2
+# A mistake may spoil so many times the elements that are wrong. Of the rows in which it gives NaN, this share has some.
+_SPOILT, _NAN_ROWS = 2, 0.5
 # More causes than this explain nothing.
 _MOST = 3
 
@@ -108,9 +110,22 @@ def _explains(value: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, outpu
     if bool(wide[wrong].isnan().all()):
         # How far NaN spreads depends on the tiles.
         near |= value.isnan()
+        if not _has_nan_rows(value, got):
+            return False
+    if int((compare(value.to(output.dtype), output).wrong & ~value.isnan()).sum()) > _SPOILT * int(wrong.sum()):
+        # Small errors of a few elements lie near those of any mistake with larger ones.
+        return False
     # A zero of the wrong sign is the truth's number: no mistake in numbers explains it.
     nearer = near & (wide != truth) & ~(off > _NEARER * (wide - truth).abs())
     return bool(nearer[wrong].double().mean() >= _SHARE) and bool(near.double().mean() >= _SHARE)
+
+
+def _has_nan_rows(value: torch.Tensor, got: torch.Tensor) -> bool:
+    """Return whether NaN stands in most of the rows that have it with the mistake: it spreads along a row only."""
+    if value.dim() < 2:
+        return True
+    rows = value.isnan().any(-1)
+    return not bool(rows.any()) or float(got.isnan().any(-1)[rows].double().mean()) >= _NAN_ROWS
 
 
 def _may_explain(value: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, output: Expected) -> bool:

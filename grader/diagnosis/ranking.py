@@ -68,6 +68,8 @@ _ENDS = ("exception", "compile_error")
 _MEETINGS = ("stores_collide", "lost_update", "race")
 # Kinds of small errors.
 _ROUNDINGS = ("rounded_intermediate", "low_precision_sum", "padding_counted")
+# From this weight on, errors look like those of a rounding. Other inputs pass by luck then: the factor of variations.
+_SMALL, _BY_LUCK = 0.5, 0.7
 # Kinds that exact values confirm, though another rounding may give them; the weights of both if so. What the oracle
 # knows is the commoner one.
 _EXACT, _EITHER, _LIKELIER = ("rounded_intermediate",), 0.6, 0.8
@@ -409,7 +411,10 @@ def suspects_of(
         shared = not_varied(contrasts(tried, declared, space), varied)
         if any(clue.by_known_mistake and clue.weight >= _TELLING for clue in clues):
             shared = [replace(clue, weight=_BESIDE_VALUES * clue.weight) for clue in shared]
-        own += [*shared, *variation_clues(varied, declared)]
+        told = list(variation_clues(varied, declared))
+        if any(clue.kind in _ROUNDINGS and clue.weight >= _SMALL for clue in clues):
+            told = [clue if clue.firm else replace(clue, weight=_BY_LUCK * clue.weight) for clue in told]
+        own += [*shared, *told]
         factors = refuted(tried, declared, space)
         if any(clue.kind == "not_all_covered" for clue in clues):
             # What was never stored was not rounded.

@@ -495,6 +495,11 @@ def attention_forward_roundings(
     rounded = logits.to(q.dtype).double()
     shifted = (rounded - rounded.amax(-1, keepdim=True).masked_fill(blind, 0.0)).exp()
     yield "rounded_intermediate", (shifted @ wide_v / shifted.sum(-1, keepdim=True).masked_fill(blind, 1.0), lse)
+    # Products are larger than logits: in float16 they overflow, and infinity less infinity is NaN.
+    products = (given * (wide_q @ wide_k.mT).to(q.dtype).double()).masked_fill(~seen, -math.inf)
+    powers_of = (products - products.amax(-1, keepdim=True).masked_fill(blind, 0.0)).exp()
+    total_of = powers_of.sum(-1, keepdim=True).masked_fill(blind, 1.0)
+    yield "rounded_intermediate", (powers_of @ wide_v / total_of, products.logsumexp(-1))
     for tile in USUAL_TILES[:3]:
         acc = torch.zeros_like(wide_q)
         for start in range(0, k.shape[2], tile):

@@ -78,6 +78,17 @@ def test_an_access_outside_that_the_layout_alone_makes_misses_no_mask() -> None:
     assert kinds(ranked(access, declared=(LAYOUT,), varied=(plain,))) == ["strides_ignored"]
 
 
+def test_errors_as_small_as_a_rounding_s_pass_with_other_inputs_by_luck() -> None:
+    failing = SPACE.case(N=128, layout="columns")
+    passes = (Variation(failing, failing.changed(layout="rows"), failed=False),)
+    declared = (replace(LAYOUT, kind="wrong_factor"),)
+    for small, first in (
+        (Clue("rounded_intermediate", 0.5), "rounded_intermediate"),
+        (Clue("zeros", 0.5), "wrong_factor"),
+    ):
+        assert kinds(ranked(small, declared=declared, varied=passes))[0] == first
+
+
 def test_what_is_sure_comes_before_every_guess() -> None:
     suspects = ranked(Clue("overflow", 0.9), sure("clamped", "All are 65504."))
     assert [(one.kind, one.confirmed) for one in suspects] == [("clamped", True), ("overflow", False)]
