@@ -150,11 +150,17 @@ def rounding_clues(truth: Truth, part: Part, seen: WrongCall) -> list[Clue]:
             # No rounding makes zeros of all that is wrong.
             break
         for kind, outputs in truth.roundings(part, seen.recipe):
-            clue = _alike(kind, got.double() - output.value, outputs[i].double() - output.value)
+            clue = _alike(kind, _error(got, output.value), _error(outputs[i], output.value))
             if clue and (kind not in found or clue.weight > found[kind].weight):
                 found[kind] = clue
         break
     return list(found.values())
+
+
+def _error(value: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
+    """Return the errors of values: none where the same infinity, or NaN, is right."""
+    wide = value.double()
+    return (wide - truth).masked_fill((wide == truth) | (wide.isnan() & truth.isnan()), 0.0)
 
 
 def _alike(kind: str, error: torch.Tensor, known: torch.Tensor) -> Clue | None:

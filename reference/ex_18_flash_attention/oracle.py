@@ -449,15 +449,13 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
             )
     if bool((top == -math.inf).any()):
         blind = (top == -math.inf)[..., None]
-        yield (
-            "blind_rows",
-            "Looks as if lse of rows that see no key is 0",
-            "For such a row log(0) = -inf is right.",
-            (
-                o,
-                lse.masked_fill(blind[..., 0], 0.0),
-            ),
-        )
+        for told, instead in (("0", 0.0), ("+inf", math.inf)):
+            yield (
+                "blind_rows",
+                f"Looks as if lse of rows that see no key is {told}",
+                "For such a row log(0) = -inf is right.",
+                (o, lse.masked_fill(blind[..., 0], instead)),
+            )
         help_text = "In such a row m_new is still -inf: subtract 0 instead, and divide by 1 where l is 0."
         yield (
             "blind_rows",

@@ -184,6 +184,23 @@ def test_errors_of_a_few_elements_are_not_a_rounding_s_of_all() -> None:
     assert rounded_like(other, ("low_precision_sum", NUMBERS.half())) == {}
 
 
+def test_an_infinity_that_is_right_is_no_overflow_and_one_of_the_other_sign_no_rounding() -> None:
+    half, truth = NUMBERS.half().double(), NUMBERS.clone()
+    truth[0, 0] = half[0, 0] = -torch.inf
+    output = replace(EXACT, value=truth)
+
+    def found(got: torch.Tensor) -> list[tuple[str, bool]]:
+        rounds = cast("Truth", Knows(roundings=(("rounded_intermediate", half),)))
+        return [
+            (one.kind, one.confirmed) for one in rounding_clues(rounds, cast("Part", None), seen(got.float(), output))
+        ]
+
+    assert found(half) == [("rounded_intermediate", True)]
+    other = truth.clone()
+    other[0, 0] = torch.inf
+    assert found(other) == []
+
+
 # -- what the exercises foresee --------------------------------------------------------------------------------------
 
 
