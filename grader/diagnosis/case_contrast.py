@@ -123,7 +123,7 @@ def _readings(
     """Yield each contrast of a kind with its split of the cases; several axes also together."""
     for one in several:
         yield split(tried, _having(one, space)), one.says, one.weight
-        if not one.values:
+        if not one.values and not one.every:
             # Perhaps only some of the values fail.
             values = {each.case[one.axis] for each in tried if each.failed and one.axis in each.case}
             if values and space.axes[one.axis].simplest not in values:
@@ -154,6 +154,8 @@ def refuted(tried: Sequence[TriedCase], declared: Sequence[Contrast], space: Spa
     for kind, several in _by_kind(declared, space).items():
         strict = [_having(one, space) for one in several if one.only]
         if len(strict) == len(several) and any(not any(has(case) for has in strict) for case in failing):
+            factors[kind] = REFUTED
+        if all(one.every and split(tried, _having(one, space)).passing_with >= _SOME for one in several):
             factors[kind] = REFUTED
     if by_layout_alone(tried, declared, space):
         factors.update(dict.fromkeys(RAGGED_KINDS, REFUTED))
