@@ -415,7 +415,7 @@ def suspects_of(
         if any(clue.kind in _ROUNDINGS and clue.weight >= _SMALL for clue in clues):
             told = [clue if clue.firm else replace(clue, weight=_BY_LUCK * clue.weight) for clue in told]
         own += [*shared, *told]
-        factors = refuted(tried, declared, space)
+        factors = refuted(tried, declared, space, {clue.kind for clue in clues if clue.by_known_mistake})
         if any(clue.kind == "not_all_covered" for clue in clues):
             # What was never stored was not rounded.
             factors = {**factors, **dict.fromkeys(_ROUNDINGS, REFUTED)}

@@ -171,9 +171,8 @@ def test_an_order_of_sizes_that_one_passing_case_has_is_no_evidence() -> None:
 def test_a_cause_that_spares_no_case_is_refuted_by_some_that_pass() -> None:
     layouts = [(64, "rows", 0), *[(64, "columns", 0)] * 3, *[(64, "sliced", 0)] * 2]
     every = Contrast("layout", "strides_ignored", "that do not lie row after row", every=True)
-    some, all_of_them = (contrasts(tried("----xx", *layouts), [one], SPACE)[0].weight for one in (LAYOUT, every))
-    assert all_of_them < some / 2
     assert refuted(tried("----xx", *layouts), [every], SPACE)["strides_ignored"] < 1
-    # Two may pass by luck.
+    # Two may pass by luck, and values leave no doubt that the mistake is made in some cases.
     assert "strides_ignored" not in refuted(tried("-x--xx", *layouts), [every], SPACE)
+    assert "strides_ignored" not in refuted(tried("----xx", *layouts), [every], SPACE, ["strides_ignored"])
     assert "strides_ignored" not in refuted(tried("----xx", *layouts), [LAYOUT], SPACE)
