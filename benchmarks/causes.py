@@ -89,8 +89,8 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
   one small edit of the text after the other, the likeliest first, for three seconds of work: a stride, a size or a
   tensor of a similar name, a bound, a factor, a mask, an axis, a division that rounds up, two neighbours exchanged. An
   edit that makes the larger failing calls right too, and leaves passing ones right, is told with its line.
-- **Other checks** (`grader/diagnosis/elsewhere.py`): what another check of the part has confirmed counts here too, where
-  it can lead to what this check shows. Too few bits move no address and make no value wrong by far, a second launch
+- **Other checks** (`grader/diagnosis/elsewhere.py`): what another check of the part has confirmed counts too, where it
+  can lead to what this check shows. Too few bits move no address and make no value wrong by far, a second launch
   makes no NaN, and what ends one call explains no call that returns.
 
 Clues of one kind strengthen each other. A clue that only some of the failing cases show counts less. A suspect is
