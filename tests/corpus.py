@@ -17,7 +17,7 @@ from tests.claims import SUBMISSIONS, links
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "corpus.md"
-HELD_OUT = ROOT / "benchmarks" / "held_out.json"
+TRIED, BLIND = ROOT / "benchmarks" / "tried.json", ROOT / "benchmarks" / "blind"
 
 FOLDERS: Mapping[str, str] = {
     "attacks": "right values, but other means than the submission's own kernels computed them",
@@ -70,8 +70,8 @@ Most mistakes are stored as patches. This command writes all of an exercise as w
 grade check ex_15 --write-wrong mistakes/
 ```
 
-`benchmarks/held_out.json` holds {held_out} more mistakes, as changes of solutions; `python -m benchmarks.causes` grades
-them. `tox -e accuracy` makes small changes of the solutions by rules.
+`benchmarks/tried.json` holds {tried} more mistakes, as changes of solutions, and `benchmarks/blind/` {blind} in whole
+files; `python -m benchmarks.causes` grades them. `tox -e accuracy` makes small changes of the solutions by rules.
 
 ## Attacks and odd files
 
@@ -120,7 +120,7 @@ def page() -> str:
     entries = discover(ROOT)
     claims = {entry: Counter(claim_of(one).status for one in entry.wrong) for entry in entries}
     statuses = sum(claims.values(), Counter())
-    held_out = len(json.loads(HELD_OUT.read_text(encoding="utf-8")))
+    tried, blind = len(json.loads(TRIED.read_text(encoding="utf-8"))), len([*BLIND.glob("*.py")])
     parts = [
         INTRODUCTION,
         table(
@@ -128,7 +128,7 @@ def page() -> str:
         ),
         LABELS,
         table(("status", "planted mistakes"), ((f"`{name}`", str(count)) for name, count in statuses.most_common())),
-        PATCHES.format(held_out=held_out, attacks=len(links())),
+        PATCHES.format(tried=tried, blind=blind, attacks=len(links())),
         *(
             f"| `{name}/` | {len(list((SUBMISSIONS / name).glob('*.py')))} | {words} |\n"
             for name, words in FOLDERS.items()

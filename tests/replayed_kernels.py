@@ -446,7 +446,6 @@ def built_with_what_is_gone() -> Any:
     "value",
     [
         *(1, 0.5, None, "a text", TupleValue((1, 2)), TupleValue((ConstexprValue(1),))),
-        NamedValue("record", "R", ("first",), (1,)),
         NamedValue("tuple", "R", ("first",), (1,)),
     ],
 )
@@ -457,6 +456,69 @@ def test_a_global_variable_that_is_no_constant_is_refused_with_what_to_write(val
         "`SCALE` is a global variable, and a kernel reads constants alone: "
         "write `SCALE = tl.constexpr(…)`, or pass it as an argument"
     )
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("first", 1), ("first", KernelValue(0)), ("load", KernelValue(1)), ("me", UnknownValue("it"))]
+)
+def test_a_class_is_no_constant_whatever_it_holds(field: str, value: Value) -> None:
+    refused = refusal("y = SCALE.first(x)", names={"SCALE": NamedValue("record", "R", (field,), (value,))})
+    assert (refused.line, refused.python) == (8, True)
+    assert refused.rule == (
+        "`SCALE` is no constant, and a kernel reads constants alone: give each function of it that you use a name at "
+        "the top level, as in `NAME = SCALE.NAME`, and each number, as in `NAME = tl.constexpr(SCALE.NAME)`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        (ConstexprValue(UnknownValue("an attrgetter")), "a kernel cannot use an attrgetter"),
+        (NamedValue("class", "Pair", ("handle",), (None,)), "a field cannot be called handle"),
+    ],
+)
+def test_a_constant_that_cannot_be_made_is_refused_for_what_it_holds(value: Value, rule: str) -> None:
+    refused = refusal("y = OP(x)", names={"OP": value})
+    assert (refused.line, refused.python) == (8, False)
+    assert refused.rule.startswith(f"`OP`: {rule}")
+
+
+def test_a_constant_may_hold_the_function_that_reads_it() -> None:
+    held = NamedValue("record", "R", ("helper", "kernel"), (KernelValue(1), KernelValue(0)))
+    kernel = built(body("y = TOOLS.value.helper(x)"), {"TOOLS": ConstexprValue(held)})
+    tools = kernel.fn.__globals__["TOOLS"].value
+    assert tools.kernel is kernel
+    assert tools.helper.fn.__name__ == "helper"
+
+
+def test_a_kernel_of_an_edited_text_is_not_the_earlier_one_if_a_function_in_its_data_differs() -> None:
+    source = body("return TOOLS.value.helper(x)", arguments="x")
+    held = ConstexprValue(NamedValue("record", "R", ("helper",), (KernelValue(1),)))
+    told = [KernelText("kernel", 6, "jit", {**TL, "TOOLS": held}), KernelText("helper", 1, "jit", TL)]
+    earlier = Kernels(Text(source, PATH), told)
+    earlier.kernel(0)
+    assert Kernels(Text(source, PATH), told, earlier).kernel(0) is earlier.kernel(0)
+    edited = Kernels(Text(source.replace("x + 1", "x - 1"), PATH), told, earlier).kernel(0)
+    assert edited.fn.__globals__["TOOLS"].value.helper.fn(4) == 3
+
+
+def test_a_default_that_holds_its_own_function_is_refused_with_its_line() -> None:
+    table = ConstexprValue(TupleValue((KernelValue(0),)))
+    with pytest.raises(RefusedFunction, match="holds kernel itself: pass it instead") as caught:
+        built(body("pass", arguments="x, y=TABLE"), {"TABLE": table})
+    assert caught.value.line == 6
+
+
+def test_what_cannot_be_told_is_refused_only_where_it_is_used() -> None:
+    told: dict[str, Value] = {"CONFIG": NamedValue("record", "C", ("block", "log"), (16, UnknownValue("a socket")))}
+    names: dict[str, Value] = {"ITEMS": TupleValue((1, UnknownValue("a socket"))), **told}
+    assert built(body("return CONFIG.block + ITEMS[0]", arguments=""), names, kind="constexpr")() == 17
+    refused = refusal("return CONFIG.log", names=told, kind="constexpr", arguments="")
+    assert (refused.line, refused.python) == (8, False)
+    assert refused.rule.startswith("`CONFIG.log`: a kernel cannot use a socket")
+    for line in ("c = CONFIG\n    return c.log.level", "return 1 if ITEMS[1] else 2"):
+        with pytest.raises(RefusedFunction, match="cannot use a socket"):
+            built(body(line, arguments=""), names, kind="constexpr")()
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ class Diagnosis:
         try:
             suspected = [one.kind for one in self._suspects(failed[0], self._clues[failed[0].id])]
             calls = [self._wrong[one.id].recipe for one in failed]
-            for clue in repair_clues(bench, text, calls, suspected):
+            for clue in repair_clues(bench, text, calls, suspected, known_kinds(self._exercise.kinds)):
                 for one in failed:
                     self._clues[one.id] = [*self._clues.get(one.id, ()), clue]
         except Exception:

@@ -7,11 +7,13 @@ at, and leaves passing ones right, some of every kind. What the bench says of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from itertools import islice, takewhile
 
-from grader.diagnosis.edits import Edit, Launched, edits_of
+from grader.diagnosis.edit_scope import Edit, Launched
+from grader.diagnosis.edits import edits_of
+from grader.diagnosis.influence import outputs_of_lines
 from grader.diagnosis.kinds import GENERAL
 from grader.diagnosis.known_mistakes import passing_like
 from grader.exercise.cases import QUICK_VOLUME, Case
@@ -22,22 +24,25 @@ from grader.protocol.trace import ConstexprValue, Launch, TensorValue, Trace, la
 
 # The search for one part takes at most so many seconds of work, and one edited call so many. Starting a process for
 # edited launch code counts as so many.
-_MOST_S, _CALL_S, _START_S = 3.0, 1.0, 0.1
+_MOST_S, _CALL_S, _START_S = 5.0, 1.0, 0.1
 # The numbers of other failing calls and of passing calls that an edit must stand.
 _FAILING, _PASSING = 4, 2
 # The number of further passing calls that an edit must stand once it has stood these: of every kind of input.
 _KINDS = 8
-# The factor of edits that take back a suspected kind of mistake.
-_SUSPECTED = 1.8
+# The factors of edits that take back a suspected kind of mistake, of edits in lines that lead to right outputs as well,
+# and of edits in lines that lead to right outputs alone.
+_SUSPECTED, _SHARED_LINE, _SPARED_LINE = 3.0, 0.5, 0.02
 # Longer texts are cut, and of a beginning that two texts share, so many letters are shown.
 _LONGEST, _SHARED = 80, 20
 
 
-def repair_clues(bench: Bench, text: str, failing: Sequence[Recipe], suspected: Sequence[str]) -> list[Clue]:
+def repair_clues(
+    bench: Bench, text: str, failing: Sequence[Recipe], suspected: Sequence[str], known: Collection[str] = GENERAL
+) -> list[Clue]:
     """Return the clue of the likeliest edit that makes a part right, if one is found in time.
 
     failing: failing calls; the smallest is made with every edit. suspected: kinds of mistakes that were found
-    otherwise, the likeliest first.
+    otherwise, the likeliest first. known: the kinds that the exercise has.
     """
     until_s = bench.pair.worked_s + _MOST_S
     smallest, *others = _by_volume(failing)
@@ -49,7 +54,9 @@ def repair_clues(bench: Bench, text: str, failing: Sequence[Recipe], suspected: 
             # Programs of CuTe take seconds to trace again.
             return []
         edits = edits_of(text, _kernels(call.recorded.trace), bench.part.name)
-        edits.sort(key=lambda one: -one.weight * (_SUSPECTED if {*one.kinds} & {*suspected} else 1.0))
+        by_line = _by_line(call, text)
+        fits = {one: _SUSPECTED if {*one.kinds} & {*suspected} else 1.0 for one in edits}
+        edits.sort(key=lambda one: -one.weight * fits[one] * by_line.get(one.line, 1.0))
         witnesses = [call, *map(bench.edited, _witnesses(bench, others))]
         # Recorded only if an edit stands the first ones, and once.
         of_every_kind = cache(lambda: [*map(bench.edited, islice(_of_every_kind(bench), _KINDS))])
@@ -63,8 +70,21 @@ def repair_clues(bench: Bench, text: str, failing: Sequence[Recipe], suspected: 
             until_s -= 0.0 if edit.in_kernel else _START_S
             edited = edit.applied(text)
             if stands(edit, edited, witnesses) and stands(edit, edited, of_every_kind()):
-                return [_clue(edit, suspected)]
+                return [_clue(edit, suspected, known)]
     return []
+
+
+def _by_line(call: Edited, text: str) -> dict[int, float]:
+    """Return the factor of edits in a line, where some outputs of a call are wrong and others right."""
+    stored = call.wrong_outputs(text, _CALL_S)
+    wrong = {place for place, (_, is_wrong) in enumerate(stored) if is_wrong}
+    if call.recorded is None or not wrong or len(wrong) == len(stored):
+        return {}
+    found = outputs_of_lines(text, call.recorded.trace, [storage for storage, _ in stored])
+    return {
+        line: _SPARED_LINE if not outputs & wrong else _SHARED_LINE if outputs - wrong else 1.0
+        for line, outputs in found.items()
+    }
 
 
 def _by_volume(recipes: Sequence[Recipe]) -> list[Recipe]:
@@ -94,11 +114,14 @@ def _quick(bench: Bench, *, failed: bool) -> list[Recipe]:
     return [Recipe(bench.part.name, dict(one.case), one.seed) for one in quick]
 
 
-def _clue(edit: Edit, suspected: Sequence[str]) -> Clue:
-    """Return the clue of an edit. A suspected kind that fits keeps its name, and so does one of the exercise's own."""
-    kind = next((one for one in suspected[:1] if one in edit.kinds or one not in GENERAL), edit.kinds[0])
+def _clue(edit: Edit, suspected: Sequence[str], known: Collection[str]) -> Clue:
+    """Return the clue of an edit. A kind of the exercise's own keeps its name; else a suspected one that fits does."""
+    fitting = [one for one in edit.kinds if one in known] or [*edit.kinds]
+    kind = next((one for one in suspected if one in fitting), fitting[0])
+    kind = next((one for one in (*suspected[:1], *fitting[:1]) if one not in GENERAL), kind)
     after, before = _cut(edit.after, edit.before)
-    words = f"`{after}` in place of `{before}` in line {edit.line}"
+    others = " and each like it" if edit.twins else ""
+    words = f"`{after}` in place of `{before}` in line {edit.line}{others}"
     return sure(kind, f"With {words}, every failing call that was made again is right.")
 
 

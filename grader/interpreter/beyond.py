@@ -93,7 +93,7 @@ def _notice_waiting() -> None:
     rmw, cas = Builder.create_atomic_rmw, Builder.create_atomic_cas
 
     def heard(builder: Any, what: str, operands: tuple[Any, ...], found: Any) -> Any:
-        last = tuple(size - 1 for size in builder.grid_dim)
+        last = getattr(builder, "last_program", None) or tuple(size - 1 for size in builder.grid_dim)
         question = (what.encode(), *(np.asarray(getattr(one, "data", one)).tobytes() for one in operands))
         answer = np.asarray(found.data).tobytes()
         waiting.answered(question, answer, others_follow=tuple(builder.grid_idx) != last)

@@ -6,9 +6,10 @@ Triton says that this is deprecated, and compiles it.
 from __future__ import annotations
 
 import ast
-import copy
 from itertools import count
 from typing import Any
+
+from grader.interpreter.trees import copied
 
 _numbers = count()
 
@@ -51,7 +52,7 @@ class JoinConditions(ast.NodeTransformer):
             left = ast.IfExp(
                 _call("is_block", kept),
                 _call("joined", ast.Constant(word), ast.Name(name, ast.Load()), right),
-                ast.BoolOp(node.op, [ast.Name(name, ast.Load()), copy.deepcopy(right)]),
+                ast.BoolOp(node.op, [ast.Name(name, ast.Load()), copied(right)]),
             )
         return ast.fix_missing_locations(ast.copy_location(left, node))
 

@@ -20,7 +20,15 @@ from torch import Tensor
 
 from grader.interpreter.footprint import MOST_LANES as MOST_OF_FOOTPRINT
 from grader.interpreter.footprint import footprint_of
-from grader.interpreter.races import Access, Operation, Race, Sync, find_races, touched_bytes
+from grader.interpreter.races import (
+    Access,
+    Operation,
+    Race,
+    Sync,
+    do_programs_meet,
+    find_races,
+    touched_bytes,
+)
 from grader.protocol.footprint import Footprint
 from grader.protocol.messages import GuardFinding, Traffic
 
@@ -130,7 +138,11 @@ class Guard:
     strayed: bool = False
     # The programs that stored or updated something so far, in the order in which they first did.
     writers: dict[int, None] = field(default_factory=dict)
+    # Programs met at an address, in conflicting ways; or there were too many accesses to tell. Known at the end.
+    meets: bool = False
     _operations: list[Operation] = field(default_factory=list)
+    # Volatile loads, which are no part of a race.
+    _waits: list[Operation] = field(default_factory=list)
     _lanes: int = 0
     _loaded: int = 0
     _stored: int = 0
@@ -298,6 +310,7 @@ class Guard:
         if self._lanes > _MOST_LANES:
             self._overlooked = True
             self._operations.clear()
+            self._waits.clear()
             return
         time = len(self._operations)
         if extent.nbytes < _SHORT:
@@ -305,6 +318,7 @@ class Guard:
         operation = Operation(access, time, extent.start, offsets, extent.name, values, programs)
         if access.order == "waits":
             self._sync.wait(operation)
+            self._waits.append(operation)
             return
         self._operations.append(operation)
         if programs is None or (access.kind == "store" and _one_each(programs)):
@@ -348,8 +362,11 @@ class Guard:
     def finish(self) -> Traffic:
         """Return the traffic of the launch, and add its races to the findings."""
         unique_loaded = unique_stored = 0
+        self.meets = self._overlooked and prod(self.grid) > 1
         for low, high in _regions(self.extents.values()):
             here = [one for one in self._operations if low <= one.start < high]
+            waits = [one for one in self._waits if low <= one.start < high]
+            self.meets = self.meets or do_programs_meet([*here, *waits])
             unique_loaded += touched_bytes([one for one in here if one.access.kind != "store"])
             unique_stored += touched_bytes([one for one in here if one.access.kind != "load"])
             for race in find_races(here, self._sync, _MOST_FINDINGS - len(self.findings)):

@@ -23,7 +23,7 @@ from grader.interpreter.groups import Alone, programs_at_once, remember_bytes, u
 from grader.interpreter.guard import Addresses, Guard, Lanes
 from grader.interpreter.instructions import InstructionCounter
 from grader.interpreter.leading_axis import reduce_within_programs
-from grader.interpreter.lockstep import LockstepKernel
+from grader.interpreter.lockstep import BackwardsKernel, LockstepKernel
 from grader.interpreter.patience import PATIENCE
 from grader.interpreter.races import Access, Heed, Kind, Order
 from grader.interpreter.sums import AtomicSums
@@ -82,6 +82,8 @@ class MemoryWatch:
         self.strayed = False
         self.traffic: Traffic | None = None
         self._latest: Guard | None = None
+        self._backwards = False
+        self._meets = False
 
     def footprint(self) -> Footprint | None:
         """Count the footprint of the latest launch: few launches are told with theirs."""
@@ -101,6 +103,15 @@ class MemoryWatch:
     def take_unordered(self) -> tuple[int, ...]:
         """Return the lines of atomic additions whose sums depend on the order, since the last call."""
         return self._sums.take()
+
+    def take_meets(self) -> bool:
+        """Return whether programs of a launch met since the last call, in conflicting ways."""
+        found, self._meets = self._meets, False
+        return found
+
+    def run_backwards(self, on: bool) -> None:
+        """Run the programs of each launch in the opposite order from now on, or in their own."""
+        self._backwards = on
 
     def count_instructions(self, on: bool) -> None:
         """Count what kernels compute element by element from now on, or no longer: it takes a tenth more time."""
@@ -128,7 +139,9 @@ class MemoryWatch:
             guard = self._guard
             PATIENCE.begin_launch(guard.writers)
             self.traffic, self._latest, self.strayed = None, None, False
-            if self._known is not None:
+            if self._backwards:
+                executor.fn = BackwardsKernel(executor.fn, self._builder)
+            elif self._known is not None:
                 executor.fn = LockstepKernel(executor.fn, self._builder, _Log(guard, self._sums), self._known)
             try:
                 return launch(executor, *args, **kwargs)
@@ -136,6 +149,7 @@ class MemoryWatch:
                 self.traffic, self._latest = guard.finish(), guard
                 self._sums.finish_launch()
                 self._findings += guard.findings
+                self._meets = self._meets or guard.meets
                 self.strayed = guard.strayed
                 self._guard = outer
                 self._pointers.clear()

@@ -231,6 +231,14 @@ def find_races(operations: Sequence[Operation], sync: Sync, most: int) -> Iterat
             return
 
 
+def do_programs_meet(operations: Sequence[Operation]) -> bool:
+    """Return whether two programs touch one address in conflicting ways, in whatever order."""
+    if not operations or all(one.access.kind == "load" for one in operations):
+        return False
+    unit = _unit(operations)
+    return bool(_conflicts(operations, *_numbering(operations, unit)).any())
+
+
 def _both_update(operations: Sequence[Operation], programs: tuple[int, int], address: int) -> bool:
     """Return whether each of these programs both loads from an address and stores to it."""
     missing = {(program, kind) for program in programs for kind in ("load", "store")}

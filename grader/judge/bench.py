@@ -24,7 +24,7 @@ from grader.judge.clue import Clue, sure
 from grader.judge.compare import compare, tensor_of
 from grader.judge.coverage import coverage_of, more_telling
 from grader.judge.evidence import Evidence, evidence_of_answer, evidence_of_trace, with_line
-from grader.judge.failures import Failure, WrongCall, check_device, examine
+from grader.judge.failures import Failure, WrongCall, check_device, examine, wrong_in_opposite_order
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.refused import RefusedConfigurations
 from grader.judge.trial import CallRequest, NotRunHere, Trial, TriedCase
@@ -303,6 +303,7 @@ class Bench:
             raise NotRunHere(words)
         failure, worst = examine(outcome, expected, lambda: self.truth.inputs(recipe), self.path)
         failure = check_device(outcome, "cpu" if part.on == "cpu" else self.device) or failure
+        failure = failure or self._in_opposite_order(result, call, outcome, expected, is_replay=is_replay)
         if failure and (names := self._omitted_arguments(call)):
             rationale = f"{failure.cause.rationale} The call left out {names}.".strip()
             failure = replace(failure, cause=replace(failure.cause, rationale=rationale))
@@ -374,6 +375,26 @@ class Bench:
 
     def _is_right(self, outcome: Outcome, expected: tuple[Expected, ...], call: Call) -> bool:
         return examine(outcome, expected, lambda: self.truth.inputs(call.recipe), self.path)[0] is None
+
+    def _in_opposite_order(
+        self, recorded: _RecordResult, call: Call, outcome: Outcome, expected: tuple[Expected, ...], *, is_replay: bool
+    ) -> Failure | None:
+        """Return the failure of a right call that is wrong if the programs of its launches run in the opposite order.
+
+        Only programs that meet at an address can depend on their order. A GPU runs them in any.
+        """
+        if not is_replay or not isinstance(outcome, Finished) or not outcome.answer.meets:
+            return None
+        if not isinstance(recorded, RecordedAnswer) or call.carries:
+            # The arguments that it carries on are now as it left them.
+            return None
+        place = outcome.answer.configuration
+        other = self.pair.replay_backwards(recorded, call, Wanted((place,) if place >= 0 else ()))
+        if isinstance(other, OutOfTime) or (isinstance(other, Raised) and other.kind in (NEEDS_GPU, TOO_SLOW)):
+            # Programs that wait for others need these to run beside them.
+            return None
+        failure, _ = examine(other, expected, lambda: self.truth.inputs(call.recipe), self.path)
+        return failure and wrong_in_opposite_order(failure, Case(call.recipe.case).words())
 
     def _omitted_arguments(self, call: Call) -> str:
         """Return the arguments that a call leaves out, in words."""
@@ -528,6 +549,21 @@ class Edited:
             if not recorded or not self.recorded or _kernels_of(recorded.trace) != _kernels_of(self.recorded.trace):
                 return False
             return self._is_right(recorded, text, most_s)
+
+    def wrong_outputs(self, text: str, most_s: float) -> tuple[tuple[int, bool], ...]:
+        """Return the storage of each output with whether its values are wrong; () where the call does not end well."""
+        if self.recorded is None:
+            return ()
+        outcome = self.bench.pair.replay_edited(self.recorded, self.call, text, most_s)
+        expected = self.bench.truth.expect(self.bench.part, self.recipe)
+        if not isinstance(outcome, Finished) or len(outcome.outputs) != len(expected):
+            return ()
+        trace = self.recorded.trace
+        storages = [trace.windows[one.window].storage if one.window >= 0 else -1 for one in trace.outputs]
+        storages += [trace.arguments[name] for name in self.call.mutates]
+        pairs = zip(outcome.outputs, expected, strict=True)
+        wrong = [raw is None or not compare(tensor_of(raw, output), output).agrees for raw, output in pairs]
+        return tuple(zip(storages, wrong, strict=True))
 
     def _is_right(self, recorded: RecordedAnswer | None, text: str, most_s: float) -> bool:
         if recorded is None:

@@ -207,6 +207,24 @@ def missing_function(name: str, others: Sequence[str]) -> Failure:
     return Failure("not_implemented", cause)
 
 
+def wrong_in_opposite_order(failure: Failure, words: str) -> Failure:
+    """Return the failure of a call that fails only if its programs run in the opposite order. words: of its case."""
+    if failure.cause.kind == "race":
+        return failure
+    seen = "In the order of the grid the result is right, in the opposite order it is not."
+    return Failure(
+        "fail",
+        Cause(
+            "race",
+            "Right in one order of the programs only",
+            f"For {words}, where the programs of each launch run in the opposite order: {failure.cause.rationale}",
+            "A GPU runs programs in any order. Which of them reads what others store? Let the one do it that draws the "
+            "last number of an atomic counter, or use a second launch.",
+        ),
+        (sure("race", seen),),
+    )
+
+
 def examine(
     outcome: Outcome, expected: Sequence[Expected], inputs: Callable[[], Sequence[object]], path: str
 ) -> tuple[Failure | None, float]:
@@ -349,6 +367,15 @@ def _side_effect(outcome: Finished) -> Failure | None:
             "A store outside the tensors",
             f"The call wrote {where}.",
             "Every store needs a mask for the lanes of the last tile that have no element.",
+        )
+        return Failure("fail", cause)
+    if answer.outside:
+        cause = Cause(
+            "out_of_bounds",
+            "A view beyond an argument",
+            f"The call made a view of an argument that reaches beyond it: {clean(answer.outside[0], 200)}.",
+            "Let a view end where its tensor ends, and mask the lanes of the last tile that have no element. "
+            "as_strided counts storage_offset from the start of the memory, not from the tensor's first element.",
         )
         return Failure("fail", cause)
     return None

@@ -183,15 +183,17 @@ class ReplayCall:
     """Execute a trace on the inputs of the call's recipe. launches: run its launches.
 
     memory: of earlier calls. kept: found, and left to later ones; afresh: forgotten before; alone: neither found nor
-    left. wanted: of the configurations of its autotuners. instructions: count in the interpreter what is computed
-    element by element. cleared: empty allocations hold zeros. patience_s: the time after which an interpreted call of
-    many programs is given up; 0: never. filled: lines of loads whose masked lanes hold `filling` in the interpreter; of
-    integers, the smallest or the largest for an infinity. text: the text that holds the kernels; "": the submission's.
+    left; before: as the latest replay of kept memory found it, and not left. wanted: of the configurations of its
+    autotuners. instructions: count in the interpreter what is computed element by element. cleared: empty allocations
+    hold zeros. patience_s: the time after which an interpreted call of many programs is given up; 0: never. filled:
+    lines of loads whose masked lanes hold `filling` in the interpreter; of integers, the smallest or the largest for an
+    infinity. text: the text that holds the kernels; "": the submission's.
+    backwards: interpreted programs of each launch run in the opposite order.
     """
 
     call: Call
     trace: Mapping[str, Any]
-    memory: Literal["kept", "afresh", "alone"]
+    memory: Literal["kept", "afresh", "alone", "before"]
     launches: bool = True
     cleared: bool = False
     wanted: Wanted = ANY
@@ -200,6 +202,7 @@ class ReplayCall:
     filled: tuple[int, ...] = ()
     filling: Filling = "0"
     text: str = ""
+    backwards: bool = False
     op: Literal["replay"] = "replay"
 
 
@@ -497,7 +500,8 @@ class Returned:
     allocated_bytes: the peak size of the tensors that the call allocated, its results included.
     configuration: which one the first autotuner took, -1 without any. undefined, padded: the lines of the loads that
     masked lanes in the interpreter, without `other` and with it. unordered: the lines of atomic additions whose sums
-    depend on their order.
+    depend on their order. meets: a program may have read what another program of its launch stored.
+    outside: views of arguments that reach beyond them.
     """
 
     answer: Literal["returned"]
@@ -512,6 +516,8 @@ class Returned:
     undefined: tuple[int, ...] = ()
     padded: tuple[int, ...] = ()
     unordered: tuple[int, ...] = ()
+    meets: bool = False
+    outside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -351,6 +351,21 @@ def windows_in(value: Value) -> Iterator[int]:
             yield from windows_in(one)
 
 
+def kernels_in(value: Value) -> Iterator[int]:
+    """Yield the places of the functions in a value."""
+    match value:
+        case KernelValue(index):
+            yield index
+        case TupleValue(items) | ListValue(items) | NamedValue(items=items):
+            for one in items:
+                yield from kernels_in(one)
+        case DictValue(items):
+            for key, one in items:
+                yield from (*kernels_in(key), *kernels_in(one))
+        case ConstexprValue(one):
+            yield from kernels_in(one)
+
+
 def choices_in(steps: Sequence[Step]) -> tuple[Choose, ...]:
     """Return the autotuned launches of these steps; within an autotuned kernel, those of its first configuration."""
     found: list[Choose] = []

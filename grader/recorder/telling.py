@@ -31,16 +31,19 @@ class Telling:
         self._window = window
         self._kernel = kernel
 
-    def encode(self, value: Any, *, tensors: bool = True, levels: int = _MOST_LEVELS) -> Any:
-        """Return the value for the trace; ["unknown", description] if it cannot be turned."""
+    def encode(self, value: Any, *, tensors: bool = True, within: tuple[int, ...] = ()) -> Any:
+        """Return the value for the trace; ["unknown", description] if it cannot be turned.
+
+        within: the ids of what holds it, from the outside in.
+        """
         try:
-            return self._encode(value, tensors, levels)
+            return self._encode(value, tensors, within)
         except Untold as untold:
             return ["unknown", str(untold)[:200]]
         except RecursionError:
             return ["unknown", "something that holds itself"]
 
-    def _encode(self, value: Any, tensors: bool, levels: int) -> Any:  # noqa: PLR0911  one return for every kind
+    def _encode(self, value: Any, tensors: bool, within: tuple[int, ...]) -> Any:  # noqa: PLR0911  one return for every kind
         if value is None or type(value) is bool:
             return value
         if type(value) is int:
@@ -51,38 +54,40 @@ class Telling:
             return value if len(value) < 4096 else ["unknown", "a long text"]
         if isinstance(value, Tensor):
             return ["tensor", self._window(value)] if tensors else ["unknown", "a tensor"]
-        if levels <= 0:
+        if id(value) in within:
+            raise Untold("something that holds itself")
+        if len(within) >= _MOST_LEVELS:
             raise Untold("something that holds too many levels")
         if isinstance(value, tuple | list | dict):
-            return self._encode_container(value, tensors, levels - 1)
-        return self._encode_object(value, tensors, levels - 1)
+            return self._encode_container(value, tensors, (*within, id(value)))
+        return self._encode_object(value, tensors, (*within, id(value)))
 
-    def _encode_container(self, value: Any, tensors: bool, levels: int) -> Any:
+    def _encode_container(self, value: Any, tensors: bool, within: tuple[int, ...]) -> Any:
         if len(value) > _MOST_ENTRIES:
             raise Untold(f"a {type(value).__name__} of {len(value)} entries")
         if isinstance(value, dict):
             keys, values = (
-                self._encode_all(dict.keys(value), tensors, levels),
-                self._encode_all(dict.values(value), tensors, levels),
+                self._encode_all(dict.keys(value), tensors, within),
+                self._encode_all(dict.values(value), tensors, within),
             )
             return ["dict", keys, values]
         if isinstance(value, list):
-            return ["list", self._encode_all(list.__iter__(value), tensors, levels)]
-        items = self._encode_all(tuple.__iter__(value), tensors, levels)
+            return ["list", self._encode_all(list.__iter__(value), tensors, within)]
+        items = self._encode_all(tuple.__iter__(value), tensors, within)
         fields = getattr(type(value), "_fields", None)
         if fields is not None and len(fields) == len(items):
             return ["record", "tuple", type(value).__name__[:80], [*map(str, fields)], items]
         return ["tuple", items]
 
-    def _encode_all(self, values: Any, tensors: bool, levels: int) -> list[Any]:
-        return [self.encode(one, tensors=tensors, levels=levels) for one in values]
+    def _encode_all(self, values: Any, tensors: bool, within: tuple[int, ...]) -> list[Any]:
+        return [self.encode(one, tensors=tensors, within=within) for one in values]
 
-    def _encode_object(self, value: Any, tensors: bool, levels: int) -> Any:  # noqa: PLR0911
+    def _encode_object(self, value: Any, tensors: bool, within: tuple[int, ...]) -> Any:  # noqa: PLR0911
         from triton.language import constexpr, dtype
         from triton.runtime.jit import TensorWrapper
 
         if isinstance(value, constexpr):
-            return ["constexpr", self.encode(value.value, tensors=False, levels=levels)]
+            return ["constexpr", self.encode(value.value, tensors=False, within=within)]
         if isinstance(value, dtype):
             return ["dtype", "triton", str(value.name)]
         if isinstance(value, torch.dtype):
@@ -92,27 +97,27 @@ class Telling:
             name = "" if isinstance(value, torch.device) else str(value).removeprefix("torch.")
             return ["enum", type(value).__name__, name]
         if is_function_of_kernels(value) or isinstance(value, types.ModuleType | types.BuiltinFunctionType | type):
-            return self._encode_named(value, levels)
+            return self._encode_named(value, within)
         if isinstance(value, TensorWrapper):
             return ["wrapper", self._window(value.base), str(value.dtype).removeprefix("torch.")]
         if isinstance(value, np.generic):
-            return self._encode(value.item(), tensors, levels)
+            return self._encode(value.item(), tensors, within)
         if isinstance(value, enum.Enum):
-            return self._encode_member(value, levels)
+            return self._encode_member(value, within)
         if type(value).__name__ == "TensorDescriptor" and type(value).__module__ in _DESCRIPTORS:
-            return self._encode_descriptor(value, levels)
+            return self._encode_descriptor(value, within)
         if isinstance(value, int | float | str):
             kind = next(one for one in (int, float, str) if isinstance(value, one))
-            return self._encode(kind(value), tensors, levels)
+            return self._encode(kind(value), tensors, within)
         if dataclasses.is_dataclass(value):
             fields = [one.name for one in dataclasses.fields(value)][:_MOST_FIELDS]
-            items = [self.encode(getattr(value, name), tensors=tensors, levels=levels) for name in fields]
+            items = [self.encode(getattr(value, name), tensors=tensors, within=within) for name in fields]
             return ["record", "record", type(value).__name__[:80], fields, items]
         if isinstance(value, types.SimpleNamespace):
-            return self._encode_attributes("SimpleNamespace", vars(value), levels)
-        return self._encode_named(value, levels)
+            return self._encode_attributes("SimpleNamespace", vars(value), within)
+        return self._encode_named(value, within)
 
-    def _encode_named(self, value: Any, levels: int) -> Any:
+    def _encode_named(self, value: Any, within: tuple[int, ...]) -> Any:
         """Return a name of Triton or Python, a function of the text, or a class that holds constants. Raises Untold."""
         if place := place_in_triton(value):
             return ["language", place]
@@ -123,37 +128,37 @@ class Telling:
         if isinstance(value, types.BuiltinFunctionType | type) and _is_of_python(value):
             return ["language", f"{value.__module__}.{value.__name__}"]
         if isinstance(value, type):
-            return self._encode_class(value, levels)
+            return self._encode_class(value, within)
         raise Untold(f"{_with_article(type(value).__name__)}")
 
-    def _encode_class(self, kind: type, levels: int) -> Any:
+    def _encode_class(self, kind: type, within: tuple[int, ...]) -> Any:
         if issubclass(kind, tuple) and hasattr(kind, "_fields"):
             # Calling it makes a named tuple.
             fields = [*map(str, kind._fields)]
             return ["record", "class", kind.__name__[:80], fields, [None] * len(fields)]
         if issubclass(kind, enum.Enum):
-            return self._encode_attributes(kind.__name__, dict(kind.__members__), levels)
+            return self._encode_attributes(kind.__name__, dict(kind.__members__), within)
         return self._encode_attributes(
-            kind.__name__, {n: v for n, v in vars(kind).items() if not n.startswith("_")}, levels
+            kind.__name__, {n: v for n, v in vars(kind).items() if not n.startswith("_")}, within
         )
 
-    def _encode_member(self, member: enum.Enum, levels: int) -> Any:
+    def _encode_member(self, member: enum.Enum, within: tuple[int, ...]) -> Any:
         if isinstance(member, int | str):
             return self.encode(int(member) if isinstance(member, int) else str(member.value))
-        items = [member.name, self.encode(member.value, tensors=False, levels=levels)]
+        items = [member.name, self.encode(member.value, tensors=False, within=within)]
         return ["record", "record", type(member).__name__[:80], ["name", "value"], items]
 
-    def _encode_attributes(self, name: str, held: dict[str, Any], levels: int) -> Any:
+    def _encode_attributes(self, name: str, held: dict[str, Any], within: tuple[int, ...]) -> Any:
         fields = [one for one in held if one.isidentifier()][:_MOST_FIELDS]
-        items = [self.encode(getattr(held[one], "__func__", held[one]), tensors=False, levels=levels) for one in fields]
+        items = [self.encode(getattr(held[one], "__func__", held[one]), tensors=False, within=within) for one in fields]
         return ["record", "record", name[:80], fields, items]
 
-    def _encode_descriptor(self, value: Any, levels: int) -> Any:
-        rows = [self._encode_all(getattr(value, name), False, levels) for name in ("shape", "strides", "block_shape")]
+    def _encode_descriptor(self, value: Any, within: tuple[int, ...]) -> Any:
+        rows = [self._encode_all(getattr(value, name), False, within) for name in ("shape", "strides", "block_shape")]
         rounds = bool(getattr(value, "round_f32_to_tf32", False))
         layout = getattr(value, "layout", None)
         fields = [getattr(layout, one.name) for one in dataclasses.fields(layout)] if layout is not None else []
-        held = self._encode_all(fields, False, levels)
+        held = self._encode_all(fields, False, within)
         return ["descriptor", self._window(value.base), *rows, str(value.padding), rounds, held]
 
 

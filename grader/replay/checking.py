@@ -16,6 +16,7 @@ from typing import NoReturn
 
 import triton.language as tl
 
+from grader.protocol.trace import NamedValue, Value
 from grader.replay.allowed import (
     BUILTINS_OF,
     LOOPS,
@@ -32,7 +33,7 @@ from grader.replay.allowed import (
 )
 from grader.replay.language import MADE, Offered, offers
 from grader.replay.things import Data, Foreign, KernelReference, Thing, Unknown
-from grader.replay.values import RefusedFunction, fields_of
+from grader.replay.values import RefusedFunction, Unusable, fields_of
 
 # Names that agree in this share of their letters are taken for each other's misspelling.
 _ALIKE = 0.8
@@ -132,9 +133,10 @@ class _Checker(ast.NodeVisitor):
                     f"no line at the top level defines `{name}`: define it there, or pass it as an argument",
                     python=False,
                 )
-            case Data(value) if self._mode == "jit" and not _is_constant(value):
-                rule = f"`{name}` is a global variable, and a kernel reads constants alone: write "
-                self._refuse(node, f"{rule}`{name} = tl.constexpr(…)`, or pass it as an argument", python=True)
+            case Data(value, told) if self._mode == "jit" and not _is_constant(value):
+                self._refuse(node, _no_constant(name, told), python=True)
+            case Data(Unusable(rule)):
+                self._refuse(node, f"`{name}`: {rule}", python=False)
         self.found.used[name] = found
         return found
 
@@ -231,23 +233,28 @@ class _Checker(ast.NodeVisitor):
 
     def _field_of_data(self, node: ast.Attribute) -> bool:
         """Return whether this is a field of a record that is known by name, at any depth."""
-        parts: list[str] = []
+        chain: list[ast.Attribute] = []
         inner: ast.expr = node
         while isinstance(inner, ast.Attribute):
-            parts.insert(0, inner.attr)
+            chain.insert(0, inner)
             inner = inner.value
         home = self._look_up_chain(inner) if isinstance(inner, ast.Name) else None
         if not isinstance(home, Data):
             return False
-        value = home.value
-        for part in parts:
-            value = value.value if isinstance(value, tl.constexpr) else value
-            if part not in fields_of(value):
+        value, fields = home.value, []
+        for one in chain:
+            held = value.value if isinstance(value, tl.constexpr) else value
+            if one.attr in fields_of(held):
+                fields.append(one)
+                value = fields_of(held)[one.attr]
+            elif one.attr == "value" and held is not value:
+                value = held
+            else:
                 return False
-            value = fields_of(value)[part]
-        self.found.fields.append(node)
-        self.found.fields.extend(one for one in ast.walk(node.value) if isinstance(one, ast.Attribute))
-        return True
+            if isinstance(value, Unusable):
+                self._refuse(one, f"`{ast.unparse(one)}`: {value.rule}", python=False)
+        self.found.fields.extend(fields)
+        return bool(fields)
 
     def visit_Call(self, node: ast.Call) -> None:
         self._arguments(node.args[: self._check_called(node)], node.keywords)
@@ -565,6 +572,16 @@ def _is_constant(value: object) -> bool:
     """Return whether Triton lets a kernel read a global variable of this value."""
     is_named_tuple = isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields")
     return is_named_tuple or isinstance(value, tl.constexpr | tl.dtype)
+
+
+def _no_constant(name: str, told: Value) -> str:
+    """Return the rule for a global variable that is no constant."""
+    if isinstance(told, NamedValue) and told.kind == "record":
+        advice = f"give each function of it that you use a name at the top level, as in `NAME = {name}.NAME`, and each "
+        advice += f"number, as in `NAME = tl.constexpr({name}.NAME)`"
+        return f"`{name}` is no constant, and a kernel reads constants alone: {advice}"
+    advice = f"write `{name} = tl.constexpr(…)`, or pass it as an argument"
+    return f"`{name}` is a global variable, and a kernel reads constants alone: {advice}"
 
 
 def _is_text(node: ast.expr) -> bool:

@@ -12,16 +12,16 @@ compute: functions that are launched, load, store or multiply matrices must be i
 from __future__ import annotations
 
 import ast
-import copy
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import triton
 from triton.experimental import gluon
 from triton.runtime.jit import constexpr_function
 
-from grader.protocol.trace import KernelText
+from grader.interpreter.trees import copied
+from grader.protocol.trace import KernelText, kernels_in
 from grader.replay.checking import check
 from grader.replay.language import Offered, offers
 from grader.replay.launching import guarded
@@ -44,13 +44,22 @@ _WORK = frozenset(
 
 
 class Kernels:
-    """The kernels that a trace names, built from the text. kernel_texts: the trace's descriptions."""
+    """The kernels that a trace names, built from the text.
 
-    def __init__(self, text: Text, kernel_texts: Sequence[KernelText]) -> None:
+    kernel_texts: the trace's descriptions. unedited: the same kernels of another text, of which this one is an edit;
+    those whose lines are alike are taken from there.
+    """
+
+    def __init__(self, text: Text, kernel_texts: Sequence[KernelText], unedited: Kernels | None = None) -> None:
         self._text, self._kernel_texts = text, tuple(kernel_texts)
+        self._unedited = unedited if unedited is not None and unedited._text.imports == text.imports else None
+        # The functions that each built one calls.
+        self._calls: dict[int, frozenset[int]] = {}
         self._packages: dict[str, Text] = {}
         self._interpreted = bool(triton.knobs.runtime.interpret)
         self._built: dict[int, Any] = {}
+        # Functions whose definition is being read.
+        self._begun: set[int] = set()
         self._failed: dict[int, RefusedFunction] = {}
         # Call it before the interpreter replaces the language's functions.
         offers()
@@ -71,16 +80,39 @@ class Kernels:
         for one in set(self._built) - known:
             # Functions that call each other are all refused if one of them is.
             del self._built[one]
+            self._calls.pop(one, None)
         raise self._failed[index]
 
     def _kernel(self, index: int) -> Any:
+        if index not in self._built and self._unedited is not None and self._unedited._is_same(index, self._text):
+            return self._unedited._built[index]
         if index not in self._built:
             kernel_text = self._kernel_texts[index]
-            if kernel_text.home:
-                self._build_helper(index, kernel_text)
-            else:
-                self._build(index, kernel_text, self._text)
+            if index in self._begun:
+                rule = f"a default or an option of {kernel_text.name} holds {kernel_text.name} itself: pass it instead"
+                raise RefusedFunction(0 if kernel_text.home else kernel_text.line, rule, python=False)
+            self._begun.add(index)
+            try:
+                if kernel_text.home:
+                    self._build_helper(index, kernel_text)
+                else:
+                    self._build(index, kernel_text, self._text)
+            finally:
+                self._begun.discard(index)
         return self._built[index]
+
+    def _is_same(self, index: int, other: Text) -> bool:
+        """Return whether a built function, and all that it calls, has the same lines in another text."""
+        met, waiting = set[int](), {index}
+        while waiting:
+            one = waiting.pop()
+            kernel_text = self._kernel_texts[one]
+            key = kernel_text.name, kernel_text.line
+            if one not in self._calls or not (kernel_text.home or self._text.lines_at(key) == other.lines_at(key)):
+                return False
+            met.add(one)
+            waiting |= self._calls[one] - met
+        return True
 
     def _build_helper(self, index: int, kernel_text: KernelText) -> None:
         """Build a function of a package. Its refusals name the package, since lines are not the submission's."""
@@ -110,7 +142,7 @@ class Kernels:
         annotations = take_annotations(tree, names)
         defaults = take_defaults(tree, names)
         found = check(tree, "constexpr" if kernel_text.kind == "constexpr" else "jit", names.thing)
-        plain = copy.deepcopy(tree)
+        plain = copied(tree)
         if self._interpreted or kernel_text.kind == "constexpr":
             # Code that runs as Python reads fields by a call; a compiler must see them unchanged.
             tree = rewrite_fields(tree, found)
@@ -118,22 +150,29 @@ class Kernels:
             tree = rewrite_conditions(tree, found)
         namespace = namespace_for(found, interpreted=self._interpreted)
         make = FunctionMaker(tree, text.path, namespace, defaults, annotations, place)
-        fn = make.function(ast.Module([copy.deepcopy(tree)], []))
+        fn = make.function(ast.Module([copied(tree)], []))
         kernel = self._make_kernel(kernel_text, fn, make, lines_of(plain, text), plain)
         self._built[index] = kernel
+        self._calls[index] = frozenset(each for one in found.used.values() for each in _functions_in(one))
         for name, thing in found.used.items():
             namespace[name] = self._object_of(thing)
 
     def _object_of(self, thing: Thing) -> Any:
         match thing:
             case KernelReference(index):
-                try:
-                    return self._kernel(index)
-                except RefusedFunction as refused:
-                    return refusing(refused)
-            case Offered(value=value) | Data(value):
+                return self._callable(index)
+            case Data(told=told):
+                return plain_value(told, self._callable)
+            case Offered(value=value):
                 return value
         raise AssertionError(thing)
+
+    def _callable(self, index: int) -> Any:
+        """Return a function, or a stand-in for a refused one."""
+        try:
+            return self._kernel(index)
+        except RefusedFunction as refused:
+            return refusing(refused)
 
     def _make_kernel(
         self, kernel_text: KernelText, fn: types.FunctionType, make: FunctionMaker, text: list[str], plain: Function
@@ -154,6 +193,14 @@ class Kernels:
         kernel = triton.jit(fn, **options)
         kernel.rewriter = CheckedRewriter(fn, make)
         return guarded(kernel)
+
+
+def _functions_in(thing: Thing) -> Iterator[int]:
+    match thing:
+        case KernelReference(index):
+            yield index
+        case Data(told=told):
+            yield from kernels_in(told)
 
 
 def _works_on_memory(function: Function) -> str:

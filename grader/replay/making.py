@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import copy
 import dis
 import hashlib
 import inspect
@@ -16,6 +15,7 @@ from typing import Any
 
 from triton.runtime.interpreter import FunctionRewriter, interpreter_semantic
 
+from grader.interpreter.trees import copied
 from grader.replay.allowed import BUILTINS
 from grader.replay.checking import Checked
 from grader.replay.language import offers
@@ -115,21 +115,21 @@ class CheckedRewriter(FunctionRewriter):  # type: ignore[misc]
         """Return the function for the interpreter."""
         self.filename, self.def_file_lineno = self._make.path, 1
         # ast.parse returns a tree unchanged.
-        return self._make.function(self._transform_ast(ast.Module([copy.deepcopy(self._make.tree)], [])))
+        return self._make.function(self._transform_ast(ast.Module([copied(self._make.tree)], [])))
 
 
 def with_tree(build: Callable[[], Any], plain: Function, defaults: Mapping[str, object], text: list[str]) -> Any:
     """Build a kernel, then replace its text by the tree, with a digest of the tree in the key of Triton's cache."""
     with _source(text, plain.lineno):
         built = build()
-    tree = copy.deepcopy(plain)
+    tree = copied(plain)
     for node in ast.walk(tree):
         if isinstance(node, ast.expr | ast.stmt | ast.arg | ast.keyword):
             node.col_offset = max(0, node.col_offset - plain.col_offset)
     ast.increment_lineno(tree, 1 - tree.lineno)
     digest = hashlib.sha256(f"{ast.dump(tree)} {defaults!r}".encode()).hexdigest()
     built._unsafe_update_src(f"{''.join(text)}# {digest}\n")
-    built.parse = lambda: ast.Module([copy.deepcopy(tree)], [])
+    built.parse = lambda: ast.Module([copied(tree)], [])
     return built
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import zlib
 from base64 import b64decode
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -36,7 +36,8 @@ class _Place:
     """One storage: its bytes, and the longer buffer that they lie in (empty: none), for which shape.
 
     whole: it holds whole numbers that no kernel made and that were never another type's. before: its bytes when a
-    kernel got it that must leave it as it is; None where no kernel did.
+    kernel got it that must leave it as it is; None where no kernel did. first, end: of the bytes that windows may
+    show; an argument lies between guard bands.
     """
 
     content: Tensor
@@ -44,6 +45,8 @@ class _Place:
     shape: tuple[int, ...]
     whole: bool
     before: Tensor | None = None
+    first: int = 0
+    end: int = 1 << 62
 
 
 class Memory:
@@ -54,16 +57,29 @@ class Memory:
         self._guarded = guarded
         self._places: dict[int, _Place] = {}
         self._overrun: list[str] = []
+        self._outside: dict[Window, None] = {}
         self._own_bytes: dict[int, int] = {}
         self.most_bytes = 0
 
     def begin(self) -> None:
         """Begin a call: memory that is allocated or told from now on is its own."""
-        self._own_bytes, self.most_bytes, self._overrun = {}, 0, []
+        self._own_bytes, self.most_bytes, self._overrun, self._outside = {}, 0, [], {}
 
     def forget(self) -> None:
         """Forget all storages."""
         self._places.clear()
+
+    def copied(self) -> Memory:
+        """Return a memory of its own, with the same storages and bytes."""
+        other = Memory(self._device, guarded=self._guarded)
+        for number, place in self._places.items():
+            if place.buffer.numel():
+                buffer = place.buffer.clone()
+                content = _as_storage(buffer, GUARD_BYTES, place.content.numel())
+            else:
+                buffer, content = place.buffer, place.content.clone()
+            other._places[number] = replace(place, content=content, buffer=buffer)
+        return other
 
     def known(self) -> frozenset[int]:
         """Return the numbers of all storages."""
@@ -80,9 +96,11 @@ class Memory:
         for number in numbers:
             self._places[number].content.fill_(_POISON)
 
-    def place_argument(self, number: int, buffer: Tensor, dtype: torch.dtype) -> None:
-        """Register an argument's buffer, of bytes, under a number."""
-        self._places[number] = _Place(buffer, buffer[:0], (), is_whole(dtype))
+    def place_argument(self, number: int, buffer: Tensor, tensor: Tensor) -> None:
+        """Register an argument's buffer, of bytes, under a number. tensor: the argument, in that buffer."""
+        first = int(tensor.storage_offset()) * tensor.element_size()
+        end = first + _span(tensor.shape, tensor.stride()) * tensor.element_size()
+        self._places[number] = _Place(buffer, buffer[:0], (), is_whole(tensor.dtype), first=first, end=end)
 
     def place_constant(self, step: Constant) -> None:
         """Make a storage of bytes that came from Python. Raises Unreplayable."""
@@ -166,10 +184,13 @@ class Memory:
         dtype = getattr(torch, window.dtype, None)
         if place is None or not isinstance(dtype, torch.dtype):
             raise Unreplayable(f"a tensor must lie in a known storage, got {window}")
-        span = 1 + sum((size - 1) * stride for size, stride in zip(window.shape, window.strides, strict=True))
-        span = 0 if 0 in window.shape else span
+        span = _span(window.shape, window.strides)
         if (window.offset + span) * dtype.itemsize > place.content.numel():
             raise Unreplayable(f"a tensor must lie within its {place.content.numel()} bytes, got {window}")
+        outside = window.offset * dtype.itemsize < place.first or (window.offset + span) * dtype.itemsize > place.end
+        if outside and span:
+            # A launch can reach the guard bands through it, and the guard sees no access outside.
+            self._outside[window] = None
         storage = place.content.untyped_storage()
         return torch.empty(0, dtype=dtype, device=self._device).set_(
             storage, window.offset, window.shape, window.strides
@@ -188,6 +209,13 @@ class Memory:
             self._check_guards(self._places[number])
         return tuple(self._overrun[:_MOST_FINDINGS])
 
+    def outside(self) -> tuple[str, ...]:
+        """Return descriptions of the call's views of arguments that reach beyond them."""
+        return tuple(
+            f"shape {list(one.shape)}, strides {list(one.strides)}, {one.offset} elements from the start of the memory"
+            for one in [*self._outside][:_MOST_FINDINGS]
+        )
+
     def _check_guards(self, place: _Place) -> None:
         if not place.buffer.numel():
             return
@@ -199,6 +227,11 @@ class Memory:
                 shape = list(place.shape)
                 text = f"{touched.numel()} bytes {where} of a tensor of shape {shape} that your code allocated"
                 self._overrun.append(f"{text}, the nearest {first} bytes away")
+
+
+def _span(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """Return the number of elements from the first to the last one, both included; 0 where there is none."""
+    return 0 if 0 in shape else 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
 
 
 def _as_storage(buffer: Tensor, start: int, size: int) -> Tensor:

@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import ast
 import builtins
-import copy
 from collections.abc import Callable, Mapping
 from functools import cache
+from typing import NoReturn
 
 import triton
 
 from grader.interpreter.beyond import NeedsGpu
-from grader.protocol.trace import FROM_ELSEWHERE, KernelText, KernelValue, LanguageValue, UnknownValue, Value
+from grader.interpreter.trees import copied
+from grader.protocol.trace import (
+    FROM_ELSEWHERE,
+    DictValue,
+    KernelText,
+    KernelValue,
+    LanguageValue,
+    ListValue,
+    NamedValue,
+    TupleValue,
+    UnknownValue,
+    Value,
+)
 from grader.replay.language import GLUON, Offered, find
 from grader.replay.text import Function
 from grader.replay.things import Data, Foreign, KernelReference, Thing, Unknown
-from grader.replay.values import RefusedFunction, describe, plain_value
+from grader.replay.values import RefusedFunction, Unusable, describe, plain_value
 
 
 def merge_dotted(kernel_text: KernelText, function: Function) -> Function:
     """Return a copy in which the name of a module's function, as in `helpers.maximum`, is one name of the trace."""
-    return _Dotted(kernel_text, function).visit(copy.deepcopy(function))  # type: ignore[no-any-return]
+    return _Dotted(kernel_text, function).visit(copied(function))  # type: ignore[no-any-return]
 
 
 class _Dotted(ast.NodeTransformer):
@@ -60,7 +72,7 @@ class Names:
 
     def _look_up(self, name: str) -> Thing | None:
         if name in self._kernel_text.names:
-            return _thing_of(self._kernel_text.names[name], self._kernel_of)
+            return _thing_of(self._kernel_text.names[name])
         if name in self._imports:
             return _imported(self._imports[name])
         if name in _names_bound_in(self._tree) or hasattr(builtins, name):
@@ -78,6 +90,10 @@ class Names:
             home = self.chain(node.value)
             return home.member(node.attr) if isinstance(home, Offered) else None
         return None
+
+    def value_of(self, thing: Data | Offered) -> object:
+        """Return what a name leads to, with the functions in it. Raises RefusedFunction."""
+        return plain_value(thing.told, self._kernel_of) if isinstance(thing, Data) else thing.value
 
     @property
     def defaults(self) -> Mapping[str, Value]:
@@ -114,7 +130,7 @@ def _names_bound_in(tree: ast.Module) -> frozenset[str]:
     return frozenset(names)
 
 
-def _thing_of(value: Value, kernel_of: Callable[[int], object]) -> Thing:
+def _thing_of(value: Value) -> Thing:
     if isinstance(value, KernelValue):
         return KernelReference(value.index)
     if isinstance(value, LanguageValue):
@@ -126,11 +142,16 @@ def _thing_of(value: Value, kernel_of: Callable[[int], object]) -> Thing:
             f"{describe(value)}, which a kernel cannot use: pass numbers, dtypes or kernels"[:300], python=True
         )
     try:
-        return Data(plain_value(value, kernel_of))
+        return Data(plain_value(value, lambda _: _stand_in), value)
     except RefusedFunction as refused:
-        if refused.line:
-            raise
-        return Unknown(refused.rule)
+        is_variable = isinstance(value, TupleValue | ListValue | DictValue) or (
+            isinstance(value, NamedValue) and value.kind != "class"
+        )
+        return Data(Unusable(refused.rule), value) if is_variable else Unknown(refused.rule)
+
+
+def _stand_in(*_: object) -> NoReturn:
+    raise AssertionError("a stand-in for a function is not to be called")
 
 
 def _imported(path: str) -> Thing:

@@ -120,8 +120,12 @@ class Replayer:
         self._text: Text | None = None
         # The kernels of the latest traces, newest last, by their descriptions as text: 1 equals 1.0 and True.
         self._kernels: dict[str, Kernels] = {}
+        # Those of the submission's own text, while a call takes another one's.
+        self._unedited: dict[str, Kernels] = {}
         # In this call, the configuration that worked last, by the launch's line and the number of configurations.
         self._chosen: dict[tuple[int, int], int] = {}
+        # The memory that the latest replay found, where it found any.
+        self._before: Memory | None = None
         # The configurations that the current call may try, and the one that its first autotuner took.
         self._wanted = messages.Wanted()
         self._taken = -1
@@ -191,6 +195,9 @@ class Replayer:
         self._chosen.clear()
         if replay.memory == "alone":
             self._home = dataclasses.replace(regular, memory=Memory(regular.device, guarded=self._guarded), results=[])
+        elif replay.memory == "before":
+            before = self._before.copied() if self._before else Memory(regular.device, guarded=self._guarded)
+            self._home = dataclasses.replace(regular, memory=before, results=[])
         try:
             with self._kernels_of(replay.text):
                 return self._run_trace(replay, trace, memory_fd)
@@ -204,11 +211,12 @@ class Replayer:
             yield
             return
         regular, shown = (self._source, self._text, self._kernels), linecache.cache.get(self._path)
-        self._source, self._text, self._kernels = source, None, {}
+        self._source, self._text, self._kernels, self._unedited = source, None, {}, self._kernels
         try:
             yield
         finally:
             self._source, self._text, self._kernels = regular
+            self._unedited = {}
             if shown is not None:
                 linecache.cache[self._path] = shown
 
@@ -235,6 +243,9 @@ class Replayer:
         call = replay.call
         if replay.memory == "afresh":
             self._home.forget()
+        if replay.memory == "kept":
+            found = self._home.memory.known() & {one.storage for one in trace.windows} - {*trace.arguments.values()}
+            self._before = self._home.memory.copied() if self._watch and found else None
         run = Run(self, trace, launches="run" if replay.launches else "none", cleared=replay.cleared)
 
         def replay_steps() -> Answer:
@@ -243,6 +254,8 @@ class Replayer:
             PADDING.begin(replay.filled, replay.filling)
             if self._watch:
                 self._watch.count_instructions(replay.instructions)
+                self._watch.run_backwards(replay.backwards)
+                self._watch.take_meets()
             with self._around():
                 run.steps(trace.steps)
                 if self._home.device.type == "cuda":
@@ -263,7 +276,7 @@ class Replayer:
         self._home.memory.keep_in_use({one.storage for one in trace.windows} - {*trace.arguments.values()})
         for name, number in trace.arguments.items():
             self._home.memory.place_argument(
-                number, self._home.arguments.buffer(name), self._home.arguments.tensor(name).dtype
+                number, self._home.arguments.buffer(name), self._home.arguments.tensor(name)
             )
 
     def _returned_message(self, call: Call, trace: Trace, run: Run, memory_fd: int) -> Returned:
@@ -286,7 +299,8 @@ class Replayer:
         overrun += self._home.memory.overrun()
         launched, findings = tuple(run.launched), self._findings()
         most_bytes, lines = self._home.memory.most_bytes, (PADDING.undefined, PADDING.padded, self._unordered())
-        return Returned("returned", forms, changed, overrun, launched, (), findings, most_bytes, self._taken, *lines)
+        told = (*lines, self._watch is not None and self._watch.take_meets(), self._home.memory.outside())
+        return Returned("returned", forms, changed, overrun, launched, (), findings, most_bytes, self._taken, *told)
 
     def _alias(self, arguments: Mapping[str, int], storage: int) -> str:
         for name, number in arguments.items():
@@ -306,7 +320,8 @@ class Replayer:
         """Return the kernels of a trace, reused from an earlier one if they are equal. Raises RefusedFunction."""
         self._text = self._text or Text(self._source, self._path)
         described = repr(kernel_texts)
-        kernels = self._kernels.pop(described, None) or Kernels(self._text, kernel_texts)
+        kernels = self._kernels.pop(described, None)
+        kernels = kernels or Kernels(self._text, kernel_texts, self._unedited.get(described))
         self._kernels[described] = kernels
         for oldest in [*self._kernels][:-_MOST_KERNELS]:
             del self._kernels[oldest]

@@ -13,7 +13,7 @@ import triton.language as tl
 
 from grader.replay.checking import Checked
 from grader.replay.text import Function
-from grader.replay.values import fields_of, text_of
+from grader.replay.values import RefusedFunction, Unusable, fields_of, text_of
 
 LANGUAGE, _FIELD, CONSTEXPR = "triton.language", "field of", "tl.constexpr"
 _TEXT, _REMAINDER, _SORTED = "text of", "remainder of", "what is sorted"
@@ -120,6 +120,8 @@ def _require_constant(condition: Any, refuse: Callable[[], None]) -> Any:
 def _field_of(value: Any, name: str) -> object:
     """Return a field of a record or a named tuple."""
     known = fields_of(value.value if type(value) is tl.constexpr else value)
+    if isinstance(value, Unusable):
+        raise RefusedFunction(0, value.rule, python=False)
     if name not in known:
         raise AttributeError(f"a {type(value).__name__} has no {name}")
     return known[name]

@@ -193,6 +193,12 @@ class Run:
                 result.zero_()
             if not memory.knows(window.storage):
                 memory.adopt(window.storage, result)
+            elif result.numel() and result.data_ptr() != memory.tensor(window).data_ptr():
+                # The submission's process has another operator of that name, or the trace is forged: nobody can tell
+                # what this one wrote to, so no storage holds numbers that may be computed with.
+                for number in memory.known():
+                    memory.taint(number)
+                continue
             if whole:
                 memory.accept(window.storage)
             else:

@@ -123,7 +123,7 @@ def _default(node: ast.expr, names: Names, depth: int = 4) -> object:
         case ast.Name() | ast.Attribute():
             found = names.chain(node)
             if isinstance(found, Data) or (isinstance(found, Offered) and found.kind in ("data", "function")):
-                return found.value
+                return names.value_of(found)
             known = names.constant(node.id) if isinstance(node, ast.Name) and found is None else None
             if known is not None and depth:
                 return _default(known, names, depth - 1)

@@ -26,6 +26,11 @@ class Text:
         self.imports = dict(_imports(self.tree))
         linecache.cache[path] = (len(source), None, [f"{one}\n" for one in self.lines], path)
 
+    def lines_at(self, function: tuple[str, int]) -> list[str]:
+        """Return the lines of a function, by its name and first line, with its decorators; none for an unknown one."""
+        _, found = self.functions.get(function, ("", None))
+        return self.lines[function[1] - 1 : found.end_lineno] if found is not None else []
+
 
 def text_of_package(kernel_text: KernelText) -> Text:
     """Return the text of the installed module of a function. Raises RefusedFunction."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from grader.protocol.trace import Value
 from grader.replay.language import Offered
 
 
@@ -16,9 +17,14 @@ class KernelReference:
 
 @dataclass(frozen=True)
 class Data:
-    """A name that leads to plain data."""
+    """A name that leads to plain data.
+
+    value: the data, with stand-ins for functions, since data may hold the very function that names it. told: the same
+    in the trace.
+    """
 
     value: object
+    told: Value
 
 
 @dataclass(frozen=True)

@@ -213,7 +213,7 @@ class _TimedTrace:
         for name, number in self.trace.arguments.items():
             value = self._values[name]
             assert isinstance(value, Tensor)
-            self.memory.place_argument(number, bytes_of(value), value.dtype)
+            self.memory.place_argument(number, bytes_of(value), value)
         run = Run(self, self.trace, notes=notes)
         try:
             run.steps(self.trace.steps)
@@ -325,7 +325,7 @@ class _Blank(Memory):
         """Return a window as a tensor, and make its storage if it does not exist."""
         if not self.knows(window.storage):
             content = torch.empty(self._sizes[window.storage], dtype=torch.uint8, device=self._device)
-            self.place_argument(window.storage, content, torch.uint8)
+            self.place_argument(window.storage, content, content)
         return super().tensor(window)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from types import FunctionType
 from typing import Any, NoReturn
@@ -82,6 +83,16 @@ class Elsewhere(RefusedFunction):
 
     def __init__(self, line: int, rule: str) -> None:
         super().__init__(line, rule, python=False)
+
+
+@dataclass(frozen=True)
+class Unusable:
+    """Stands for what no kernel can use, in data of which it may use the rest. rule: the error for a use."""
+
+    rule: str
+
+    def __bool__(self) -> NoReturn:
+        raise RefusedFunction(0, self.rule, python=False)
 
 
 class PlainRecord:
@@ -171,7 +182,7 @@ def plain_value(value: Value, kernel_of: Callable[[int], object]) -> object:
         case None | bool() | int() | float() | str():
             found: object = value
         case TupleValue(items) | ListValue(items):
-            found = tuple(plain_value(one, kernel_of) for one in items)
+            found = tuple(_part(one, kernel_of) for one in items)
         case DictValue(items):
             found = ConstantTable(_dict_items(items, kernel_of))
         case ConstexprValue(held):
@@ -185,9 +196,17 @@ def plain_value(value: Value, kernel_of: Callable[[int], object]) -> object:
         case LanguageValue(path) if (offered := find(path)) and offered.kind in ("function", "data"):
             found = offered.value
         case _:
-            rule = f"a kernel cannot use {describe(value)}: give it numbers, texts, dtypes or kernels"
-            raise RefusedFunction(0, rule, python=False)
+            raise RefusedFunction(0, _unusable(value), python=False)
     return found
+
+
+def _part(value: Value, kernel_of: Callable[[int], object]) -> object:
+    """Return a part of data. What the recorder could not turn is harmless where nothing uses it."""
+    return Unusable(_unusable(value)) if isinstance(value, UnknownValue) else plain_value(value, kernel_of)
+
+
+def _unusable(value: Value) -> str:
+    return f"a kernel cannot use {describe(value)}: give it numbers, texts, dtypes or kernels"
 
 
 def describe(value: Value) -> str:
@@ -209,7 +228,7 @@ def _dict_items(
             hash(known)
         except TypeError:
             raise RefusedFunction(0, "a key of a dictionary must be a number or a text", python=False) from None
-        yield known, plain_value(one, kernel_of)
+        yield known, _part(one, kernel_of)
 
 
 def _named_value(value: NamedValue, kernel_of: Callable[[int], object]) -> object:
@@ -219,7 +238,7 @@ def _named_value(value: NamedValue, kernel_of: Callable[[int], object]) -> objec
     for name in value.fields:
         if name in _TAKEN or name in _OF_TYPES or name.startswith("_") or name.endswith("_"):
             raise RefusedFunction(0, f"a field cannot be called {name}: call it otherwise", python=False)
-    items = [plain_value(one, kernel_of) for one in value.items]
+    items = [_part(one, kernel_of) for one in value.items]
     for name, item in zip(value.fields, items, strict=False):
         if is_acting(name, item):
             raise RefusedFunction(0, f"a function cannot be in a field called {name}: call it otherwise", python=False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -117,8 +118,10 @@ class Pair:
         self._processes = (0, 0)
         # True if recorder or first replayer knows memory that the other does not.
         self._apart = True
-        # The digest of the trace that touched each storage last.
+        # Of each storage, a digest of the trace that touched it last, and of its place there.
         self._touched: dict[int, bytes] = {}
+        # How many traces of each digest touched the memory that is known.
+        self._equals: Counter[bytes] = Counter()
         # The number of times that all memory was recorded anew: older storage numbers are invalid then.
         self.recorded_anew = 0
         # Storages that no replayer kept.
@@ -165,15 +168,22 @@ class Pair:
         """
         if afresh:
             self._touched.clear()
+            self._equals.clear()
             self._gone.clear()
         filled = (one.storage for one in constants_in(trace.steps))
-        storages = dict.fromkeys([*trace.arguments.values(), *(one.storage for one in trace.windows), *filled])
+        # By name: a fingerprint leaves out the order of the arguments.
+        given = (number for _, number in sorted(trace.arguments.items()))
+        storages = dict.fromkeys([*given, *(one.storage for one in trace.windows), *filled])
         found = frozenset(storage for storage in storages if storage in self._touched)
         digest = hashlib.sha256(fingerprint(message))
         for storage in storages:
             digest.update(self._touched.get(storage, b"new"))
         made = digest.digest()
-        self._touched.update(dict.fromkeys(storages, made))
+        # No two storages alike: which of them a later trace finds must change its seed. Else it could choose an answer
+        # among those that this trace has left, after its seed is known.
+        for place, storage in enumerate(storages):
+            self._touched[storage] = made + f"/{self._equals[made]}/{place}".encode()
+        self._equals[made] += 1
         return frozenset(storages), found, made
 
     def record_timed(self, call: Call) -> tuple[RecordedAnswer, ...] | Raised | Unanswered:
@@ -258,6 +268,14 @@ class Pair:
         """Replay a call that needs no memory of earlier ones; the memory that it makes is dropped."""
         self._gone |= recorded.storages
         return self._replayers[0].replay(ReplayCall(call, recorded.message, "alone", wanted=wanted))
+
+    def replay_backwards(self, recorded: RecordedAnswer, call: Call, wanted: Wanted) -> Outcome:
+        """Replay a call again that was just replayed, with the programs of each launch in the opposite order.
+
+        It finds the memory that the replay in their own order found. The memory that it makes is dropped.
+        """
+        memory: Literal["before", "alone"] = "before" if recorded.found else "alone"
+        return self._replayers[0].replay(ReplayCall(call, recorded.message, memory, wanted=wanted, backwards=True))
 
     def replay_filled(
         self,

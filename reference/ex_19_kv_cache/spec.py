@@ -326,8 +326,9 @@ APPEND_KV = Part(
                 ),
                 # Both new tensors are read and written; the rest has room for the lengths.
                 moved=Allowance("4 * itemsize * B * Hkv * T * D", full=1.1, none=2.0),
-                # A program that writes old values back overwrites the new ones of another program.
-                stored=Allowance("2 * itemsize * B * Hkv * T * D", full=1.0, none=1.05),
+                # A program that writes old values back overwrites the new ones of another program. 16 bytes for each
+                # token are room for tables of slots or pages, as servers make them; where T is 1, no old row fits.
+                stored=Allowance("2 * itemsize * B * Hkv * T * D + 16 * B * T", full=1.0, none=1.05),
             ),
         ),
         Check(

@@ -126,6 +126,57 @@ def vector_add(x, y):
     KERNEL[(2,)](x, y, z, x.numel(), BLOCK=64)
     return z
 """,
+    "a kernel of a class that reads the class as a constant": """
+class Add:
+    @staticmethod
+    @triton.jit
+    def plus(x, y):
+        return x + y
+
+    @staticmethod
+    @triton.jit
+    def forward(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+        offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        inside = offsets < n
+        sums = TOOLS.value.plus(tl.load(x_ptr + offsets, inside), tl.load(y_ptr + offsets, inside))
+        tl.store(z_ptr + offsets, sums, inside)
+
+TOOLS = tl.constexpr(Add)
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    Add.forward[(2,)](x, y, z, x.numel(), BLOCK=64)
+    return z
+""",
+    "functions of constants that read what holds them": """
+class Tiling:
+    BLOCK = 32
+
+    def __init__(self, block):
+        self.block = block
+
+    @staticmethod
+    @triton.constexpr_function
+    def block():
+        return Tiling.BLOCK * TABLE["factor"]
+
+Tiling.regular = Tiling(64)
+Tiling.again = Tiling
+TABLE = {"factor": 2, "block": Tiling.block}
+TABLE["again"] = TABLE
+block = Tiling.block
+
+@triton.jit
+def kernel(x_ptr, y_ptr, z_ptr, n):
+    offsets = tl.program_id(0) * block() + tl.arange(0, block())
+    inside = offsets < n
+    tl.store(z_ptr + offsets, tl.load(x_ptr + offsets, inside) + tl.load(y_ptr + offsets, inside), inside)
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    kernel[(2,)](x, y, z, x.numel())
+    return z
+""",
     "something for a GPU only": """
 def vector_add(x, y):
     assert x.is_cuda and x.device.type == "cuda" and torch.cuda.is_available()
@@ -223,6 +274,43 @@ def test_what_computes_beside_kernels_is_named_with_its_line(
         (found,) = one.record().deeds
     assert found.name == deed
     assert found.line >= 19 or deed.startswith("a write")
+
+
+SELF_REFERENCES = {
+    "a class that holds the kernel": ("Add", "class Add:\n    kernel = staticmethod(kernel)\n"),
+    "a class that holds itself": ("Add", "class Add:\n    ONE = 1\nAdd.again, Add.regular = Add, Add()\n"),
+    "two classes that hold each other": ("A", "class A:\n    ONE = 1\nclass B:\n    a = A\nA.b = B\n"),
+    "a field that cannot be told": ("Add", "class Add:\n    load = staticmethod(kernel)\n"),
+    "a dictionary that holds itself": ("TABLE", "TABLE = {'ONE': 1, 'kernel': kernel}\nTABLE['again'] = TABLE\n"),
+    "a list that holds itself": ("TABLE", "TABLE = [kernel]\nTABLE.append(TABLE)\n"),
+}
+
+
+@pytest.mark.parametrize(("name", "source"), SELF_REFERENCES.values(), ids=SELF_REFERENCES.keys())
+def test_a_kernel_that_reads_what_leads_back_to_it_is_refused_as_by_triton(
+    server: ForkServer, ex_15: Entry, name: str, source: str
+) -> None:
+    reads = {"TABLE": "TABLE[0]"}.get(name, f"{name}.ONE")
+    kernel = f"""
+@triton.jit
+def kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(z_ptr + offsets, tl.load(x_ptr + offsets) + {reads})
+
+{source}
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    kernel[(1,)](x, y, z, x.numel(), BLOCK=64)
+    return z
+"""
+    with recording(server, ex_15, kernel) as one:
+        outcome = one.replay(one.record())
+        line = one.line_of(reads)
+    assert isinstance(outcome, Raised)
+    assert (outcome.verdict, outcome.frames[-1].line) == ("compile_error", line)
+    assert f"`{name}` is " in outcome.message
+    assert "a kernel reads constants alone" in outcome.message
 
 
 def test_a_kernel_of_another_file_cannot_be_told(server: ForkServer, ex_15: Entry) -> None:

@@ -15,7 +15,8 @@ LENGTHS = Window(storage=0, offset=0, shape=(4,), strides=(1,), dtype="int32")
 def memory() -> Memory:
     """A memory with one argument of whole numbers."""
     held = Memory(torch.device("cpu"))
-    held.place_argument(0, torch.arange(4, dtype=torch.int32).view(torch.uint8), torch.int32)
+    lengths = torch.arange(4, dtype=torch.int32)
+    held.place_argument(0, lengths.view(torch.uint8), lengths)
     return held
 
 
@@ -48,3 +49,23 @@ def test_what_was_made_on_the_host_lies_on_the_device_in_the_replay(guarded: boo
     held = Memory(torch.device("meta"), guarded=guarded)
     held.adopt(1, torch.empty(8 << 20, dtype=torch.uint8))
     assert held.tensor(Window(storage=1, offset=0, shape=(4,), strides=(1,), dtype="float32")).device.type == "meta"
+
+
+@pytest.mark.parametrize(("offset", "shape", "strides"), [(7, (2, 3), (5, 1)), (8, (8,), (1,)), (0, (0,), (1,))])
+def test_a_view_of_an_argument_lies_within_it(offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    held, buffer = Memory(torch.device("cpu")), torch.arange(24, dtype=torch.int16)
+    held.place_argument(0, buffer.view(torch.uint8), buffer[7:].as_strided((2, 4), (5, 1), 7))
+    shown = held.tensor(Window(0, "int16", offset, shape, strides))
+    assert torch.equal(shown, buffer.as_strided(shape, strides, offset))
+    assert held.outside() == ()
+
+
+@pytest.mark.parametrize(("dtype", "offset", "size"), [("int16", 6, 4), ("int16", 14, 3), ("uint8", 0, 48)])
+def test_a_view_of_an_argument_that_reaches_a_guard_band_is_told(dtype: str, offset: int, size: int) -> None:
+    held, buffer = Memory(torch.device("cpu")), torch.arange(24, dtype=torch.int16)
+    held.place_argument(0, buffer.view(torch.uint8), buffer[7:].as_strided((2, 4), (5, 1), 7))
+    held.tensor(Window(0, dtype, offset, (size,), (1,)))
+    (told,) = held.outside()
+    assert told == f"shape [{size}], strides [1], {offset} elements from the start of the memory"
+    held.begin()
+    assert held.outside() == ()

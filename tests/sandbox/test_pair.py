@@ -107,6 +107,26 @@ def test_a_call_depends_on_bytes_that_an_earlier_trace_hid_in_a_storage_without_
     assert digest("one")[1] == {50}
 
 
+def test_a_call_depends_on_which_of_the_storages_it_finds_that_earlier_traces_left() -> None:
+    def digest(found: int, *, backwards: bool = False) -> bytes:
+        left = [forged(0, 50, 51, steps=[]), forged(2, 60, 61, steps=[]), forged(4, found, steps=[])]
+        if backwards:
+            left[0]["arguments"] = dict(reversed(left[0]["arguments"].items()))
+        session: Any = Forger(*left)
+        pair = Pair(session, [session])
+        part = Call(Recipe("vector_add", CASE, 3), ("x", "y"), (), ())
+        *_, last = [pair.record(part) for _ in left]
+        assert isinstance(last, RecordedAnswer)
+        assert last.found == {found}
+        return last.digest
+
+    # Two in each of two traces that do the same.
+    assert len({digest(found) for found in (50, 51, 60, 61)}) == 4
+    assert digest(50) == digest(50)
+    # The order of the arguments does nothing, and is in no digest.
+    assert digest(0) == digest(0, backwards=True)
+
+
 def test_a_process_that_was_replaced_is_recorded_and_replayed_afresh(server: ForkServer, ex_15: Entry) -> None:
     source = """
 kept = []

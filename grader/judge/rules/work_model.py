@@ -29,8 +29,8 @@ RULE = WorkModel
 _AGAIN = 1.2
 # Larger ratios are shown without decimals.
 _MANY = 100
-# More than any machine moves.
-_MOST = 1 << 60
+# More than a call moves; the sums over thousands of launches are still exact in a float, which the record holds.
+_MOST = 1 << 40
 _MODEL_SEED = 1
 
 _NO_KERNEL = Failure(

@@ -1,0 +1,245 @@
+"""Hold one function of a submission's text, and an edit of it, as the search for small mistakes sees them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+# The arguments of a launch, by place and by name: numbers and texts; None for what has no such value.
+Launched = tuple[Sequence[object], Mapping[str, object]]
+
+# The factor of edits that read a name that the function never reads.
+_FOR_AN_IDLE_NAME = 20.0
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A small edit of a text.
+
+    kinds: of the mistakes that it may take back. weight: its likelihood beside other edits. start, end: what is
+    replaced, in bytes. in_kernel: launch code stays as it is. twins: where lines that read the same begin, in bytes
+    behind this one.
+    """
+
+    line: int
+    before: str
+    after: str
+    kinds: tuple[str, ...]
+    weight: float
+    start: int
+    end: int
+    in_kernel: bool
+    twins: tuple[int, ...] = ()
+
+    def applied(self, source: str) -> str:
+        """Return the text with the edit, in each line that reads the same."""
+        data, after = source.encode(), self.after.encode()
+        for further in sorted((0, *self.twins), reverse=True):
+            data = data[: self.start + further] + after + data[self.end + further :]
+        return data.decode()
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A function of the text. launched: the arguments of a kernel's launch; None for launch code."""
+
+    function: ast.FunctionDef
+    source: bytes
+    starts: tuple[int, ...]
+    launched: Launched | None
+
+    @property
+    def in_kernel(self) -> bool:
+        """Return whether the function is a kernel."""
+        return self.launched is not None
+
+    def span(self, node: ast.expr) -> tuple[int, int]:
+        """Return the first byte of an expression, and the one behind it."""
+        last = self.starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
+        return self.starts[node.lineno - 1] + node.col_offset, last
+
+    def text(self, node: ast.expr) -> str:
+        """Return the text of an expression."""
+        start, end = self.span(node)
+        return self.source[start:end].decode()
+
+    def edit(self, node: ast.expr, after: str, kinds: tuple[str, ...], weight: float = 0.6) -> Edit:
+        """Return the edit that replaces an expression. One that reads a name that nothing else reads is likelier."""
+        start, end = self.span(node)
+        if any(re.search(rf"\b{name}\b", after) for name in self.idle):
+            weight *= _FOR_AN_IDLE_NAME
+        return Edit(node.lineno, self.text(node), after, kinds, weight, start, end, self.in_kernel)
+
+    @cached_property
+    def arguments(self) -> tuple[str, ...]:
+        """Return the names of the function's arguments."""
+        own = self.function.args
+        return tuple(one.arg for one in (*own.posonlyargs, *own.args, *own.kwonlyargs))
+
+    @cached_property
+    def values(self) -> Mapping[str, object]:
+        """Return the values of the arguments, as far as they are known."""
+        by_place, by_name = self.launched or ((), {})
+        return {**dict(zip(self.arguments, by_place, strict=False)), **by_name}
+
+    @cached_property
+    def parents(self) -> Mapping[ast.AST, ast.AST]:
+        """Return the parent of every node."""
+        return {child: node for node in ast.walk(self.function) for child in ast.iter_child_nodes(node)}
+
+    @cached_property
+    def known_from(self) -> Mapping[str, int]:
+        """Return every name of the function, and the line behind which it has a value."""
+        names: dict[str, int] = dict.fromkeys(self.arguments, 0)
+        for node in ast.walk(self.function):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                names.setdefault(node.id, node.lineno)
+        return names
+
+    @cached_property
+    def masks(self) -> tuple[str, ...]:
+        """Return the masks of loads and stores."""
+        calls = (node for node in ast.walk(self.function) if isinstance(node, ast.Call))
+        return tuple(dict.fromkeys(self.text(one) for call in calls if (one := keyword(call, "mask")) is not None))
+
+    def renamed(self, node: ast.expr, names: Mapping[str, str]) -> str:
+        """Return the text of an expression with other names."""
+        start, end = self.span(node)
+        found = [one for one in ast.walk(node) if isinstance(one, ast.Name) and one.id in names]
+        text, last = b"", start
+        for first, behind, name in sorted((*self.span(one), names[one.id]) for one in found):
+            text += self.source[last:first] + name.encode()
+            last = behind
+        return (text + self.source[last:end]).decode()
+
+    @cached_property
+    def used(self) -> frozenset[str]:
+        """Return the names whose values the function reads."""
+        names = (one for one in ast.walk(self.function) if isinstance(one, ast.Name))
+        return frozenset(one.id for one in names if isinstance(one.ctx, ast.Load))
+
+    @cached_property
+    def idle(self) -> frozenset[str]:
+        """Return the names that have a value, which the function never reads."""
+        return frozenset(name for name in self.known_from if name not in self.used and name.strip("_"))
+
+    @cached_property
+    def sizes(self) -> tuple[str, ...]:
+        """Return the arguments that are numbers, without strides and constants."""
+        numbers = (one for one in self.arguments if self.is_number(one) and not self._is_pointer(one))
+        return tuple(one for one in numbers if "stride" not in one.lower() and not (one.isupper() and "_" in one))
+
+    def _is_pointer(self, name: str) -> bool:
+        return name.endswith(("ptr", "ptrs", "desc"))
+
+    @cached_property
+    def loaded(self) -> tuple[str, ...]:
+        """Return the names of single numbers that are loaded: without a mask, at an address without a range."""
+        assigned = (one for one in ast.walk(self.function) if isinstance(one, ast.Assign))
+        simple = (one for one in assigned if called(one.value) == "load" and not one.value.keywords)  # type: ignore[attr-defined]
+        return tuple(one.targets[0].id for one in simple if isinstance(one.targets[0], ast.Name))
+
+    @cached_property
+    def divisors(self) -> tuple[tuple[str, str], ...]:
+        """Return what the function divides by, and numbers that it gets and never uses, each with its operator."""
+        found = (one for one in ast.walk(self.function) if isinstance(one, ast.BinOp))
+        used = {
+            (self.text(one.right), "%" if isinstance(one.op, ast.Mod) else "//"): None
+            for one in found
+            if isinstance(one.op, ast.FloorDiv | ast.Mod) and not isinstance(one.right, ast.Constant)
+        }
+        idle = {(name, sign): None for name in self.sizes if name not in self.used for sign in ("//", "%")}
+        return tuple({**used, **idle})
+
+    @cached_property
+    def factors(self) -> tuple[str, ...]:
+        """Return the names that the function multiplies by, or that it computes in a loop and never uses."""
+        products = [
+            one for one in ast.walk(self.function) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult)
+        ]
+        names = {_bare(side): None for one in products for side in (one.left, one.right)}
+        idle = {name: None for name, line in self.known_from.items() if line and name not in self.used}
+        return tuple(one for one in {**names, **idle} if one and one not in self.arguments)
+
+    def target_of(self, node: ast.AST) -> tuple[str, bool]:
+        """Return the name that a statement around a node assigns and reads, and whether the node is an addend of it."""
+        inside, at = node, self.parents.get(node)
+        operand = False
+        while at is not None and not isinstance(at, ast.stmt):
+            operand |= isinstance(at, ast.BinOp) and isinstance(at.op, ast.Add | ast.Sub) and inside is node
+            operand |= called(at) == "dot" and inside is node
+            inside, at = at, self.parents.get(at)
+        if isinstance(at, ast.AugAssign) and isinstance(at.target, ast.Name):
+            return at.target.id, operand or at.value is node
+        if isinstance(at, ast.Assign) and isinstance(at.targets[0], ast.Name):
+            name = at.targets[0].id
+            reads = name in {one.id for one in ast.walk(at.value) if isinstance(one, ast.Name)}
+            return (name if reads else ""), operand
+        return "", False
+
+    def is_compared(self, node: ast.AST) -> bool:
+        """Return whether a name is compared, by itself, with more axes, or as part of a sum."""
+        at = self.parents.get(node)
+        while isinstance(at, ast.Subscript) or (isinstance(at, ast.BinOp) and isinstance(at.op, ast.Add | ast.Sub)):
+            at = self.parents.get(at)
+        return isinstance(at, ast.Compare)
+
+    def in_a_loop(self, node: ast.AST) -> bool:
+        """Return whether a node stands in a loop."""
+        at = self.parents.get(node)
+        while at is not None and not isinstance(at, ast.For | ast.While):
+            at = self.parents.get(at)
+        return at is not None
+
+    @cached_property
+    def has_block_pointers(self) -> bool:
+        """Return whether the text makes block pointers."""
+        return b"make_block_ptr" in self.source
+
+    @cached_property
+    def unused_strides(self) -> tuple[tuple[str, str], ...]:
+        """Return the strides that the function gets and never uses, each with a used one for the same axis."""
+        strides = [one for one in self.arguments if "stride" in one.lower()]
+        idle = [one for one in strides if one not in self.used]
+        return tuple(
+            (one, other)
+            for one in idle
+            for other in strides
+            if other in self.used and len(one) == len(other) and one[-1] == other[-1]
+        )
+
+    def terms_with(self, stride: str) -> tuple[ast.expr, ...]:
+        """Return the products with a stride, each text once."""
+        products = (
+            one for one in ast.walk(self.function) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult)
+        )
+        found = {
+            self.text(one): one
+            for one in products
+            if stride in {getattr(one.left, "id", ""), getattr(one.right, "id", "")}
+        }
+        return tuple(found.values())
+
+    def is_number(self, name: str) -> bool:
+        """Return whether an argument may be a number."""
+        return name in self.arguments and isinstance(self.values.get(name, 0), int | float)
+
+
+def keyword(call: ast.Call, name: str) -> ast.expr | None:
+    """Return the argument of a call that has this name."""
+    return next((one.value for one in call.keywords if one.arg == name), None)
+
+
+def called(call: ast.AST | None) -> str:
+    """Return the last name of a called function; "" for any other node."""
+    function = call.func if isinstance(call, ast.Call) else None
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _bare(node: ast.expr) -> str:
+    """Return a name, without the index that gives it more axes; "" for anything else."""
+    inner = node.value if isinstance(node, ast.Subscript) else node
+    return inner.id if isinstance(inner, ast.Name) else ""

@@ -1,0 +1,527 @@
+"""Find small mistakes that a function may hold. Each finder takes one node of its tree and yields edits.
+
+An edit takes a mistake back. Finders run nothing, and most of their edits are wrong: grader.diagnosis.repairs tries
+them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations, pairwise
+
+from grader.diagnosis.edit_scope import Edit, Scope, called, keyword
+
+# Weights: of a thousand edits of such a kind, about so many took a mistake back (benchmarks/tried.json).
+_MOST, _OFTEN, _SOMETIMES, _NOW_AND_THEN, _RARELY = 30.0, 6.0, 2.0, 0.6, 0.05
+# The kinds of mistakes that an edit may take back; the first one is its own.
+_SIZES = ("axes_exchanged", "wrong_address", "not_all_covered", "missing_mask", "strides_ignored", "bad_index")
+_STRIDES = ("strides_ignored", "axes_exchanged", "wrong_address")
+_TENSORS = ("operand_mixed_up", "copies_input")
+_TOO_WIDE = ("missing_mask", "padding_counted")
+_TOO_NARROW = ("last_left_out", "block_left_out", "not_all_covered")
+_TERMS = ("position_shifted", "wrong_address", "missing_mask", "last_left_out", "block_left_out")
+_FACTORS = ("wrong_factor", "wrong_address", "not_all_covered", "scale_missing")
+_ADDRESSES = ("wrong_address", "not_all_covered", "done_again", "strides_ignored", "stores_collide")
+_ROUNDED_DOWN = ("remainder_skipped", "not_all_covered")
+_PARTS = ("heads_mapping", "wrong_address", "bad_index", "axes_exchanged", "not_all_covered")
+_DTYPES = ("low_precision_sum", "rounded_intermediate", "wrong_dtype")
+# Comparisons, and the same with the other treatment of the bound.
+_FLIPPED: Mapping[type[ast.cmpop], tuple[str, tuple[str, ...]]] = {
+    ast.Lt: ("<=", _TOO_NARROW),
+    ast.LtE: ("<", _TOO_WIDE),
+    ast.Gt: (">=", _TOO_NARROW),
+    ast.GtE: (">", _TOO_WIDE),
+}
+_REVERSED: Mapping[type[ast.cmpop], str] = {ast.Lt: ">", ast.LtE: ">=", ast.Gt: "<", ast.GtE: "<="}
+# Functions along an axis, and functions whose arguments are axes.
+_REDUCTIONS = frozenset({"sum", "max", "min", "argmax", "argmin", "reduce"})
+_OF_AXES = frozenset({"program_id", "num_programs", "stride", "size"})
+# Functions of torch that allocate, and those that clear the memory.
+_CLEARED = {"empty": "zeros", "empty_like": "zeros_like", "new_empty": "new_zeros"}
+# Values of masked lanes.
+_PADDING = ("0.0", 'float("-inf")', 'float("inf")')
+# Functions that are taken for each other.
+_PAIRS = (("exp", "exp2"), ("log", "log2"), ("sum", "max"), ("minimum", "maximum"))
+_RELATED = {**dict(_PAIRS), **{other: one for one, other in _PAIRS}, "store": "atomic_add"}
+_EXPONENTIALS = frozenset({"exp", "exp2", "log", "log2"})
+_ADDITIVE, _MULTIPLICATIVE = ast.Add | ast.Sub, ast.Mult | ast.Div
+
+
+# -- mistakes: (scope, node) -> edits ----------------------------------------------------------------------------------
+
+
+def _names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Take a name that differs in one letter: another axis's stride or block, another tensor, another size."""
+    if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
+        return
+    for name, line in scope.known_from.items():
+        if line < node.lineno and _is_one_letter_off(node.id, name) and _may_matter(scope, node.id, name):
+            weight = _NOW_AND_THEN / 2 if scope.in_kernel else _RARELY
+            if called(scope.parents.get(node)) == "dot" or isinstance(scope.parents.get(node), ast.keyword):
+                weight = _SOMETIMES
+            weight = _OFTEN / 2 if name in scope.idle else weight
+            yield scope.edit(node, name, _kinds_of_names(scope, node.id), weight)
+
+
+def _is_one_letter_off(one: str, other: str) -> bool:
+    differ = [(a, b) for a, b in zip(one, other, strict=False) if a != b]
+    return len(one) == len(other) and len(differ) == 1 and differ[0][0].isupper() == differ[0][1].isupper()
+
+
+def _may_matter(scope: Scope, one: str, other: str) -> bool:
+    """Return whether two names may have different values of one type."""
+    first, second = scope.values.get(one), scope.values.get(other)
+    if first is None or second is None:
+        return True
+    return type(first) is type(second) and (first != second or not scope.is_number(one))
+
+
+def _kinds_of_names(scope: Scope, name: str) -> tuple[str, ...]:
+    if "stride" in name.lower():
+        return _STRIDES
+    return _SIZES if not scope.in_kernel or scope.is_number(name) else _TENSORS
+
+
+def _bounds(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Include a bound, or leave it out."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _FLIPPED:
+        flipped, kinds = _FLIPPED[type(node.ops[0])]
+        yield scope.edit(
+            node, f"{scope.text(node.left)} {flipped} {scope.text(node.comparators[0])}", kinds, _OFTEN / 2
+        )
+
+
+def _divisions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Round up what is rounded down, and the reverse."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
+        function = "tl.cdiv" if scope.in_kernel else "triton.cdiv"
+        yield scope.edit(node, f"{function}({scope.text(node.left)}, {scope.text(node.right)})", _ROUNDED_DOWN, _OFTEN)
+    if isinstance(node, ast.Call) and called(node) == "cdiv" and len(node.args) == 2:
+        one, other = map(scope.text, node.args)
+        yield scope.edit(node, f"(({one}) // ({other}))", ("grid_too_large", "missing_mask", "done_again"))
+
+
+def _operands(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Leave out an operand, or exchange two that have an order."""
+    if not isinstance(node, ast.BinOp):
+        return
+    left, right = scope.text(node.left), scope.text(node.right)
+    match node.op:
+        case ast.Add() | ast.Sub():
+            kinds = ("not_all_covered", *_TERMS) if "num_programs" in left else _TERMS
+            yield scope.edit(node, left, kinds, _MOST if isinstance(node.right, ast.Constant) else _NOW_AND_THEN)
+        case ast.Mult() | ast.Div():
+            by_stride = "stride" in right.lower()
+            yield scope.edit(node, left, _STRIDES if by_stride else _FACTORS, _RARELY if by_stride else _NOW_AND_THEN)
+        case ast.Pow():
+            yield scope.edit(node, f"{left}**-({right})", ("scale_inverted", "wrong_factor"))
+    if isinstance(node.op, ast.Add | ast.Mult):
+        yield scope.edit(node, right, _TERMS if isinstance(node.op, ast.Add) else _FACTORS)
+    if isinstance(node.op, ast.Sub):
+        in_exponent = called(scope.parents.get(node)) in _EXPONENTIALS
+        turned = ("no_rescale", "wrong_factor") if in_exponent else ("wrong_factor", "causal_alignment")
+        yield scope.edit(node, f"(({right}) - ({left}))", turned, _SOMETIMES if in_exponent else _NOW_AND_THEN)
+
+
+def _numbers(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Take another axis, or another step of a loop."""
+    if not isinstance(node, ast.Constant) or type(node.value) is not int:
+        return
+    parent = scope.parents.get(node)
+    if isinstance(parent, ast.keyword):
+        parent = scope.parents.get(parent) if parent.arg in ("axis", "dim") else None
+    kinds: tuple[str, ...] = ("position_shifted",)
+    if called(parent) in _REDUCTIONS | _OF_AXES or isinstance(parent, ast.Subscript):
+        kinds = ("wrong_axis",) if called(parent) in _REDUCTIONS else _SIZES
+    elif called(parent) in ("range", "static_range"):
+        kinds = ("block_left_out", "last_left_out")
+    elif not isinstance(parent, ast.BinOp):
+        return
+    for value in (node.value - 1, node.value + 1):
+        if value >= 0:
+            weight = _SOMETIMES if kinds[0] in ("wrong_axis", "block_left_out") else _NOW_AND_THEN / 2
+            yield scope.edit(node, str(value), kinds, weight)
+
+
+def _reductions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Reduce along one axis in place of all."""
+    if isinstance(node, ast.Call) and called(node) in _REDUCTIONS and len(node.args) == 1 and not node.keywords:
+        for axis in (0, 1):
+            yield scope.edit(node, f"{scope.text(node)[:-1]}, axis={axis})", ("wrong_axis",), _OFTEN)
+
+
+def _masks(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Mask a load or a store as another one is masked, and take another value for masked lanes."""
+    if not isinstance(node, ast.Call) or called(node) not in ("load", "store"):
+        return
+    own, other, text = keyword(node, "mask"), keyword(node, "other"), scope.text(node)
+    for mask in scope.masks:
+        if own is None:
+            yield scope.edit(node, f"{text[:-1]}, mask={mask})", _TOO_WIDE, _SOMETIMES)
+        else:
+            yield scope.edit(own, mask, (*_TOO_WIDE, *_SIZES))
+            yield scope.edit(own, f"({scope.text(own)}) & ({mask})", _TOO_WIDE)
+    if called(node) == "load" and own is not None:
+        for value in _PADDING:
+            replaced, after = (node, f"{text[:-1]}, other={value})") if other is None else (other, value)
+            yield scope.edit(replaced, after, ("padding_counted",))
+
+
+def _order(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Exchange neighbours: arguments of a launch, elements of a grid or of a shape, results."""
+    if isinstance(node, ast.Call) and not scope.in_kernel:
+        yield from _exchanged(scope, node.args, _TENSORS)
+    if isinstance(node, ast.Tuple | ast.List):
+        yield from _exchanged(scope, node.elts, _SIZES if scope.in_kernel else (*_SIZES, *_TENSORS))
+
+
+def _exchanged(scope: Scope, items: Sequence[ast.expr], kinds: tuple[str, ...]) -> Iterator[Edit]:
+    for one, other in pairwise(items):
+        if isinstance(one, ast.Starred) or isinstance(other, ast.Starred):
+            continue
+        (start, first), (second, end) = scope.span(one), scope.span(other)
+        parts = scope.source[second:end], scope.source[first:second], scope.source[start:first]
+        before, after = scope.source[start:end].decode(), b"".join(parts).decode()
+        yield Edit(
+            one.lineno,
+            before,
+            after,
+            kinds,
+            _NOW_AND_THEN if scope.in_kernel or kinds != _TENSORS else _RARELY,
+            start,
+            end,
+            scope.in_kernel,
+        )
+
+
+def _factors(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Multiply the number of a program, or an index, by a block or by a stride."""
+    parent = scope.parents.get(node)
+    if not scope.in_kernel or not isinstance(parent, ast.BinOp) or not isinstance(parent.op, ast.Add):
+        return
+    inside = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    if not isinstance(node, ast.Call | ast.Name | ast.Subscript) or any(one.endswith("ptr") for one in inside):
+        return
+    for name in scope.arguments:
+        is_factor = scope.is_number(name) and (name.isupper() or "stride" in name.lower())
+        if is_factor and name not in inside and scope.values.get(name) != 1:
+            yield scope.edit(node, f"({scope.text(node)}) * {name}", _ADDRESSES, _RARELY)
+
+
+def _allocations(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Clear memory, or keep intermediate results in float32."""
+    if scope.in_kernel or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return
+    if cleared := _CLEARED.get(node.func.attr):
+        rest = scope.text(node)[len(scope.text(node.func)) :]
+        yield scope.edit(node, f"{scope.text(node.func.value)}.{cleared}{rest}", ("not_cleared",), _OFTEN)
+    if node.func.attr in {*_CLEARED, *_CLEARED.values()} and (dtype := keyword(node, "dtype")) is not None:
+        yield scope.edit(dtype, "torch.float32", _DTYPES, _OFTEN)
+
+
+def _similar_names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Take a name that shares a word with this one, or another number."""
+    if (
+        not isinstance(node, ast.Name)
+        or not isinstance(node.ctx, ast.Load)
+        or called(scope.parents.get(node)) == node.id
+    ):
+        return
+    own = {*node.id.lower().split("_")}
+    for name, line in scope.known_from.items():
+        if line >= node.lineno or name == node.id or _is_one_letter_off(node.id, name):
+            continue
+        if not _may_matter(scope, node.id, name):
+            continue
+        kinds = _kinds_of_names(scope, node.id)
+        kinds = ("not_all_covered", "wrong_address", *kinds) if kinds == _SIZES else kinds
+        both_numbers = scope.is_number(node.id) and scope.is_number(name)
+        if own & {*name.lower().split("_")} - {"ptr", "ptrs"} or name in node.id or node.id in name:
+            yield scope.edit(node, name, kinds, _RARELY)
+        elif both_numbers and name in scope.values and node.id in scope.values:
+            yield scope.edit(node, name, kinds, _RARELY / 2)
+
+
+def _related_functions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Call the function that is easily taken for this one."""
+    if scope.in_kernel and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        kinds: tuple[str, ...] = (
+            ("logarithm_base", "wrong_factor") if node.func.attr in _EXPONENTIALS else ("wrong_factor",)
+        )
+        if node.func.attr == "store":
+            kinds = ("lost_update", "stores_collide", "race")
+        weight = _NOW_AND_THEN if node.func.attr == "store" else _SOMETIMES
+        if name := _RELATED.get(node.func.attr):
+            yield scope.edit(node.func, f"{scope.text(node.func.value)}.{name}", kinds, weight)
+
+
+def _signs(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Subtract what is added, and the reverse; lose a sign, or put one before an exponent."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, _ADDITIVE):
+        sign = "-" if isinstance(node.op, ast.Add) else "+"
+        right = scope.text(node.right)
+        bare = isinstance(node.right, ast.BinOp) and isinstance(node.right.op, _ADDITIVE)
+        right = f"({right})" if bare else right
+        yield scope.edit(node, f"{scope.text(node.left)} {sign} {right}", ("wrong_factor", "position_shifted"))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and not isinstance(node.operand, ast.Constant):
+        yield scope.edit(node, scope.text(node.operand), ("wrong_factor",), _SOMETIMES)
+    if called(node) in ("exp", "exp2") and isinstance(node, ast.Call) and len(node.args) == 1:
+        yield scope.edit(node.args[0], f"-({scope.text(node.args[0])})", ("wrong_factor",), _RARELY)
+
+
+def _directions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Compare the other way round."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _REVERSED:
+        sign = _REVERSED[type(node.ops[0])]
+        after = f"{scope.text(node.left)} {sign} {scope.text(node.comparators[0])}"
+        yield scope.edit(node, after, ("causal_missing", "causal_alignment", "missing_mask"), _NOW_AND_THEN)
+
+
+def _quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Take a quotient for a remainder, and either for the whole; take a part of an index that is used whole."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv | ast.Mod):
+        left, right = scope.text(node.left), scope.text(node.right)
+        sign = "%" if isinstance(node.op, ast.FloorDiv) else "//"
+        yield scope.edit(node, f"({left} {sign} {right})", _PARTS, _SOMETIMES / 2)
+        yield scope.edit(node, left, _PARTS, _SOMETIMES / 2)
+    if not scope.in_kernel or not isinstance(node, ast.expr):
+        return
+    parent = scope.parents.get(node)
+    is_index = isinstance(node, ast.Name) and isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mult)
+    is_index |= isinstance(node, ast.Name) and (isinstance(parent, ast.List) or scope.is_compared(node))
+    if is_index and isinstance(getattr(node, "ctx", None), ast.Load) and not scope.is_number(scope.text(node)):
+        for divisor, sign in scope.divisors:
+            yield scope.edit(node, f"({scope.text(node)} {sign} {divisor})", _PARTS, _SOMETIMES / 2)
+    if isinstance(parent, ast.Assign) and isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
+        for name in scope.sizes:
+            if name not in {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}:
+                yield scope.edit(
+                    node, f"({scope.text(node)}) % {name}", ("wrong_address", "bad_index", *_PARTS), _OFTEN
+                )
+
+
+def _transposes(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Transpose an operand of a product, or do not."""
+    if isinstance(node, ast.Call) and called(node) == "trans" and len(node.args) == 1:
+        yield scope.edit(node, scope.text(node.args[0]), ("axes_exchanged",), _SOMETIMES)
+    if isinstance(node, ast.Call) and called(node) == "dot":
+        for one in node.args[:2]:
+            if called(one) != "trans":
+                yield scope.edit(one, f"tl.trans({scope.text(one)})", ("axes_exchanged",), _SOMETIMES)
+
+
+def _exchanged_names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Exchange two names in all of an expression: the sizes of two axes, or the indices."""
+    if not isinstance(node, ast.stmt) or isinstance(node, ast.FunctionDef | ast.If | ast.While):
+        return
+    values = [getattr(node, "value", None), getattr(node, "iter", None)]
+    values += [one.value for one in values[0].keywords] if isinstance(values[0], ast.Call) else []
+    for value in values:
+        if not isinstance(value, ast.expr) or isinstance(value, ast.Name | ast.Constant):
+            continue
+        names = {one.id: one for one in ast.walk(value) if isinstance(one, ast.Name) and one.id in scope.known_from}
+        for one, other in combinations(sorted(names), 2):
+            alike = _is_one_letter_off(one, other) or (one in scope.sizes and other in scope.sizes)
+            alike |= {one, other} <= {"rows", "columns", "cols", "m", "n"}
+            if alike and _may_matter(scope, one, other):
+                after = scope.renamed(value, {one: other, other: one})
+                yield scope.edit(value, after, (*_SIZES, "causal_alignment"), _NOW_AND_THEN)
+
+
+def _accumulators(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Add to what earlier steps of a loop left, where a step starts anew."""
+    if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
+        return
+    name, value = node.targets[0].id, node.value
+    if name in {one.id for one in ast.walk(value) if isinstance(one, ast.Name)}:
+        return
+    if scope.known_from[name] >= node.lineno or not scope.in_a_loop(node):
+        return
+    text = scope.text(value)
+    yield scope.edit(value, f"{name} + {text}", ("sum_restarted",), _OFTEN)
+    if called(value) == "dot" and isinstance(value, ast.Call) and len(value.args) == 2:
+        yield scope.edit(value.args[1], f"{scope.text(value.args[1])}, {name}", ("sum_restarted",), _OFTEN)
+
+
+def _brackets(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Put brackets around a sum, or take them off: (a + b) * c, a * c + b, a * (b + c)."""
+    if not isinstance(node, ast.BinOp):
+        return
+    kinds = ("no_rescale", "operand_mixed_up", "delta_missing", "wrong_factor")
+    left, right = node.left, node.right
+    if isinstance(node.op, _MULTIPLICATIVE):
+        sign = "*" if isinstance(node.op, ast.Mult) else "/"
+        if isinstance(left, ast.BinOp) and isinstance(left.op, _ADDITIVE):
+            one, other, c = scope.text(left.left), scope.text(left.right), scope.text(right)
+            plus = "+" if isinstance(left.op, ast.Add) else "-"
+            yield scope.edit(node, f"({one} {sign} {c} {plus} {other})", kinds)
+            yield scope.edit(node, f"({one} {plus} {other} {sign} {c})", kinds)
+        if isinstance(right, ast.BinOp) and isinstance(right.op, _ADDITIVE):
+            one, other, c = scope.text(right.left), scope.text(right.right), scope.text(left)
+            plus = "+" if isinstance(right.op, ast.Add) else "-"
+            yield scope.edit(node, f"({c} {sign} {one} {plus} {other})", kinds)
+    elif isinstance(node.op, _ADDITIVE):
+        plus = "+" if isinstance(node.op, ast.Add) else "-"
+        if isinstance(left, ast.BinOp) and isinstance(left.op, _MULTIPLICATIVE):
+            sign = "*" if isinstance(left.op, ast.Mult) else "/"
+            a, b, c = scope.text(left.left), scope.text(left.right), scope.text(right)
+            yield scope.edit(node, f"{a} {sign} ({b} {plus} {c})", kinds)
+        if isinstance(right, ast.BinOp) and isinstance(right.op, _MULTIPLICATIVE):
+            sign = "*" if isinstance(right.op, ast.Mult) else "/"
+            a, b, c = scope.text(left), scope.text(right.left), scope.text(right.right)
+            yield scope.edit(node, f"({a} {plus} {b}) {sign} {c}", kinds)
+
+
+def _casts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Lose a conversion, or widen what is loaded."""
+    if not isinstance(node, ast.Call) or not scope.in_kernel:
+        return
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "to":
+        yield scope.edit(node, scope.text(node.func.value), _DTYPES, _SOMETIMES / 2)
+    elif called(node) == "load" and called_on(scope, node) != "to":
+        yield scope.edit(node, f"{scope.text(node)}.to(tl.float32)", _DTYPES, _SOMETIMES / 2)
+
+
+def called_on(scope: Scope, node: ast.expr) -> str:
+    """Return the method that is called on the value of an expression; "" for none."""
+    parent = scope.parents.get(node)
+    return parent.attr if isinstance(parent, ast.Attribute) else ""
+
+
+def _boundary_checks(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Check the block of a pointer along each axis."""
+    if not isinstance(node, ast.Call) or called(node) not in ("load", "store") or keyword(node, "mask") is not None:
+        return
+    checked = keyword(node, "boundary_check")
+    for axes in ("(0,)", "(1,)", "(0, 1)"):
+        if checked is not None:
+            yield scope.edit(checked, axes, _TOO_WIDE, _OFTEN)
+        elif scope.has_block_pointers:
+            yield scope.edit(node, f"{scope.text(node)[:-1]}, boundary_check={axes})", _TOO_WIDE, _OFTEN)
+
+
+def _limits(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Limit a bound by a size, or do not."""
+    if not scope.in_kernel or not isinstance(node, ast.expr):
+        return
+    if isinstance(node, ast.Call) and called(node) in ("minimum", "maximum", "min", "max") and len(node.args) == 2:
+        for one in node.args:
+            yield scope.edit(node, scope.text(one), ("past_length", "done_again", "missing_mask"), _RARELY)
+    parent = scope.parents.get(node)
+    is_bound = called(parent) in ("range", "static_range") and isinstance(parent, ast.Call) and node in parent.args[:2]
+    is_bound |= isinstance(parent, ast.Assign) and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
+    if is_bound and not isinstance(node, ast.Constant) and called(node) not in ("minimum", "maximum"):
+        for name in (*scope.sizes, *scope.loaded):
+            if name != scope.text(node) and scope.known_from[name] < node.lineno:
+                after = f"tl.minimum({scope.text(node)}, {name})"
+                yield scope.edit(node, after, ("past_length", "done_again", "missing_mask"), _RARELY)
+
+
+def _starts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Take another value for hidden elements, or to start with."""
+    if not scope.in_kernel or not isinstance(node, ast.Call):
+        return
+    place = {"where": 2, "full": 1}.get(called(node))
+    if place is not None and len(node.args) > place:
+        for value in _PADDING:
+            yield scope.edit(node.args[place], value, ("padding_counted", "maximum_start", "causal_missing"))
+    if called(node) == "where" and len(node.args) == 3:
+        yield scope.edit(node, scope.text(node.args[1]), ("padding_counted",), _NOW_AND_THEN)
+
+
+def _missing_factors(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Multiply what a loop accumulates, or adds, by a factor that the function has."""
+    if not scope.in_kernel or not isinstance(node, ast.Name | ast.Call) or called_on(scope, node):
+        return
+    target, is_operand = scope.target_of(node)
+    if not target or not is_operand or (isinstance(node, ast.Name) and node.id in scope.factors):
+        return
+    for factor in scope.factors:
+        for text in (factor, f"{factor}[:, None]"):
+            weight = _SOMETIMES if isinstance(node, ast.Name) and node.id == target else _RARELY
+            yield scope.edit(node, f"{scope.text(node)} * {text}", ("no_rescale", "scale_missing"), weight)
+
+
+def _missing_strides(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Move along an axis whose stride the function gets and never uses, as another tensor does."""
+    if not scope.in_kernel or not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
+        return
+    for unused, like in scope.unused_strides:
+        for term in scope.terms_with(like):
+            if _letter(unused, like) and _letter(unused, like) in node.id.lower() and "ptr" in node.id.lower():
+                added = scope.renamed(term, {like: unused})
+                yield scope.edit(node, f"({node.id} + {added})", ("not_advanced", "wrong_address"), _SOMETIMES)
+
+
+def _missing_steps(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Move another pointer on in a loop, as one beside it is moved."""
+    if not isinstance(node, ast.For):
+        return
+    steps = [one for one in node.body if isinstance(one, ast.Assign | ast.AugAssign) and _step_of(one)]
+    moved = {_step_of(one) for one in steps}
+    loaded = {
+        _bare_name(one.args[0])
+        for one in ast.walk(node)
+        if isinstance(one, ast.Call) and called(one) == "load" and one.args
+    }
+    for name in sorted(loaded - moved - {""}):
+        for step in steps if scope.known_from.get(name, node.lineno) < node.lineno else ():
+            value, target = scope.text(step.value), _step_of(step)
+            sign = "+=" if isinstance(step, ast.AugAssign) else "="
+            moving = scope.renamed(step.value, {target: name, **_strides_of(scope, target, name)})
+            yield scope.edit(step.value, f"{value}; {name} {sign} {moving}", ("not_advanced",), _MOST)
+
+
+def _step_of(one: ast.Assign | ast.AugAssign) -> str:
+    """Return the name of the pointer that a statement moves on; "" for any other statement."""
+    if isinstance(one, ast.AugAssign):
+        return one.target.id if isinstance(one.target, ast.Name) and "ptr" in one.target.id else ""
+    name = _bare_name(one.targets[0])
+    return name if called(one.value) == "advance" and name in {getattr(arg, "id", "") for arg in one.value.args} else ""  # type: ignore[attr-defined]
+
+
+def _bare_name(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _strides_of(scope: Scope, one: str, other: str) -> dict[str, str]:
+    """Return the strides of a second pointer, by those of a first one: its letter stands in their place."""
+    strides = [name for name in scope.arguments if "stride" in name.lower()]
+    pairs = {name: name.replace(f"_{one[0]}", f"_{other[0]}", 1) for name in strides}
+    return {name: found for name, found in pairs.items() if found in strides and found != name}
+
+
+def _letter(one: str, other: str) -> str:
+    """Return the letter of the first name that differs from the second."""
+    return next((a for a, b in zip(one, other, strict=False) if a != b), "")
+
+
+SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
+    _names,
+    _similar_names,
+    _bounds,
+    _directions,
+    _divisions,
+    _quotients,
+    _operands,
+    _signs,
+    _brackets,
+    _numbers,
+    _reductions,
+    _related_functions,
+    _masks,
+    _boundary_checks,
+    _limits,
+    _starts,
+    _order,
+    _exchanged_names,
+    _transposes,
+    _factors,
+    _missing_factors,
+    _missing_strides,
+    _missing_steps,
+    _accumulators,
+    _casts,
+    _allocations,
+)

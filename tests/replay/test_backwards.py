@@ -1,0 +1,117 @@
+"""Programs that meet at an address run in the opposite order as well: what depends on their order shows."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from grader.exercise.catalogue import Entry
+from grader.protocol.messages import ANY, NEEDS_GPU, Raised
+from grader.sandbox.outcome import Finished
+from grader.sandbox.server import ForkServer
+from tests.recordings import answer_in, recording
+
+# Every program leaves its block in memory; one of them stores all blocks.
+SOURCE = """
+@triton.jit
+def shared(x_ptr, y_ptr, kept_ptr, count_ptr, z_ptr, n, programs, BLOCK: tl.constexpr, ALL: tl.constexpr):
+    pid = tl.program_id(0)
+    mine = pid * BLOCK + tl.arange(0, BLOCK)
+    inside = mine < n
+    tl.store(kept_ptr + mine, tl.load(x_ptr + mine, inside) + tl.load(y_ptr + mine, inside), inside)
+{middle}
+    if last:
+        every = tl.arange(0, ALL)
+        tl.store(z_ptr + every, tl.load(kept_ptr + every, every < n{how}), every < n)
+
+def vector_add(x, y):
+    z, kept, count = torch.empty_like(x), torch.empty_like(x), torch.zeros(1, dtype=torch.int32)
+    shared[(4,)](x, y, kept, count, z, x.numel(), 4, BLOCK=32, ALL=128)
+    return z
+"""
+LAST = "    last = pid == programs - 1"
+# More lanes than are recorded.
+FLOOD = "    for _ in range(17):\n        tl.store(count_ptr + tl.zeros((1048576,), tl.int32), pid)"
+OWN = "    for _ in range(70):\n        tl.load(kept_ptr + mine, inside)"
+HIDDEN = {
+    "a ticket that decides nothing": (
+        "    ticket = tl.atomic_add(count_ptr, 1)\n    last = (pid == programs - 1) & (ticket > -1)",
+        "",
+    ),
+    "a comparison that waits for nothing": (f"    tl.atomic_cas(count_ptr, 0, 0)\n{LAST}", ""),
+    "volatile loads": (LAST, ", volatile=True"),
+    "the cache modifier of volatile loads": (LAST, ', cache_modifier=".cv"'),
+    "more lanes than are recorded": (f"{FLOOD}\n{LAST}", ""),
+    "many loads of the program that stored": (f"{OWN}\n{LAST}", ""),
+}
+TICKET = "    last = tl.atomic_add(count_ptr, 1) == programs - 1"
+WAITS = """
+    tl.atomic_add(count_ptr, 1)
+    last = pid == programs - 1
+    if last:
+        while tl.atomic_add(count_ptr, 0) < programs:
+            pass
+"""
+
+
+@pytest.mark.parametrize(("middle", "how"), HIDDEN.values(), ids=HIDDEN.keys())
+def test_programs_that_wait_for_nobody_are_found_out(middle: str, how: str, server: ForkServer, ex_15: Entry) -> None:
+    with recording(server, ex_15, SOURCE.format(middle=middle, how=how)) as one:
+        told = one.record()
+        outcome = one.replay(told)
+        torch.testing.assert_close(answer_in(outcome), one.wanted(), rtol=0, atol=0)
+        assert isinstance(outcome, Finished)
+        assert outcome.answer.meets
+        other = one.pair.replay_backwards(told, one.call(5), ANY)
+        assert isinstance(other, Finished)
+        assert other.answer.findings or not torch.equal(answer_in(other), one.wanted())
+
+
+def test_the_program_that_draws_the_last_number_is_right_in_both_orders(server: ForkServer, ex_15: Entry) -> None:
+    with recording(server, ex_15, SOURCE.format(middle=TICKET, how="")) as one:
+        told = one.record()
+        outcome, other = one.replay(told), one.pair.replay_backwards(told, one.call(5), ANY)
+        for each in (outcome, other):
+            torch.testing.assert_close(answer_in(each), one.wanted(), rtol=0, atol=0)
+            assert isinstance(each, Finished)
+            assert each.answer.meets
+            assert not each.answer.findings
+        # The next call runs in its own order again.
+        torch.testing.assert_close(answer_in(one.replay(told)), one.wanted(), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    "middle", [f"{TICKET}\n    if last:\n        tl.store(count_ptr, 0)", HIDDEN["volatile loads"][0]]
+)
+def test_it_finds_the_memory_that_the_replay_in_its_own_order_found(
+    middle: str, server: ForkServer, ex_15: Entry
+) -> None:
+    source = SOURCE.format(middle=middle, how="")
+    made = "torch.empty_like(x), torch.empty_like(x), torch.zeros(1, dtype=torch.int32)"
+    kept = f"torch.empty_like(x), *(memory or memory.extend(({made[21:]})) or memory)"
+    source = source.replace(made, kept)
+    with recording(server, ex_15, f"memory = []\n{source}") as one:
+        for _ in range(3):
+            told = one.record()
+            outcome, other = one.replay(told), one.pair.replay_backwards(told, one.call(5), ANY)
+            assert isinstance(other, Finished)
+            right = torch.equal(answer_in(other), one.wanted()) and not other.answer.findings
+            assert right == ("atomic" in middle)
+            torch.testing.assert_close(answer_in(outcome), one.wanted(), rtol=0, atol=0)
+        assert told.found
+
+
+def test_a_program_that_waits_for_earlier_ones_is_left_to_a_gpu(server: ForkServer, ex_15: Entry) -> None:
+    with recording(server, ex_15, SOURCE.format(middle=WAITS, how="")) as one:
+        told = one.record()
+        torch.testing.assert_close(answer_in(one.replay(told)), one.wanted(), rtol=0, atol=0)
+        other = one.pair.replay_backwards(told, one.call(5), ANY)
+        assert isinstance(other, Raised)
+        assert other.kind == NEEDS_GPU
+
+
+def test_programs_that_do_not_meet_need_no_second_order(server: ForkServer, ex_15: Entry) -> None:
+    with recording(server, ex_15, "vector_add = added") as one:
+        outcome = one.replay(one.record())
+    assert isinstance(outcome, Finished)
+    assert not outcome.answer.meets
