@@ -32,7 +32,7 @@ from grader.exercise.causes import Contrast, Kind
 from grader.exercise.model import Part
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
-from grader.judge.failures import Failure
+from grader.judge.failures import Failure, WrongCall
 from grader.judge.trial import TriedCase
 from grader.judge.truth import Truth
 from grader.protocol.messages import LaunchInfo, Traffic
@@ -322,24 +322,36 @@ def _would_show(bench: Bench, failure: Failure, clue: Clue) -> bool:
 
 
 def again(bench: Bench, failure: Failure) -> list[Clue]:
-    """Repeat the failing call. The second answer shows what the first call left in memory."""
+    """Repeat the failing call twice. The next answer shows what the call before left in memory."""
     seen = failure.seen
     if seen is None or failure.cause.mismatch is None or seen.recipe.part != bench.part.name:
         return []
-    with bench.aside():
-        repeated = bench.repeat(seen.recipe).failure
-    if repeated is None or repeated.seen is None or repeated.seen.outcome.outputs == seen.outcome.outputs:
+    repeats: list[WrongCall] = []
+    for _ in range(2):
+        # Other calls may have been made since the failing one: the second repeat follows the first.
+        with bench.aside():
+            repeated = bench.repeat(seen.recipe).failure
+        before = repeats[-1] if repeats else seen
+        if repeated is None or repeated.seen is None or repeated.seen.outcome.outputs == before.outcome.outputs:
+            break
+        if _adds_up(before, repeated.seen):
+            return [sure("not_cleared", "A second call returns the sum of this answer and the right one.")]
+        repeats.append(repeated.seen)
+    if not repeats or not bench.part.deterministic:
         return []
-    for (got, wrong, expected), (later, _, _) in zip(seen.answers(), repeated.seen.answers(), strict=False):
+    seen_text = "A second call on the same inputs returns another answer."
+    return [Clue("not_cleared", 0.5, seen_text), Clue("race", 0.4, seen_text), Clue("remembered_input", 0.3, seen_text)]
+
+
+def _adds_up(first: WrongCall, second: WrongCall) -> bool:
+    """Return whether a wrong output of the second of two equal calls is that of the first plus the right one."""
+    for (got, wrong, expected), (later, _, _) in zip(first.answers(), second.answers(), strict=False):
         if bool(wrong.any()):
             grown = (later.double() - got.double() - expected.value).abs()
             size = expected.value.abs() + got.double().abs()
             if bool((grown <= _SAME * size.clamp(min=1e-30)).all()):
-                return [sure("not_cleared", "A second call returns the sum of this answer and the right one.")]
-    if not bench.part.deterministic:
-        return []
-    seen_text = "A second call on the same inputs returns another answer."
-    return [Clue("not_cleared", 0.5, seen_text), Clue("race", 0.4, seen_text), Clue("remembered_input", 0.3, seen_text)]
+                return True
+    return False
 
 
 def _kind_of(cause: Cause) -> str:
