@@ -71,9 +71,9 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
   place, all as far off, in exchanged tiles, or without an order; and sums that hold another place's value as well.
 - **Case contrast** (`grader/diagnosis/case_contrast.py`): all cases of the part, failing and passing, along every axis.
   A specification names the kind that an axis points to (`contrasts`). A kind that leaves other cases right is unlikely
-  if those fail as well. No mask is missing where the layout alone parts failing and passing cases. Two sizes whose
-  order alone parts them are taken for each other. A part that reduces nothing (`reduces=False`) is offered no mistake
-  in a sum or a maximum.
+  if those fail as well, and one that spares no such case if some pass. No mask is missing where the layout alone parts
+  failing and passing cases. Two sizes whose order alone parts them are taken for each other. A part that reduces
+  nothing (`reduces=False`) is offered no mistake in a sum or a maximum.
 - **Variations** (`grader/diagnosis/variations.py`): the first failing case of a part is made again with one difference:
   in the simplest layout, with the simplest value of each declared axis, with sizes that fill every block, and with
   such sizes that are all equal. An access outside a tensor that full blocks make too is a wrong address. A case that
@@ -92,6 +92,9 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
   Where some outputs are right, lines that lead to them alone come last (`grader/diagnosis/influence.py`), and a name
   that nothing reads comes first. An edit that makes the larger failing calls right too, and leaves passing ones right,
   is told with its line.
+- **Other checks** (`grader/diagnosis/elsewhere.py`): what another check of the part has confirmed counts too, where it
+  can lead to what this check shows. Too few bits move no address and make no value wrong by far, a second launch
+  makes no NaN, and what ends one call explains no call that returns.
 
 Clues of one kind strengthen each other. A clue that only some of the failing cases show counts less. A suspect is
 *confirmed* if values or a probe leave no doubt; all others say "looks like". A suspect is left out if its weight is

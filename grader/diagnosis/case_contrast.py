@@ -6,7 +6,7 @@ A property that all failing cases have and some passing ones lack points to a ca
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -144,16 +144,22 @@ def _by_kind(declared: Sequence[Contrast], space: Space) -> dict[str, list[Contr
     return found
 
 
-def refuted(tried: Sequence[TriedCase], declared: Sequence[Contrast], space: Space) -> dict[str, float]:
+def refuted(
+    tried: Sequence[TriedCase], declared: Sequence[Contrast], space: Space, shown: Collection[str] = ()
+) -> dict[str, float]:
     """Return a factor below 1 for each kind that the cases speak against.
 
-    Cases fail that the kind does not affect, or pass that it would fail.
+    Cases fail that the kind does not affect, or pass that it would fail. shown: kinds that the values of a failing case
+    show; passing cases then say in which cases the mistake is made.
     """
     failing = [one.case for one in tried if one.failed]
     factors: dict[str, float] = {}
     for kind, several in _by_kind(declared, space).items():
         strict = [_having(one, space) for one in several if one.only]
         if len(strict) == len(several) and any(not any(has(case) for has in strict) for case in failing):
+            factors[kind] = REFUTED
+        spared = all(one.every and split(tried, _having(one, space)).passing_with >= _SOME for one in several)
+        if spared and kind not in shown:
             factors[kind] = REFUTED
     if by_layout_alone(tried, declared, space):
         factors.update(dict.fromkeys(RAGGED_KINDS, REFUTED))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from grader.diagnosis.elsewhere import Shown, explaining, shown_by
 from grader.diagnosis.interpreted import EXPLAINED, right_in_interpreter, with_access
 from grader.diagnosis.kinds import OF_REDUCTIONS, known_kinds
 from grader.diagnosis.padding import KIND as PADDING
@@ -33,6 +34,8 @@ from grader.record import CheckResult, Suspect
 _PROBE_S = 0.5
 # Kinds of causes that lie in earlier calls, or seem to be in the recorded call.
 _OF_EARLIER_CALLS = frozenset({"remembered_input", "remembered_result", "work_outside_kernels"})
+# The least weight of a clue that names a kind, so that what another check confirms of it holds here too.
+_NAMED = 0.3
 # Failing checks of a part whose case is repeated in the interpreter, on a GPU.
 _MOST_INTERPRETED = 8
 
@@ -43,8 +46,9 @@ class Diagnosis:
     def __init__(self, exercise: Exercise, truth: Truth) -> None:
         self._exercise = exercise
         self._truth = truth
-        # By check: clues of its failure, and its words. By part: the cases that ran.
+        # By check: clues of its failure, what it shows, and its words. By part: the cases that ran.
         self._clues: dict[str, list[Clue]] = {}
+        self._shown: dict[str, Shown] = {}
         self._words: dict[str, tuple[str, str]] = {}
         self._tried: dict[str, list[TriedCase]] = {}
         # Parts in which masked lanes changed nothing.
@@ -60,6 +64,7 @@ class Diagnosis:
 
     def hear(self, planned: PlannedCheck, failure: Failure) -> None:
         """Store the clues of a failure that no bench can look at again."""
+        self._shown[planned.id] = shown_by(failure)
         self._clues[planned.id] = clues_in(failure, planned.part, self._truth)
 
     def look_closer(self, bench: Bench, planned: PlannedCheck, ruling: Ruling, worked_s: float) -> Failure | None:
@@ -73,6 +78,7 @@ class Diagnosis:
             return first
         if first.seen is not None and first.seen.recipe.part == planned.part.name:
             self._wrong[planned.id] = first.seen
+        self._shown[planned.id] = shown_by(first)
         others = self._elsewhere(planned)
         known = any(clue.confirmed for clues in others for clue in clues)
         self._tried[planned.part.name] = bench.tried
@@ -183,6 +189,7 @@ class Diagnosis:
         except Exception:
             return failure
         self._clues[planned.id] = clues
+        self._shown[planned.id] = shown_by(shown)
         self._words[planned.id] = shown.lead, shown.advice
         return shown
 
@@ -201,7 +208,9 @@ class Diagnosis:
             return result
         own = self._clues.get(result.id)
         if own is None:
-            own = clues_in(Failure(result.status, result.cause), planned.part, self._truth)
+            failure = Failure(result.status, result.cause)
+            self._shown[result.id] = shown_by(failure)
+            own = clues_in(failure, planned.part, self._truth)
         try:
             suspects = self._suspects(planned, own)
         except Exception:
@@ -217,7 +226,7 @@ class Diagnosis:
             kinds = {name: kind for name, kind in kinds.items() if name not in left_out}
         return suspects_of(
             own,
-            [clue for clues in self._elsewhere(planned) for clue in clues],
+            [clue for clues in self._elsewhere(planned, own) for clue in clues],
             self._tried.get(planned.part.name, []),
             space_of(planned.part),
             self._exercise.contrasts,
@@ -226,7 +235,13 @@ class Diagnosis:
             self._varied.get(planned.part.name, []),
         )
 
-    def _elsewhere(self, planned: PlannedCheck) -> list[list[Clue]]:
-        """Return the clues of the part's other failed checks, in the order of the failures."""
+    def _elsewhere(self, planned: PlannedCheck, own: Sequence[Clue] = ()) -> list[list[Clue]]:
+        """Return the clues of the part's other failed checks, in the order of the failures.
+
+        What they confirm is left out where it cannot lead to what this check shows. own: its clues.
+        """
         siblings = {check_id(planned.part, check) for check in planned.part.checks} - {planned.id}
-        return [clues for name, clues in self._clues.items() if name in siblings]
+        shown = self._shown.get(planned.id, Shown.BESIDE)
+        told = [(clues, self._shown[name]) for name, clues in self._clues.items() if name in siblings]
+        named = {clue.kind for clue in own if clue.weight >= _NAMED}
+        return [list(explaining(clues, told_by, shown, named)) for clues, told_by in told]

@@ -324,6 +324,7 @@ _KINDS = (
         "a scale that is ignored",
         "When does the code take the default? It must use every given number as it is, 0 too.",
     ),
+    Kind("scaled_maximum", "a maximum of logits that are not scaled yet", "Which logit is the largest if scale < 0?"),
     Kind(
         "heads_mapping",
         "query heads that read the wrong kv head",
@@ -335,7 +336,15 @@ _KINDS = (
 OF_REDUCTIONS = frozenset(
     {
         *("padding_counted", "wrong_axis", "sum_restarted", "low_precision_sum", "block_left_out"),
-        *("no_maximum", "no_rescale", "scale_missing", "scale_inverted", "scale_ignored", "heads_mapping"),
+        *(
+            "no_maximum",
+            "scaled_maximum",
+            "no_rescale",
+            "scale_missing",
+            "scale_inverted",
+            "scale_ignored",
+            "heads_mapping",
+        ),
     }
 )
 

@@ -34,6 +34,8 @@ _VERY_ALIKE, _ALIKE, _BY_CHANCE = 0.9, 0.4, 3.0
 _SIMILAR, _AS_LARGE, _NO_OTHER = 0.45, 0.4, 0.1
 # Errors on a share of the elements smaller by this factor come from another rounding.
 _AS_SPREAD = 0.2
+# A mistake may spoil so many times the elements that are wrong. Of the rows in which it gives NaN, this share has some.
+_SPOILT, _NAN_ROWS = 2, 0.5
 # More causes than this explain nothing.
 _MOST = 3
 
@@ -108,9 +110,22 @@ def _explains(value: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, outpu
     if bool(wide[wrong].isnan().all()):
         # How far NaN spreads depends on the tiles.
         near |= value.isnan()
+        if not _has_nan_rows(value, got):
+            return False
+    if int((compare(value.to(output.dtype), output).wrong & ~value.isnan()).sum()) > _SPOILT * int(wrong.sum()):
+        # Small errors of a few elements lie near those of any mistake with larger ones.
+        return False
     # A zero of the wrong sign is the truth's number: no mistake in numbers explains it.
     nearer = near & (wide != truth) & ~(off > _NEARER * (wide - truth).abs())
     return bool(nearer[wrong].double().mean() >= _SHARE) and bool(near.double().mean() >= _SHARE)
+
+
+def _has_nan_rows(value: torch.Tensor, got: torch.Tensor) -> bool:
+    """Return whether NaN stands in most of the rows that have it with the mistake: it spreads along a row only."""
+    if value.dim() < 2:
+        return True
+    rows = value.isnan().any(-1)
+    return not bool(rows.any()) or float(got.isnan().any(-1)[rows].double().mean()) >= _NAN_ROWS
 
 
 def _may_explain(value: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, output: Expected) -> bool:
@@ -135,11 +150,17 @@ def rounding_clues(truth: Truth, part: Part, seen: WrongCall) -> list[Clue]:
             # No rounding makes zeros of all that is wrong.
             break
         for kind, outputs in truth.roundings(part, seen.recipe):
-            clue = _alike(kind, got.double() - output.value, outputs[i].double() - output.value)
+            clue = _alike(kind, _error(got, output.value), _error(outputs[i], output.value))
             if clue and (kind not in found or clue.weight > found[kind].weight):
                 found[kind] = clue
         break
     return list(found.values())
+
+
+def _error(value: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
+    """Return the errors of values: none where the same infinity, or NaN, is right."""
+    wide = value.double()
+    return (wide - truth).masked_fill((wide == truth) | (wide.isnan() & truth.isnan()), 0.0)
 
 
 def _alike(kind: str, error: torch.Tensor, known: torch.Tensor) -> Clue | None:

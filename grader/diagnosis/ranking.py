@@ -32,7 +32,7 @@ from grader.exercise.causes import Contrast, Kind
 from grader.exercise.model import Part
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
-from grader.judge.failures import Failure
+from grader.judge.failures import Failure, WrongCall
 from grader.judge.trial import TriedCase
 from grader.judge.truth import Truth
 from grader.protocol.messages import LaunchInfo, Traffic
@@ -68,6 +68,11 @@ _ENDS = ("exception", "compile_error")
 _MEETINGS = ("stores_collide", "lost_update", "race")
 # Kinds of small errors.
 _ROUNDINGS = ("rounded_intermediate", "low_precision_sum", "padding_counted")
+# From this weight on, errors look like those of a rounding. Other inputs pass by luck then: the factor of variations.
+_SMALL, _BY_LUCK = 0.5, 0.7
+# Kinds that exact values confirm, though another rounding may give them; the weights of both if so. What the oracle
+# knows is the commoner one.
+_EXACT, _EITHER, _LIKELIER = ("rounded_intermediate",), 0.6, 0.8
 # From this weight on, a known mistake explains the values; what failing cases share then counts less, by this factor.
 _TELLING, _BESIDE_VALUES = 0.8, 0.7
 # Symptoms that keep their name whatever mistake leads to them.
@@ -142,14 +147,31 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
         if watched and not any(clue.kind == "missing_mask" for clue in looks):
             # Every access was seen, and none was outside.
             looks.append(Clue("padding_counted", _WATCHED))
+        if all(clue.kind in _EXACT for clue in looks if clue.confirmed):
+            looks = _undecided(looks, rounding_clues(truth, part, seen))
         if not any(clue.confirmed for clue in looks):
-            looks += rounding_clues(truth, part, seen)
             looks += _misplaced(answers, seen.outcome.answer.launches)
         found += looks
         if len(traffic) == 1 and watched and all(one is not None and one.complete for one in traffic):
             # Two programs that meet in an element would have been seen.
             found = [clue for clue in found if clue.kind not in _MEETINGS]
     return found
+
+
+def _undecided(looks: Sequence[Clue], known: Sequence[Clue]) -> list[Clue]:
+    """Return the clues of values and of known roundings together.
+
+    A product of one term, or one with ones, has no more bits than its operands: what a coarser dtype holds exactly may
+    be another rounding's answer as well. Neither is sure then.
+    """
+    exact, others = ({clue.kind for clue in clues if clue.confirmed} for clues in (looks, known))
+    if not exact:
+        return [*looks, *known]
+    if not others - exact:
+        return list(looks)
+    told = [clue for clue in known if clue.confirmed]
+    found = [clue if not clue.confirmed else replace(clue, weight=_EITHER, confirmed=False) for clue in looks]
+    return [*found, *(replace(clue, weight=_LIKELIER, confirmed=False) for clue in told if clue.kind not in exact)]
 
 
 def _misplaced(answers: Sequence[Answer], launched: Sequence[LaunchInfo]) -> list[Clue]:
@@ -300,24 +322,36 @@ def _would_show(bench: Bench, failure: Failure, clue: Clue) -> bool:
 
 
 def again(bench: Bench, failure: Failure) -> list[Clue]:
-    """Repeat the failing call. The second answer shows what the first call left in memory."""
+    """Repeat the failing call twice. The next answer shows what the call before left in memory."""
     seen = failure.seen
     if seen is None or failure.cause.mismatch is None or seen.recipe.part != bench.part.name:
         return []
-    with bench.aside():
-        repeated = bench.repeat(seen.recipe).failure
-    if repeated is None or repeated.seen is None or repeated.seen.outcome.outputs == seen.outcome.outputs:
+    repeats: list[WrongCall] = []
+    for _ in range(2):
+        # Other calls may have been made since the failing one: the second repeat follows the first.
+        with bench.aside():
+            repeated = bench.repeat(seen.recipe).failure
+        before = repeats[-1] if repeats else seen
+        if repeated is None or repeated.seen is None or repeated.seen.outcome.outputs == before.outcome.outputs:
+            break
+        if _adds_up(before, repeated.seen):
+            return [sure("not_cleared", "A second call returns the sum of this answer and the right one.")]
+        repeats.append(repeated.seen)
+    if not repeats or not bench.part.deterministic:
         return []
-    for (got, wrong, expected), (later, _, _) in zip(seen.answers(), repeated.seen.answers(), strict=False):
+    seen_text = "A second call on the same inputs returns another answer."
+    return [Clue("not_cleared", 0.5, seen_text), Clue("race", 0.4, seen_text), Clue("remembered_input", 0.3, seen_text)]
+
+
+def _adds_up(first: WrongCall, second: WrongCall) -> bool:
+    """Return whether a wrong output of the second of two equal calls is that of the first plus the right one."""
+    for (got, wrong, expected), (later, _, _) in zip(first.answers(), second.answers(), strict=False):
         if bool(wrong.any()):
             grown = (later.double() - got.double() - expected.value).abs()
             size = expected.value.abs() + got.double().abs()
             if bool((grown <= _SAME * size.clamp(min=1e-30)).all()):
-                return [sure("not_cleared", "A second call returns the sum of this answer and the right one.")]
-    if not bench.part.deterministic:
-        return []
-    seen_text = "A second call on the same inputs returns another answer."
-    return [Clue("not_cleared", 0.5, seen_text), Clue("race", 0.4, seen_text), Clue("remembered_input", 0.3, seen_text)]
+                return True
+    return False
 
 
 def _kind_of(cause: Cause) -> str:
@@ -389,8 +423,11 @@ def suspects_of(
         shared = not_varied(contrasts(tried, declared, space), varied)
         if any(clue.by_known_mistake and clue.weight >= _TELLING for clue in clues):
             shared = [replace(clue, weight=_BESIDE_VALUES * clue.weight) for clue in shared]
-        own += [*shared, *variation_clues(varied, declared)]
-        factors = refuted(tried, declared, space)
+        told = list(variation_clues(varied, declared))
+        if any(clue.kind in _ROUNDINGS and clue.weight >= _SMALL for clue in clues):
+            told = [clue if clue.firm else replace(clue, weight=_BY_LUCK * clue.weight) for clue in told]
+        own += [*shared, *told]
+        factors = refuted(tried, declared, space, {clue.kind for clue in clues if clue.by_known_mistake})
         if any(clue.kind == "not_all_covered" for clue in clues):
             # What was never stored was not rounded.
             factors = {**factors, **dict.fromkeys(_ROUNDINGS, REFUTED)}

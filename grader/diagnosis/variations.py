@@ -160,11 +160,13 @@ def variation_clues(varied: Sequence[Variation], declared: Sequence[Contrast]) -
     alone = [one for one in varied if one.change is Change.AXIS and len(one.axes) == 1 and not one.failed]
     for one in alone:
         (axis,) = one.axes
+        weights: dict[str, float] = {}
         for contrast in declared:
             if contrast.axis == axis and (not contrast.values or one.failing[axis] in contrast.values):
-                # The more axes matter, the less each of them says.
-                weight = _DEPENDS * contrast.weight / len(alone)
-                yield Clue(contrast.kind, weight, f"The same case passes with {one.words}.")
+                weights[contrast.kind] = max(contrast.weight, weights.get(contrast.kind, 0.0))
+        for kind, weight in weights.items():
+            # The more axes matter, the less each of them says.
+            yield Clue(kind, _DEPENDS * weight / len(alone), f"The same case passes with {one.words}.")
     unequal = next((one for one in varied if one.change is Change.FULL and one.failed), None)
     equal = [one for one in varied if one.change is Change.EQUAL]
     if unequal and len(equal) > 1 and not any(one.failed for one in equal):

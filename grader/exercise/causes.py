@@ -37,8 +37,8 @@ class Contrast:
 
     `values`: the failing values; if empty, all but the domain's simplest. `says` ends the sentence "wrong in all 4
     cases …, right in 9 others": "whose memory is not contiguous". `weight`, 0 … 1: how strong the clue is. `only`: the
-    cause leaves all other cases right, so that another failing case speaks against it. `part`: the only part that the
-    clue is about; '' for any.
+    cause leaves all other cases right, so that another failing case speaks against it. `every`: the cause spares none
+    of its cases, so that passing ones speak against it. `part`: the only part that the clue is about; '' for any.
     """
 
     axis: str
@@ -47,6 +47,7 @@ class Contrast:
     values: tuple[Value, ...] = ()
     weight: float = 0.75
     only: bool = True
+    every: bool = False
     part: str = ""
 
     def __post_init__(self) -> None:

@@ -449,15 +449,13 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
             )
     if bool((top == -math.inf).any()):
         blind = (top == -math.inf)[..., None]
-        yield (
-            "blind_rows",
-            "Looks as if lse of rows that see no key is 0",
-            "For such a row log(0) = -inf is right.",
-            (
-                o,
-                lse.masked_fill(blind[..., 0], 0.0),
-            ),
-        )
+        for told, instead in (("0", 0.0), ("+inf", math.inf)):
+            yield (
+                "blind_rows",
+                f"Looks as if lse of rows that see no key is {told}",
+                "For such a row log(0) = -inf is right.",
+                (o, lse.masked_fill(blind[..., 0], instead)),
+            )
         help_text = "In such a row m_new is still -inf: subtract 0 instead, and divide by 1 where l is 0."
         yield (
             "blind_rows",
@@ -495,6 +493,11 @@ def attention_forward_roundings(
     rounded = logits.to(q.dtype).double()
     shifted = (rounded - rounded.amax(-1, keepdim=True).masked_fill(blind, 0.0)).exp()
     yield "rounded_intermediate", (shifted @ wide_v / shifted.sum(-1, keepdim=True).masked_fill(blind, 1.0), lse)
+    # Products are larger than logits: in float16 they overflow, and infinity less infinity is NaN.
+    products = (given * (wide_q @ wide_k.mT).to(q.dtype).double()).masked_fill(~seen, -math.inf)
+    powers_of = (products - products.amax(-1, keepdim=True).masked_fill(blind, 0.0)).exp()
+    total_of = powers_of.sum(-1, keepdim=True).masked_fill(blind, 1.0)
+    yield "rounded_intermediate", (powers_of @ wide_v / total_of, products.logsumexp(-1))
     for tile in USUAL_TILES[:3]:
         acc = torch.zeros_like(wide_q)
         for start in range(0, k.shape[2], tile):

@@ -544,7 +544,6 @@ ATTENTION_BACKWARD = Part(
 # Causes of failure that only this exercise knows, and what an axis points to.
 KINDS = (
     Kind("maximum_start", "a running maximum that does not start at -inf", "Which value is below every logit?"),
-    Kind("scaled_maximum", "a maximum of logits that are not scaled yet", "Which logit is the largest if scale < 0?"),
     Kind(
         "causal_missing",
         "a missing causal mask",
@@ -577,8 +576,9 @@ KINDS = (
 CONTRASTS = (
     Contrast("layout", "strides_ignored", "whose tensors are not contiguous"),
     Contrast("causal", "causal_missing", "with the causal mask"),
-    Contrast("scale", "scale_ignored", "with a given scale"),
+    Contrast("scale", "scale_ignored", "with a given scale", every=True),
     Contrast("scale", "scaled_maximum", "with a negative scale", (-0.5,)),
+    Contrast("scale", "scaled_maximum", "with a scale of 0 or less", (0.0, -0.5)),
     Contrast("Hkv", "heads_mapping", "with several kv heads", only=False),
     Contrast("Hq", "heads_mapping", "with several query heads"),
     Contrast("Hq", "heads_not_summed", "with several query heads", part="attention_backward"),

@@ -265,6 +265,8 @@ USUAL_SPLITS = (2, 4, 8, 16)
 # Slots of a split, where that is what is fixed.
 USUAL_CHUNKS = (32, 64, 128, 256, 512)
 LN_2 = math.log(2.0)
+# Products of queries and keys that are computed one by one, to be rounded.
+FEW_PRODUCTS = 1 << 22
 # Ways to join splits badly: a kind, what it looks like, and the name of the way.
 SPLIT_MISTAKES = (
     ("logarithm_base", "Looks as if the weights of splits are powers of 2 of a natural logarithm", "base 2"),
@@ -642,7 +644,12 @@ def paged_decode_attention_roundings(
 def _decode_roundings(q: Tensor, groups: list[Group], scale: float | None) -> Iterator[tuple[str, Tensor]]:
     given, dtype = _scale(q, scale), q.dtype
     wide = [(k.double(), v.double()) for k, v in groups]
-    yield "rounded_intermediate", _each(q.double(), wide, partial(_rounded_logits, scale=given, dtype=dtype))
+    # Products are larger than logits: in float16 they overflow, and infinity less infinity is NaN.
+    for first in (False, True):
+        rounded = partial(_rounded_logits, scale=given, dtype=dtype, first=first)
+        yield "rounded_intermediate", _each(q.double(), wide, rounded)
+    if q.shape[1] * q.shape[2] * sum(k.shape[0] * k.shape[2] for k, _ in groups) <= FEW_PRODUCTS:
+        yield "rounded_intermediate", _each(q, groups, partial(_added_products, scale=given))
     scaled = (given * q.double()).to(dtype).double()
     yield "rounded_intermediate", _each(scaled, wide, partial(_rounded_logits, scale=1.0, dtype=torch.float64))
     for splits in USUAL_SPLITS:
@@ -654,11 +661,27 @@ def _decode_roundings(q: Tensor, groups: list[Group], scale: float | None) -> It
         yield "low_precision_sum", _each(q.double(), wide, partial(_rounded_sums, scale=given, dtype=dtype, tile=tile))
 
 
-def _rounded_logits(q: Tensor, k: Tensor, v: Tensor, scale: float, dtype: torch.dtype) -> Tensor:
+def _rounded_logits(
+    q: Tensor, k: Tensor, v: Tensor, scale: float, dtype: torch.dtype, *, first: bool = False
+) -> Tensor:
+    """Logits in too few bits. first: the products are rounded before the scale multiplies them, and after."""
     if k.shape[2] == 0:
         return torch.zeros_like(q)
-    weights = torch.softmax(_logits(q, k, scale).to(dtype).double(), dim=-1)
-    return (weights @ v).reshape(q.shape)
+    products = _grouped(q, k) @ k.mT
+    logits = scale * (products.to(dtype).double() if first else products)
+    return (torch.softmax(logits.to(dtype).double(), dim=-1) @ v).reshape(q.shape)
+
+
+def _added_products(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    """Products of queries and keys that are added up in halves, in the inputs' dtype."""
+    if k.shape[2] == 0:
+        return torch.zeros_like(q)
+    added = _grouped(q, k)[..., None, :] * k[:, :, None]
+    while added.shape[-1] > 1:
+        one, other = added.tensor_split(2, dim=-1)
+        added = torch.cat([one[..., : other.shape[-1]] + other, one[..., other.shape[-1] :]], -1)
+    weights = torch.softmax((scale * added[..., 0]).double(), dim=-1)
+    return (weights @ v.double()).reshape(q.shape)
 
 
 def _rounded_splits(q: Tensor, k: Tensor, v: Tensor, scale: float, dtype: torch.dtype, splits: int) -> Tensor:

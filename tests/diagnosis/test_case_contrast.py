@@ -166,3 +166,13 @@ def test_one_case_in_twenty_may_pass_by_luck() -> None:
 def test_an_order_of_sizes_that_one_passing_case_has_is_no_evidence() -> None:
     tried = products(*((33, 17, True), (128, 64, True), (5, 4, True)), *((9, 7, False), (8, 64, False), (3, 70, False)))
     assert "axes_exchanged" not in {one.kind for one in contrasts(tried, [], PRODUCTS)}
+
+
+def test_a_cause_that_spares_no_case_is_refuted_by_some_that_pass() -> None:
+    layouts = [(64, "rows", 0), *[(64, "columns", 0)] * 3, *[(64, "sliced", 0)] * 2]
+    every = Contrast("layout", "strides_ignored", "that do not lie row after row", every=True)
+    assert refuted(tried("----xx", *layouts), [every], SPACE)["strides_ignored"] < 1
+    # Two may pass by luck, and values leave no doubt that the mistake is made in some cases.
+    assert "strides_ignored" not in refuted(tried("-x--xx", *layouts), [every], SPACE)
+    assert "strides_ignored" not in refuted(tried("----xx", *layouts), [every], SPACE, ["strides_ignored"])
+    assert "strides_ignored" not in refuted(tried("----xx", *layouts), [LAYOUT], SPACE)

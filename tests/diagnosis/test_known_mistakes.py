@@ -80,6 +80,22 @@ def test_nan_may_spread_to_fewer_elements_than_the_mistake_s_but_to_no_others() 
     assert not explains(whole_row.roll(1, 0), got)
 
 
+def test_nan_in_one_row_is_not_that_of_a_mistake_that_has_it_in_many() -> None:
+    truth = TRUTH.flatten()[:, None].expand(-1, 4)
+    output = Expected("y", truth, torch.float16, 2 * ulp(truth, torch.float16))
+    got, everywhere = truth.half(), torch.full_like(truth, torch.nan)
+    for rows, fits in ((range(1), False), (range(12), True)):
+        got[list(rows), 0] = torch.nan
+        assert _explains(everywhere, got, compare(got, output).wrong, output) == fits
+
+
+def test_a_few_small_errors_are_not_those_of_a_mistake_with_many() -> None:
+    got, coarse = TRUTH.half(), TRUTH + 3 * ulp(TRUTH, torch.float16)
+    got[0, 0] = coarse[0, 0]
+    assert not explains(coarse, got)
+    assert explains(torch.cat([coarse[:, :1], TRUTH[:, 1:]], 1), got)
+
+
 def test_what_is_allowed_of_large_values_makes_no_small_number_equal_to_zero() -> None:
     large = Expected("y", TRUTH * 1e30, torch.float32, TRUTH * 1e24)
     got = torch.full_like(TRUTH, 65504.0).float()
@@ -168,6 +184,23 @@ def test_errors_of_a_few_elements_are_not_a_rounding_s_of_all() -> None:
     assert rounded_like(other, ("low_precision_sum", NUMBERS.half())) == {}
 
 
+def test_an_infinity_that_is_right_is_no_overflow_and_one_of_the_other_sign_no_rounding() -> None:
+    half, truth = NUMBERS.half().double(), NUMBERS.clone()
+    truth[0, 0] = half[0, 0] = -torch.inf
+    output = replace(EXACT, value=truth)
+
+    def found(got: torch.Tensor) -> list[tuple[str, bool]]:
+        rounds = cast("Truth", Knows(roundings=(("rounded_intermediate", half),)))
+        return [
+            (one.kind, one.confirmed) for one in rounding_clues(rounds, cast("Part", None), seen(got.float(), output))
+        ]
+
+    assert found(half) == [("rounded_intermediate", True)]
+    other = truth.clone()
+    other[0, 0] = torch.inf
+    assert found(other) == []
+
+
 # -- what the exercises foresee --------------------------------------------------------------------------------------
 
 
@@ -204,6 +237,21 @@ def test_splits_without_a_slot_are_counted_by_the_size_of_a_split() -> None:
     oracle = tensors.module_from_text("oracle.py", cache.source("oracle.py"))
     lengths = torch.tensor([0, 7, 18, 27])
     assert oracle._empty_splits(lengths, 4, 27).tolist() == [4, 3, 1, 0]
+
+
+def test_products_that_overflow_in_float16_are_a_rounding_and_no_missing_maximum() -> None:
+    cache = next(entry for entry in discover(ROOT) if entry.id == "ex_19")
+    oracle = tensors.module_from_text("oracle.py", cache.source("oracle.py"))
+    q, k = torch.full((1, 1, 64), 40.0).half(), torch.full((1, 1, 2, 64), 1.0).half()
+    k[..., 1, :] = 30.0
+    v, lengths = torch.ones_like(k), torch.tensor([2])
+    # 64 · 40 · 30 is more than 65504; the logit itself is 7.68.
+    inputs = (q, k, v, lengths, 1e-4)
+    rounded = [o for kind, o in oracle.decode_attention_roundings(*inputs) if kind == "rounded_intermediate"]
+    assert any(bool(o.isnan().all()) for o in rounded)
+    wide = (q.double(), k.double(), v.double(), lengths, 1e-4)
+    plain = [o for kind, _, _, o in oracle.decode_attention_mistakes(*wide) if kind == "no_maximum"]
+    assert not any(bool(o.isnan().any()) for o in plain)
 
 
 def looked_at(sizes: Sequence[tuple[int, int]], failing: WrongCall | None) -> list[tuple[object, object]]:

@@ -12,7 +12,7 @@ import torch
 from grader.author import claim_of, label_fault
 from grader.diagnosis.kinds import GENERAL, OF_REDUCTIONS, known_kinds
 from grader.diagnosis.patterns import Answer
-from grader.diagnosis.ranking import _is_filled, explained, suspects_of, together
+from grader.diagnosis.ranking import _is_filled, _undecided, explained, suspects_of, together
 from grader.diagnosis.variations import Change, Variation
 from grader.exercise.cases import Choice, Size, Space
 from grader.exercise.catalogue import Entry, discover, resolve
@@ -76,6 +76,17 @@ def test_an_access_outside_that_the_layout_alone_makes_misses_no_mask() -> None:
     access, failing = Clue("missing_mask", 0.85, firm=True), SPACE.case(N=100, layout="columns")
     plain = Variation(failing, failing.changed(layout="rows"), failed=False)
     assert kinds(ranked(access, declared=(LAYOUT,), varied=(plain,))) == ["strides_ignored"]
+
+
+def test_errors_as_small_as_a_rounding_s_pass_with_other_inputs_by_luck() -> None:
+    failing = SPACE.case(N=128, layout="columns")
+    passes = (Variation(failing, failing.changed(layout="rows"), failed=False),)
+    declared = (replace(LAYOUT, kind="wrong_factor"),)
+    for small, first in (
+        (Clue("rounded_intermediate", 0.5), "rounded_intermediate"),
+        (Clue("zeros", 0.5), "wrong_factor"),
+    ):
+        assert kinds(ranked(small, declared=declared, varied=passes))[0] == first
 
 
 def test_what_is_sure_comes_before_every_guess() -> None:
@@ -162,6 +173,15 @@ def test_an_exception_for_all_sizes_but_one_is_a_size_that_is_assumed() -> None:
     raised = sure("exception", "ValueError")
     assert kinds(ranked(raised, tried=tried))[0] == "size_assumed"
     assert kinds(ranked(raised, tried=tried[2:])) == ["exception"]
+
+
+def test_values_that_few_bits_hold_confirm_no_rounding_where_a_known_one_gives_them_too() -> None:
+    exact, likely = sure("rounded_intermediate", "Exactly float16."), Clue("low_precision_sum", 0.4)
+    assert [one.confirmed for one in ranked(*_undecided([exact], [likely]))] == [True]
+    either = _undecided([exact], [sure("tf32"), likely])
+    assert [(one.kind, one.confirmed) for one in ranked(*either)] == [("tf32", False), ("rounded_intermediate", False)]
+    same = sure("rounded_intermediate", "Element by element.")
+    assert [one.confirmed for one in ranked(*_undecided([exact], [same]))] == [True]
 
 
 def test_a_kind_that_the_part_cannot_have_is_not_offered() -> None:
