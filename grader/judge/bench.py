@@ -52,8 +52,6 @@ from grader.sandbox.pair import Pair, RecordedAnswer, seeds_after
 # Number of right answers to remember, and of elements that make one recognisable.
 _RECENT = 6
 _TELLING = 4
-# Two sums are the same within this share of their terms; a term that is smaller beside the other proves nothing.
-_SAME_SUM, _MOVED = 1e-5, 1e-2
 # Limits of outputs that are compared with and without launches.
 _MOST_COMPARED_BYTES = 64 << 20
 _MOST_OUTPUTS = 16
@@ -83,20 +81,6 @@ def _is_answer_to(seen: WrongCall, earlier: tuple[Expected, ...]) -> bool:
         raw is not None and compare(tensor_of(raw, output), output).agrees
         for raw, output in zip(seen.outcome.outputs, earlier, strict=True)
     )
-
-
-def _adds_to(seen: WrongCall, earlier: tuple[Expected, ...]) -> bool:
-    """Return whether each output is the right one plus that of an earlier call, and not the right one alone."""
-    forms = [(output.value.shape, output.dtype) for output in earlier]
-    if forms != [(output.value.shape, output.dtype) for output in seen.expected]:
-        return False
-    moved = False
-    for (got, _, expected), before in zip(seen.answers(), earlier, strict=True):
-        both = expected.value + before.value
-        if not bool(((got.double() - both).abs() <= _SAME_SUM * (expected.value.abs() + before.value.abs())).all()):
-            return False
-        moved |= bool((before.value.abs() > _MOVED * expected.value.abs()).any())
-    return moved
 
 
 @dataclass
@@ -537,12 +521,10 @@ class Bench:
         return (sure("remembered_input" if launches else "remembered_result", seen),)
 
     def _with_wrong_call(self, failure: Failure, wrong_call: WrongCall) -> Failure:
-        """Return the failure with its call, and with a clue where a recent call had this answer, or a part of it."""
+        """Return the failure with its call, and with a clue where a recent call had this answer."""
         clues = failure.clues
         if failure.cause.mismatch is not None and any(_is_answer_to(wrong_call, earlier) for earlier in self.recent):
             clues = (*clues, sure("remembered_result", "This is the right answer to an earlier call, on other inputs."))
-        if failure.cause.mismatch is not None and any(_adds_to(wrong_call, earlier) for earlier in self.recent):
-            clues = (*clues, sure("not_cleared", "This is the right answer plus that of an earlier call."))
         return replace(failure, seen=wrong_call, clues=clues)
 
 
