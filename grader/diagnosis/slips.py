@@ -21,7 +21,7 @@ _TENSORS = ("operand_mixed_up", "copies_input")
 _TOO_WIDE = ("missing_mask", "padding_counted")
 _TOO_NARROW = ("last_left_out", "block_left_out", "not_all_covered")
 _TERMS = ("position_shifted", "wrong_address", "missing_mask", "last_left_out", "block_left_out")
-_FACTORS = ("wrong_factor", "wrong_address", "not_all_covered", "scale_missing")
+_FACTORS = ("wrong_factor", "wrong_address", "not_all_covered", "scale_missing", "zeros")
 _ADDRESSES = ("wrong_address", "not_all_covered", "done_again", "strides_ignored", "stores_collide")
 _ROUNDED_DOWN = ("remainder_skipped", "not_all_covered")
 _PARTS = ("heads_mapping", "wrong_address", "bad_index", "axes_exchanged", "not_all_covered")
@@ -427,7 +427,7 @@ def _starts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         for value in _PADDING:
             yield scope.edit(node.args[place], value, ("padding_counted", "maximum_start", "causal_missing"))
     if called(node) == "where" and len(node.args) == 3:
-        yield scope.edit(node, scope.text(node.args[1]), ("padding_counted",), _NOW_AND_THEN)
+        yield scope.edit(node, scope.text(node.args[1]), ("padding_counted", "value_shortcut"), _NOW_AND_THEN)
 
 
 def _missing_factors(scope: Scope, node: ast.AST) -> Iterator[Edit]:

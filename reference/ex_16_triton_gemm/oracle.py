@@ -84,7 +84,8 @@ def _sums(a: Tensor, b: Tensor) -> Iterator[Tensor]:
 def _one_by_one(a: Tensor, b: Tensor) -> Tensor:
     """Add one product after the other, and round each sum: NumPy accumulates in the dtype of the products."""
     products = a.T[:, :, None] * b[:, None, :]
-    return torch.from_numpy(np.add.accumulate(products.cpu().numpy(), axis=0)[-1]).to(a.device)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return torch.from_numpy(np.add.accumulate(products.cpu().numpy(), axis=0)[-1]).to(a.device)
 
 
 def _truncated(a: Tensor, b: Tensor) -> Tensor:
