@@ -1,7 +1,7 @@
 """Finds sums of atomic additions whose bits depend on the order: a GPU adds in any order, the interpreter in one.
 
-Floating-point addition is not associative, so a sum of three numbers may have other bits in another order. The sums of
-a launch are computed again in the opposite order. Pure: gets what was added, and touches no memory.
+Floating-point addition is not associative, so a sum of three numbers may have other bits in another order if additions
+round. Pure: gets what was added, and touches no memory.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import numpy.typing as npt
 # Further additions of a launch are not looked at: the first tiles show what all tiles do.
 _MOST_LANES = 1 << 14
 _MOST_LINES = 16
+# So many numbers have one sum in any order.
+_MOST_IN_ANY_ORDER = 2
 
 Array = npt.NDArray[Any]
 
@@ -61,18 +63,27 @@ class AtomicSums:
 
 
 def depend_on_order(addresses: Array, before: Array, values: Array) -> bool:
-    """Return whether some address gets another sum if its numbers are added in the opposite order.
+    """Return whether numbers like those added at some address may have another sum in another order.
 
-    before: what lay at each address before each addition; [N], like the others, in the order of the additions.
+    Two numbers have one sum. Three or more have one if no addition rounds: if all are multiples of a unit, and their
+    sizes add up to few enough units for the mantissa. before: what lay at each address before each addition; [N], like
+    the others, in the order of the additions.
     """
     order = np.argsort(addresses, kind="stable")
     addresses, before, values = addresses[order], before[order], values[order]
     starts = np.flatnonzero(np.concatenate(([True], addresses[1:] != addresses[:-1])))
-    counts = np.diff(np.append(starts, addresses.size))
-    sums = backwards = before[starts]
+    first = before[starts]
+    terms = np.add.reduceat(values != 0, starts, dtype=np.int64) + (first != 0)
+    bits = np.finfo(values.dtype).nmant + 1
     with np.errstate(all="ignore"):
-        for step in range(int(counts.max(initial=0))):
-            more = step < counts
-            sums = np.where(more, sums + values[np.where(more, starts + step, 0)], sums)
-            backwards = np.where(more, backwards + values[np.where(more, starts + counts - 1 - step, 0)], backwards)
-    return bool((sums != backwards)[~(np.isnan(sums) & np.isnan(backwards))].any())
+        sizes = np.add.reduceat(np.abs(values), starts, dtype=np.float64) + np.abs(first, dtype=np.float64)
+        units = np.minimum(np.minimum.reduceat(_unit(values, bits), starts), _unit(first, bits))
+        may_round = np.isfinite(sizes) & (sizes > units * 2.0**bits)
+    return bool((may_round & (terms > _MOST_IN_ANY_ORDER)).any())
+
+
+def _unit(values: Array, bits: int) -> Array:
+    """Return the value of the last bit that is set in each number, as float64; infinity for 0. bits: of a mantissa."""
+    mantissas, exponents = np.frexp(values.astype(np.float64))
+    whole = np.where(np.isfinite(mantissas), mantissas * 2.0**bits, 0).astype(np.int64)
+    return np.where(whole == 0, np.inf, np.ldexp((whole & -whole).astype(np.float64), exponents - bits))

@@ -26,6 +26,8 @@ def depends(values: Numbers, *, start: float = 0.0, addresses: list[int] | None 
         ([1e8, 1.0], -1e8, True),
         ([1.0, 2.0, 3.0], 4.0, False),
         ([0.3], 0.1, False),
+        # These have one sum in any order, and others like them have not.
+        ([-10.105299949645996, -8.779608726501465, 15.904653549194336], 0.0, True),
         ([float("nan"), 1.0, 2.0], 0.0, False),
     ],
 )
