@@ -156,7 +156,7 @@ def _unordered(bench: Bench, trial: Trial) -> Failure | None:
     if answer is None or not answer.unordered or not bench.part.deterministic:
         return None
     help_text = "Store the parts of a sum to separate elements, and add them up in a fixed order."
-    seen = f"Line {answer.unordered[0]} adds up by atomics, and the additions round: in another order, the sum may have other bits."
+    seen = f"Line {answer.unordered[0]} adds up by atomics, and the additions round: another order may give other bits."
     return Failure(
         "fail",
         Cause(
