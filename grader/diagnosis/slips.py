@@ -46,6 +46,7 @@ _PAIRS = (("exp", "exp2"), ("log", "log2"), ("sum", "max"), ("minimum", "maximum
 _RELATED = {**dict(_PAIRS), **{other: one for one, other in _PAIRS}, "store": "atomic_add"}
 _EXPONENTIALS = frozenset({"exp", "exp2", "log", "log2"})
 _ADDITIVE, _MULTIPLICATIVE = ast.Add | ast.Sub, ast.Mult | ast.Div
+_SIGNS: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
 
 # -- mistakes: (scope, node) -> edits ----------------------------------------------------------------------------------
@@ -323,7 +324,6 @@ def _exchanged_names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         names = {one.id: one for one in ast.walk(value) if isinstance(one, ast.Name) and one.id in scope.known_from}
         for one, other in combinations(sorted(names), 2):
             alike = _is_one_letter_off(one, other) or (one in scope.sizes and other in scope.sizes)
-            alike |= {one, other} <= {"rows", "columns", "cols", "m", "n"}
             if alike and _may_matter(scope, one, other):
                 after = scope.renamed(value, {one: other, other: one})
                 yield scope.edit(value, after, (*_SIZES, "causal_alignment"), _NOW_AND_THEN)
@@ -346,31 +346,24 @@ def _accumulators(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 def _brackets(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Put brackets around a sum, or take them off: (a + b) * c, a * c + b, a * (b + c)."""
-    if not isinstance(node, ast.BinOp):
+    if not isinstance(node, ast.BinOp) or type(node.op) not in _SIGNS:
         return
     kinds = ("no_rescale", "operand_mixed_up", "delta_missing", "wrong_factor")
-    left, right = node.left, node.right
-    if isinstance(node.op, _MULTIPLICATIVE):
-        sign = "*" if isinstance(node.op, ast.Mult) else "/"
-        if isinstance(left, ast.BinOp) and isinstance(left.op, _ADDITIVE):
-            one, other, c = scope.text(left.left), scope.text(left.right), scope.text(right)
-            plus = "+" if isinstance(left.op, ast.Add) else "-"
-            yield scope.edit(node, f"({one} {sign} {c} {plus} {other})", kinds)
-            yield scope.edit(node, f"({one} {plus} {other} {sign} {c})", kinds)
-        if isinstance(right, ast.BinOp) and isinstance(right.op, _ADDITIVE):
-            one, other, c = scope.text(right.left), scope.text(right.right), scope.text(left)
-            plus = "+" if isinstance(right.op, ast.Add) else "-"
-            yield scope.edit(node, f"({c} {sign} {one} {plus} {other})", kinds)
-    elif isinstance(node.op, _ADDITIVE):
-        plus = "+" if isinstance(node.op, ast.Add) else "-"
-        if isinstance(left, ast.BinOp) and isinstance(left.op, _MULTIPLICATIVE):
-            sign = "*" if isinstance(left.op, ast.Mult) else "/"
-            a, b, c = scope.text(left.left), scope.text(left.right), scope.text(right)
-            yield scope.edit(node, f"{a} {sign} ({b} {plus} {c})", kinds)
-        if isinstance(right, ast.BinOp) and isinstance(right.op, _MULTIPLICATIVE):
-            sign = "*" if isinstance(right.op, ast.Mult) else "/"
-            a, b, c = scope.text(left), scope.text(right.left), scope.text(right.right)
-            yield scope.edit(node, f"({a} {plus} {b}) {sign} {c}", kinds)
+    inner = _ADDITIVE if isinstance(node.op, _MULTIPLICATIVE) else _MULTIPLICATIVE
+    outer = _SIGNS[type(node.op)]
+    if isinstance(node.left, ast.BinOp) and isinstance(node.left.op, inner):
+        a, sign, b, c = *_parts(scope, node.left), scope.text(node.right)
+        yield scope.edit(node, f"({a} {sign} ({b} {outer} {c}))", kinds)
+        if isinstance(node.op, _MULTIPLICATIVE):
+            yield scope.edit(node, f"({a} {outer} {c} {sign} {b})", kinds)
+    if isinstance(node.right, ast.BinOp) and isinstance(node.right.op, inner):
+        a, (b, sign, c) = scope.text(node.left), _parts(scope, node.right)
+        yield scope.edit(node, f"(({a} {outer} {b}) {sign} {c})", kinds)
+
+
+def _parts(scope: Scope, node: ast.BinOp) -> tuple[str, str, str]:
+    """Return the texts of an operation: left, sign, right."""
+    return scope.text(node.left), _SIGNS[type(node.op)], scope.text(node.right)
 
 
 def _casts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -379,11 +372,11 @@ def _casts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         return
     if isinstance(node.func, ast.Attribute) and node.func.attr == "to":
         yield scope.edit(node, scope.text(node.func.value), _DTYPES, _SOMETIMES / 2)
-    elif called(node) == "load" and called_on(scope, node) != "to":
+    elif called(node) == "load" and _called_on(scope, node) != "to":
         yield scope.edit(node, f"{scope.text(node)}.to(tl.float32)", _DTYPES, _SOMETIMES / 2)
 
 
-def called_on(scope: Scope, node: ast.expr) -> str:
+def _called_on(scope: Scope, node: ast.expr) -> str:
     """Return the method that is called on the value of an expression; "" for none."""
     parent = scope.parents.get(node)
     return parent.attr if isinstance(parent, ast.Attribute) else ""
@@ -432,7 +425,7 @@ def _starts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 def _missing_factors(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Multiply what a loop accumulates, or adds, by a factor that the function has."""
-    if not scope.in_kernel or not isinstance(node, ast.Name | ast.Call) or called_on(scope, node):
+    if not scope.in_kernel or not isinstance(node, ast.Name | ast.Call) or _called_on(scope, node):
         return
     target, is_operand = scope.target_of(node)
     if not target or not is_operand or (isinstance(node, ast.Name) and node.id in scope.factors):
