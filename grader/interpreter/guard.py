@@ -150,6 +150,8 @@ class Guard:
     _dots: int = 0
     _exponentials: int = 0
     _computed: int = 0
+    # The bytes that descriptors stored beyond the end of a row, outside the visible elements.
+    _spilled: int = 0
     _widest: int = 1
     _overlooked: bool = False
     _sync: Sync = field(default_factory=Sync)
@@ -201,6 +203,10 @@ class Guard:
                 return pointers & _ADDRESS, None
         if access.spill and extent is not None:
             inside = extent.has_room(offsets, access.width)
+            visible = extent.holds(offsets, access.width)
+            if visible.any():
+                self._keep(access, extent, offsets[visible], None if stored is None else stored[visible])
+            self._spilled += access.width * int((inside & ~visible).sum())
         else:
             inside = self._one_by_one(access, lanes, stored)
         if inside.all():
@@ -233,7 +239,10 @@ class Guard:
             return None
         offsets = lanes - extent.tagged
         if access.spill:
-            return pointers & _ADDRESS if extent.has_room(offsets, access.width).all() else None
+            if extent.holds(offsets, access.width).any() or not extent.has_room(offsets, access.width).all():
+                return None
+            self._spilled += access.width * offsets.size * (len(programs) // rows)
+            return pointers & _ADDRESS
         if not extent.holds_all(offsets, access.width):
             return None
         stored = None if values is None else values.reshape(-1)[chosen]
@@ -257,12 +266,20 @@ class Guard:
     def mark(self) -> tuple[int, ...]:
         """Return the present state, for `go_back`."""
         counts = self._lanes, self._loaded, self._stored, self._dot_flops
-        return len(self._operations), len(self.writers), *counts, self._dots, self._exponentials, self._computed
+        return (
+            len(self._operations),
+            len(self.writers),
+            *counts,
+            self._dots,
+            self._exponentials,
+            self._computed,
+            self._spilled,
+        )
 
     def go_back(self, mark: tuple[int, ...]) -> None:
         """Forget everything after a mark."""
         operations, writers, self._lanes, self._loaded, self._stored, self._dot_flops, *others = mark
-        self._dots, self._exponentials, self._computed = others
+        self._dots, self._exponentials, self._computed, self._spilled = others
         del self._operations[operations:]
         for program in [*self.writers][writers:]:
             del self.writers[program]
@@ -373,9 +390,9 @@ class Guard:
                 self.findings.append(self._told(race))
         return Traffic(
             loaded_bytes=self._loaded,
-            stored_bytes=self._stored,
+            stored_bytes=self._stored + self._spilled,
             unique_loaded_bytes=unique_loaded,
-            unique_stored_bytes=unique_stored,
+            unique_stored_bytes=unique_stored + self._spilled,
             dot_flops=self._dot_flops,
             dots=self._dots,
             exponentials=self._exponentials,

@@ -137,6 +137,33 @@ def vector_add(x, y):
 """
 
 
+UNITS = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, z_ptr, n):
+    start = tl.program_id(0) * 4
+    lanes = start + tl.arange(0, 4)
+    z = tl.load(x_ptr + lanes, mask=lanes < n) + tl.load(y_ptr + lanes, mask=lanes < n)
+    tl.make_tensor_descriptor(z_ptr + start, shape=[1], strides=[1], block_shape=[4]).store([0], z)
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    add_kernel[(triton.cdiv(x.numel(), 4),)](x, y, z, x.numel())
+    return z
+"""
+
+
+def test_what_a_descriptor_stores_beyond_its_row_counts_as_stored(tried: Try) -> None:
+    (trial,) = tried(UNITS, 3)
+    assert (trial.failure, findings(trial)) == (None, ())
+    assert isinstance(trial.outcome, Finished)
+    (launch,) = trial.outcome.answer.launches
+    assert launch.traffic is not None
+    assert launch.traffic.stored_bytes == launch.traffic.unique_stored_bytes == 4 * CASE["N"]
+
+
 def test_a_descriptors_store_overwrites_what_lies_behind_the_row_in_the_same_allocation(tried: Try) -> None:
     (trial,) = tried(SPILLS, 3)
     assert trial.failure is not None
