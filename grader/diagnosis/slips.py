@@ -246,15 +246,17 @@ def _similar_names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 def _related_functions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Call the function that is easily taken for this one."""
-    if scope.in_kernel and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        kinds: tuple[str, ...] = (
-            ("logarithm_base", "wrong_factor") if node.func.attr in _EXPONENTIALS else ("wrong_factor",)
-        )
-        if node.func.attr == "store":
-            kinds = ("lost_update", "stores_collide", "race")
-        weight = _NOW_AND_THEN if node.func.attr == "store" else _SOMETIMES
-        if name := _RELATED.get(node.func.attr):
-            yield scope.edit(node.func, f"{scope.text(node.func.value)}.{name}", kinds, weight)
+    if not scope.in_kernel or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return
+    called_name = node.func.attr
+    kinds: tuple[str, ...] = ("wrong_factor",)
+    weight = _SOMETIMES
+    if called_name in _EXPONENTIALS:
+        kinds, weight = ("logarithm_base", "wrong_factor"), _OFTEN
+    elif called_name == "store":
+        kinds, weight = ("lost_update", "stores_collide", "race"), _NOW_AND_THEN
+    if name := _RELATED.get(called_name):
+        yield scope.edit(node.func, f"{scope.text(node.func.value)}.{name}", kinds, weight)
 
 
 def _signs(scope: Scope, node: ast.AST) -> Iterator[Edit]:
