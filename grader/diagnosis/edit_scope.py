@@ -76,8 +76,7 @@ class Scope:
     @cached_property
     def arguments(self) -> tuple[str, ...]:
         """Return the names of the function's arguments."""
-        own = self.function.args
-        return tuple(one.arg for one in (*own.posonlyargs, *own.args, *own.kwonlyargs))
+        return arguments_of(self.function)
 
     @cached_property
     def values(self) -> Mapping[str, object]:
@@ -176,8 +175,7 @@ class Scope:
             return at.target.id, operand or at.value is node
         if isinstance(at, ast.Assign) and isinstance(at.targets[0], ast.Name):
             name = at.targets[0].id
-            reads = name in {one.id for one in ast.walk(at.value) if isinstance(one, ast.Name)}
-            return (name if reads else ""), operand
+            return (name if name in names_in(at.value) else ""), operand
         return "", False
 
     def is_compared(self, node: ast.AST) -> bool:
@@ -226,6 +224,17 @@ class Scope:
     def is_number(self, name: str) -> bool:
         """Return whether an argument may be a number."""
         return name in self.arguments and isinstance(self.values.get(name, 0), int | float)
+
+
+def arguments_of(function: ast.FunctionDef) -> tuple[str, ...]:
+    """Return the names of a function's arguments."""
+    own = function.args
+    return tuple(one.arg for one in (*own.posonlyargs, *own.args, *own.kwonlyargs))
+
+
+def names_in(tree: ast.AST) -> set[str]:
+    """Return the names in a tree."""
+    return {one.id for one in ast.walk(tree) if isinstance(one, ast.Name)}
 
 
 def keyword(call: ast.Call, name: str) -> ast.expr | None:

@@ -24,7 +24,7 @@ _ENDS = ("crash", "compile_error", "timeout", "oom")
 
 
 class Shown(Enum):
-    """What a failing check shows.
+    """Name what a failing check shows.
 
     ENDED: the call did not return. ACCESS: an access that must not be. BESIDE: anything else than values, such as a
     form, launches or bytes. NEAR, FAR: values that are off by a rounding, or by more. NOT_FINITE: infinities or NaN,

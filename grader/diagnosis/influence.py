@@ -10,7 +10,7 @@ import ast
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from grader.diagnosis.edit_scope import called
+from grader.diagnosis.edit_scope import arguments_of, called
 from grader.protocol.trace import Launch, TensorValue, Trace, Value, launches_in
 from grader.text import ONE_PARSE_AT_A_TIME
 
@@ -66,7 +66,7 @@ def _storages(trace: Trace, launch: Launch, names: Sequence[str]) -> dict[str, i
 
 @dataclass
 class _Flow:
-    """What flows where in one kernel, by names: loops and branches lead to all that is assigned in them."""
+    """Follow what flows where in one kernel, by names: loops and branches lead to all that is assigned in them."""
 
     function: ast.FunctionDef
     # What each name is made of; by the lines of a statement, what it assigns and which arguments it stores to.
@@ -81,8 +81,7 @@ class _Flow:
     @property
     def arguments(self) -> tuple[str, ...]:
         """Return the names of the kernel's arguments."""
-        own = self.function.args
-        return tuple(one.arg for one in (*own.posonlyargs, *own.args, *own.kwonlyargs))
+        return arguments_of(self.function)
 
     @property
     def stored(self) -> frozenset[str]:

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 
-from grader.diagnosis.edit_scope import Edit, Scope, called, keyword
+from grader.diagnosis.edit_scope import Edit, Scope, called, keyword, names_in
 
 # Weights: of a thousand edits of such a kind, about so many took a mistake back (benchmarks/tried.json).
 _MOST, _OFTEN, _SOMETIMES, _NOW_AND_THEN, _RARELY = 30.0, 6.0, 2.0, 0.6, 0.05
@@ -201,7 +201,7 @@ def _factors(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     parent = scope.parents.get(node)
     if not scope.in_kernel or not isinstance(parent, ast.BinOp) or not isinstance(parent.op, ast.Add):
         return
-    inside = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    inside = names_in(node)
     if not isinstance(node, ast.Call | ast.Name | ast.Subscript) or any(one.endswith("ptr") for one in inside):
         return
     for name in scope.arguments:
@@ -298,7 +298,7 @@ def _quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             yield scope.edit(node, f"({scope.text(node)} {sign} {divisor})", _PARTS, _SOMETIMES / 2)
     if isinstance(parent, ast.Assign) and isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
         for name in scope.sizes:
-            if name not in {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}:
+            if name not in names_in(node):
                 yield scope.edit(
                     node, f"({scope.text(node)}) % {name}", ("wrong_address", "bad_index", *_PARTS), _OFTEN
                 )
@@ -323,8 +323,7 @@ def _exchanged_names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     for value in values:
         if not isinstance(value, ast.expr) or isinstance(value, ast.Name | ast.Constant):
             continue
-        names = {one.id: one for one in ast.walk(value) if isinstance(one, ast.Name) and one.id in scope.known_from}
-        for one, other in combinations(sorted(names), 2):
+        for one, other in combinations(sorted(names_in(value) & scope.known_from.keys()), 2):
             alike = _is_one_letter_off(one, other) or (one in scope.sizes and other in scope.sizes)
             if alike and _may_matter(scope, one, other):
                 after = scope.renamed(value, {one: other, other: one})
@@ -336,7 +335,7 @@ def _accumulators(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
         return
     name, value = node.targets[0].id, node.value
-    if name in {one.id for one in ast.walk(value) if isinstance(one, ast.Name)}:
+    if name in names_in(value):
         return
     if scope.known_from[name] >= node.lineno or not scope.in_a_loop(node):
         return

@@ -69,10 +69,11 @@ class Memory:
         """Forget all storages."""
         self._places.clear()
 
-    def copied(self) -> Memory:
-        """Return a memory of its own, with the same storages and bytes."""
+    def copied(self, numbers: Iterable[int]) -> Memory:
+        """Return a memory of its own, with these storages and their bytes."""
         other = Memory(self._device, guarded=self._guarded)
-        for number, place in self._places.items():
+        for number in numbers:
+            place = self._places[number]
             if place.buffer.numel():
                 buffer = place.buffer.clone()
                 content = _as_storage(buffer, GUARD_BYTES, place.content.numel())

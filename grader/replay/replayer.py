@@ -196,7 +196,8 @@ class Replayer:
         if replay.memory == "alone":
             self._home = dataclasses.replace(regular, memory=Memory(regular.device, guarded=self._guarded), results=[])
         elif replay.memory == "before":
-            before = self._before.copied() if self._before else Memory(regular.device, guarded=self._guarded)
+            blank = Memory(regular.device, guarded=self._guarded)
+            before = self._before.copied(self._before.known()) if self._before else blank
             self._home = dataclasses.replace(regular, memory=before, results=[])
         try:
             with self._kernels_of(replay.text):
@@ -245,7 +246,7 @@ class Replayer:
             self._home.forget()
         if replay.memory == "kept":
             found = self._home.memory.known() & {one.storage for one in trace.windows} - {*trace.arguments.values()}
-            self._before = self._home.memory.copied() if self._watch and found else None
+            self._before = self._home.memory.copied(found) if self._watch and found else None
         run = Run(self, trace, launches="run" if replay.launches else "none", cleared=replay.cleared)
 
         def replay_steps() -> Answer:
