@@ -305,6 +305,20 @@ class Pair:
             return None
         return self._replayers[0].replay(ReplayCall(call, recorded.message, "alone", text=text), most_s)
 
+    def begin_edited(
+        self,
+        together: SideBySide,
+        place: int,
+        recorded: RecordedAnswer,
+        call: Call,
+        text_of: Callable[[], str],
+        most_s: float,
+    ) -> None:
+        """Begin to replay a call as `replay_edited` does. text_of: makes the text."""
+        self._gone |= recorded.storages
+        if recorded.is_replayed and not recorded.found:
+            together.begin(place, lambda: ReplayCall(call, recorded.message, "alone", text=text_of()), most_s)
+
     def begin_apart(
         self,
         together: SideBySide,
