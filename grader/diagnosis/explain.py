@@ -180,7 +180,8 @@ class Diagnosis:
             if ruling.unfit or ruling.undecided or (repeated is not None and repeated.status not in EXPLAINED):
                 return failure
             if repeated is None:
-                self._clues[planned.id] = [right_in_interpreter()]
+                worst = float(ruling.metrics.get("worst_error_over_allowed", 0.0))
+                self._clues[planned.id] = [right_in_interpreter(failure, worst)]
                 return failure
             clues, _ = gathered(bench, repeated, (), known=False)
             if not any(clue.confirmed for clue in clues):
