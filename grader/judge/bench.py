@@ -447,6 +447,20 @@ class Bench:
 
         return replay
 
+    def is_right_only_unpipelined(self, case: Case, seed: int) -> bool:
+        """Return whether a call is wrong, and right where its launches are not pipelined. seed: the planned one."""
+        with self.aside():
+            request = CallRequest(case, seed)
+            (recorded,) = self._record_all([request], chained=False, known=False)
+            if not isinstance(recorded.result, RecordedAnswer):
+                return False
+            call = self._call_with_slots(request, recorded.recipe)
+            expected = self.truth.expect(self.part, recorded.recipe)
+            outcome = self.pair.replay_unpipelined(recorded.result, call)
+            if outcome is None or not self._is_right(outcome, expected, call):
+                return False
+            return not self._is_right(self.pair.replay_alone(recorded.result, call, ANY), expected, call)
+
     def edited(self, recipe: Recipe) -> Edited:
         """Record a call again, to make it with other texts of the submission."""
         return Edited(self, recipe, *self._recorded_again(recipe))

@@ -28,6 +28,7 @@ from grader.protocol.trace import (
     constants_in,
     fingerprint,
     launches_in,
+    unpipelined,
 )
 from grader.sandbox.kernels import SlowKernels
 from grader.sandbox.outcome import Finished, Outcome, Unanswered
@@ -294,6 +295,16 @@ class Pair:
             return None
         request = ReplayCall(call, recorded.message, "alone", wanted=wanted, filled=lines, filling=filling)
         return self._replayers[0].replay(request)
+
+    def replay_unpipelined(self, recorded: RecordedAnswer, call: Call) -> Outcome | None:
+        """Replay a call with launches that are not pipelined.
+
+        The memory that it makes is dropped. Returns None for a call that needs memory of earlier ones.
+        """
+        self._gone |= recorded.storages
+        if recorded.found or not recorded.is_replayed:
+            return None
+        return self._replayers[0].replay(ReplayCall(call, unpipelined(recorded.message), "alone"))
 
     def replay_edited(self, recorded: RecordedAnswer, call: Call, text: str, most_s: float) -> Outcome | None:
         """Replay a call with the kernels of another text, within so many seconds.
