@@ -112,12 +112,13 @@ def _explains(value: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, outpu
         near |= value.isnan()
         if not _has_nan_rows(value, got):
             return False
-    if int((compare(value.to(output.dtype), output).wrong & ~value.isnan()).sum()) > _SPOILT * int(wrong.sum()):
-        # Small errors of a few elements lie near those of any mistake with larger ones.
-        return False
     # A zero of the wrong sign is the truth's number: no mistake in numbers explains it.
     nearer = near & (wide != truth) & ~(off > _NEARER * (wide - truth).abs())
-    return bool(nearer[wrong].double().mean() >= _SHARE) and bool(near.double().mean() >= _SHARE)
+    if not bool(nearer[wrong].double().mean() >= _SHARE) or not bool(near.double().mean() >= _SHARE):
+        return False
+    # Small errors of a few elements lie near those of any mistake with larger ones.
+    spoilt = int((compare(value.to(output.dtype), output).wrong & ~value.isnan()).sum())
+    return spoilt <= _SPOILT * int(wrong.sum())
 
 
 def _has_nan_rows(value: torch.Tensor, got: torch.Tensor) -> bool:
