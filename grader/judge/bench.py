@@ -446,6 +446,14 @@ class Bench:
 
         return replay
 
+    def uncontracted(self, seen: WrongCall) -> Outcome | None:
+        """Record an earlier call again, and replay it with every product rounded; None where it cannot be replayed."""
+        recorded, call = self._recorded_again(seen.recipe)
+        place = seen.outcome.answer.configuration
+        if recorded is None:
+            return None
+        return self.pair.replay_uncontracted(recorded, call, Wanted((place,) if place >= 0 else ()))
+
     def edited(self, recipe: Recipe) -> Edited:
         """Record a call again, to make it with other texts of the submission."""
         return Edited(self, recipe, *self._recorded_again(recipe))

@@ -26,6 +26,7 @@ MODULES = {path.stem: ast.parse(path.read_text("utf-8")) for path in Path(contra
 RELYING = (
     *("corrections", "memory", "numerics", "loops", "libdevice", "reductions", "lowering", "once"),
     *("beyond", "conditions", "gather", "patience", "leading_axis", "lockstep", "versions", "instructions"),
+    "contraction",
 )
 
 
