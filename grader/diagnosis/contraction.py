@@ -1,6 +1,6 @@
 """Find wrong values that come from contraction: a product and the sum that it goes into are rounded once.
 
-The failing call is replayed with every product rounded. If it is right then, it needs products that a GPU does not make.
+The failing call is replayed with every product rounded. If it is right then, it relies on what no GPU computes.
 """
 
 from __future__ import annotations

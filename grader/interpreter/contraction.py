@@ -3,11 +3,11 @@
 The interpreter rounds twice, and so hides a mistake: `x * c - max(x * c)` is 0 at the maximum only if both products are
 rounded. A GPU rounds one of them. What is left is small, but for large x it overflows an exponential.
 
-Triton lets LLVM and ptxas contract unless a launch says enable_fp_fusion=False. The PTX and SASS of Triton 3.7 for sm_90
-show what they contract, in float64, float32, float16 and bfloat16, and this module does the same:
+Triton lets LLVM and ptxas contract unless a launch says enable_fp_fusion=False. The PTX and SASS of Triton 3.7 for
+sm_90 show what they contract, in float64, float32, float16 and bfloat16, and this module does the same:
 
-- an addition or a subtraction of a product of the same type, however many other uses the product has; each use
-  for itself, so that a maximum or a store of the product sees it rounded;
+- a product of the same type that is added or subtracted, however many other uses it has. Each use is for itself: a
+  maximum or a store of the product sees it rounded;
 - through a splat, a broadcast and expand_dims, but not through tl.where, a maximum or a conversion;
 - the left one of two products;
 - within one basic block: not from before a loop into it, nor out of a branch;

@@ -302,7 +302,8 @@ class Replayer:
         overrun += self._home.memory.overrun()
         launched, findings = tuple(run.launched), self._findings()
         most_bytes, lines = self._home.memory.most_bytes, (PADDING.undefined, PADDING.padded, self._unordered())
-        told = (*lines, self._watch is not None and self._watch.take_meets(), self._home.memory.outside(), CONTRACTION.happened)
+        meets = self._watch is not None and self._watch.take_meets()
+        told = (*lines, meets, self._home.memory.outside(), CONTRACTION.happened)
         return Returned("returned", forms, changed, overrun, launched, (), findings, most_bytes, self._taken, *told)
 
     def _alias(self, arguments: Mapping[str, int], storage: int) -> str:
