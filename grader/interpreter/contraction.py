@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,10 @@ class Product:
     basic_block: int
     moves: tuple[Method, ...] = ()
 
+    def moved(self, move: Method) -> Product:
+        """Return the product in another shape."""
+        return replace(self, moves=(*self.moves, move))
+
     def plus(self, _product: Array, addend: Array) -> Array:
         """Return the product plus an addend, not rounded yet. As an operation on the rounded product and the addend."""
         return self._exact() + addend
@@ -129,18 +134,20 @@ def follow_products(builder: type) -> None:
 
     def following(method: Method, place: int) -> Method:
         def moved(self: Any, *what: Any) -> Any:
-            def move(one: Any) -> Any:
-                return method(self, *what[:place], one, *what[place + 1 :])
-
-            result, product = move(what[place]), what[place].origin
-            if isinstance(product, Product):
-                result.origin = replace(product, moves=(*product.moves, move))
+            result, product = method(self, *what), what[place].origin
+            if type(product) is Product:
+                result.origin = product.moved(partial(_moved, method, self, what, place))
             return result
 
         return moved
 
     for name, place in _MOVES.items():
         setattr(builder, name, following(getattr(builder, name), place))
+
+
+def _moved(method: Method, builder: Any, what: tuple[Any, ...], place: int, factor: Any) -> Any:
+    """Return a factor in the shape that a method gave to the product, its argument at that place."""
+    return method(builder, *what[:place], factor, *what[place + 1 :])
 
 
 def _contract_sums(builder: Any) -> None:
@@ -179,7 +186,7 @@ def _contract_sums(builder: Any) -> None:
 def _contracted(handle: Any) -> Product | None:
     """Return the product that a value is, if it was computed in this basic block."""
     product = handle.origin
-    if not isinstance(product, Product) or product.basic_block != present_basic_block():
+    if type(product) is not Product or product.basic_block != present_basic_block():
         return None
     CONTRACTION.happened = True
     return product
