@@ -88,7 +88,7 @@ class Product:
         return replace(self, moves=(*self.moves, move))
 
     def plus(self, _product: Array, addend: Array) -> Array:
-        """Return the product plus an addend, not rounded yet. As an operation on the rounded product and the addend."""
+        """Return the product plus an addend, not rounded yet. Takes the operands of the addition, as the others do."""
         return self._exact() + addend
 
     def minus(self, _product: Array, subtrahend: Array) -> Array:
@@ -114,7 +114,7 @@ class Product:
         if kind == BFLOAT16:
             factors = [from_bfloat16(one) for one in factors]
         wide = np.longdouble if kind == "fp64" else np.float64
-        # A sum in float64 rounds as well. The second rounding then hits one of 2^29 numbers of float32 wrongly.
+        # A sum in float64 rounds as well: one that this makes a tie of float32 may have a wrong last bit.
         exact: Array = np.multiply(*factors, dtype=wide)
         return exact
 
