@@ -26,7 +26,7 @@ from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, find_root, resolve
 from grader.processes import Processes, start_server
 from grader.record import CheckResult, Record, exit_code, to_json
-from grader.report import view
+from grader.report import chart, view
 from grader.sandbox.server import ForkServer
 from grader.speed.baseline_process import BaselineProcess
 from grader.speed.baselines import SLOW
@@ -97,6 +97,9 @@ def run(exercise: str, submission: str | None, options: RunOptions, outputs: Out
             job = job_for(entry, path, source, seed, options, gpu=server.mode == "gpu")
         with spent("the grader's own kernel"):
             processes.check()
+        if baselines is not None:
+            # The card will show plots. Their library takes a second to import, and most of grading is waiting.
+            threading.Thread(target=chart.installed).start()
         record = _grade(job, server, baselines, quiet=options.quiet)
         processes.begin_closing()
         _hand_out(record, source, outputs, entry, card if keeps_card else None)
@@ -108,7 +111,7 @@ def _hand_out(record: Record, source: str, outputs: Outputs, entry: Entry, card:
 
     source: the graded text. card: where the scorecard goes, None for nowhere.
     """
-    from grader.report import html, junit
+    from grader.report import junit
 
     stream = sys.stderr if "-" in outputs.targets else sys.stdout
     if card is not None:
@@ -116,10 +119,11 @@ def _hand_out(record: Record, source: str, outputs: Outputs, entry: Entry, card:
     # Nobody waits for the plots to read the verdict.
     show(record, stream, listing.step_after(entry, record))
     with spent("write the scorecard"):
+        page = _page(entry, record) if card is not None or outputs.html is not None else ""
         if card is not None:
-            _write_card(entry, record, card)
+            _write_card(entry, record, card, page)
         if outputs.html is not None:
-            write_or_print(outputs.html, html.render(record, finish=finish_of(entry, record)))
+            write_or_print(outputs.html, page)
         for target, render in ((outputs.json, to_json), (outputs.junit, junit.render)):
             if target is not None:
                 write_or_print(target, render(record))
@@ -137,18 +141,23 @@ def keep(entry: Entry, record: Record, source: str, card: Path) -> str:
     source: the text that was graded.
     """
     keep_results(entry, record, source)
-    return _write_card(entry, record, card)
+    page = _page(entry, record)
+    _write_card(entry, record, card, page)
+    return page
 
 
-def _write_card(entry: Entry, record: Record, card: Path) -> str:
-    """Write a scorecard and its record beside it, and count the attempt; return the page."""
+def _page(entry: Entry, record: Record) -> str:
+    """Return the scorecard. With plots it takes a second."""
     from grader.report import html
 
-    page = html.render(record, finish=finish_of(entry, record), step=listing.step_after(entry, record))
+    return html.render(record, finish=finish_of(entry, record), step=listing.step_after(entry, record))
+
+
+def _write_card(entry: Entry, record: Record, card: Path, page: str) -> None:
+    """Write a scorecard and its record beside it, and count the attempt."""
     write(card.with_suffix(".json"), to_json(record))
     write(card, page)
     note_attempt(entry, record)
-    return page
 
 
 def can_keep(card: Path) -> bool:

@@ -170,26 +170,29 @@ class Diagnosis:
     def look_in_interpreter(self, bench: Bench, planned: PlannedCheck, failure: Failure, one: PlannedCase) -> Failure:
         """Repeat a case that failed on a GPU in the interpreter. Return the failure to show.
 
-        bench: interprets.
+        bench: of the GPU.
         """
-        part = planned.part.name
+        part, interpreted = planned.part.name, bench.interpreted()
         known = any(clue.confirmed for clue in self._clues.get(planned.id, ()))
         if known or failure.status not in EXPLAINED or self._interpreted.get(part, 0) >= _MOST_INTERPRETED:
             return failure
         self._interpreted[part] = self._interpreted.get(part, 0) + 1
         try:
-            ruling = decide(bench, replace(planned, cases=(one,)))
+            ruling = decide(interpreted, replace(planned, cases=(one,)))
             repeated = ruling.failure
             if ruling.unfit or ruling.undecided or (repeated is not None and repeated.status not in EXPLAINED):
                 return failure
             if repeated is None:
-                self._clues[planned.id] = [right_in_interpreter()]
+                worst = float(ruling.metrics.get("worst_error_over_allowed", 0.0))
+                self._clues[planned.id] = [
+                    right_in_interpreter(failure, worst, lambda: bench.is_right_only_unpipelined(one.case, one.seed))
+                ]
                 return failure
-            clues, _ = gathered(bench, repeated, (), known=False)
+            clues, _ = gathered(interpreted, repeated, (), known=False)
             if not any(clue.confirmed for clue in clues):
-                clues += self._padding_clues(bench, repeated)
+                clues += self._padding_clues(interpreted, repeated)
             if not any(clue.confirmed for clue in clues):
-                clues += contraction_clues(bench, repeated)
+                clues += contraction_clues(interpreted, repeated)
             shown = with_access(failure, repeated)
         except Exception:
             return failure

@@ -5,21 +5,42 @@ Takes both failures and gives a clue, or the failure to show. It runs nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure
 
-KIND = "compiled_differs"
+KIND, PIPELINED = "compiled_differs", "pipelined"
 # Statuses of failures that the interpreter can see more of: wrong values, and processes that a wild address ended.
 EXPLAINED = ("fail", "crash")
 # Causes that an access proves.
 _ACCESSES = ("out_of_bounds", "race")
+# Right by little: an error of this share of the allowed one; honest kernels stay below it. Wrong by little: at most so
+# many times the allowed error.
+_NEARLY_WRONG, _SLIGHTLY = 0.4, 4.0
 
 
-def right_in_interpreter() -> Clue:
-    """Return the clue of a case that fails on the GPU only."""
+def right_in_interpreter(on_gpu: Failure, worst: float, right_only_unpipelined: Callable[[], bool]) -> Clue:
+    """Return the clue of a case that fails on the GPU only.
+
+    worst: the largest error in the interpreter, over the allowed one. right_only_unpipelined: tells whether the
+    GPU gives the right values only where launches are not pipelined.
+    """
+    if worst >= _NEARLY_WRONG and _is_slight(on_gpu):
+        by_little = f"its largest error there is {worst:.2f} of what is allowed. A GPU adds in another order."
+        return Clue("rounded_intermediate", 0.9, f"The same case is right in the interpreter by little: {by_little}")
+    if right_only_unpipelined():
+        return sure(PIPELINED, "Launched with num_stages=1, the same call is right on this GPU; as it is, it is wrong.")
     return sure(KIND, "The same case is right in the interpreter, so the logic of the kernel is.")
+
+
+def _is_slight(failure: Failure) -> bool:
+    """Return whether the first wrong elements lie just beyond the allowed errors."""
+    shown = failure.cause.mismatch.first if failure.cause.mismatch else ()
+    return bool(shown) and all(
+        abs(float(one.got) - float(one.expected)) <= _SLIGHTLY * float(one.allowed) for one in shown
+    )
 
 
 def with_access(on_gpu: Failure, interpreted: Failure) -> Failure:

@@ -191,6 +191,12 @@ _KINDS = (
         "two. Lanes that a mask leaves out hold anything. `tl.multiple_of` and `tl.max_contiguous` are promises that "
         "the compiler believes.",
     ),
+    Kind(
+        "pipelined",
+        "a loop that is right only where its loads are not pipelined",
+        "Launch the kernel with num_stages=1. What the loop stores and loads again needs `tl.debug_barrier()` between "
+        "the two; without any such store, it is Triton's compiler that pipelines the loop wrongly.",
+    ),
     # -- calls after each other
     Kind(
         "remembered_result",

@@ -8,7 +8,8 @@ at, and leaves passing ones right, some of every kind. What the bench says of th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from functools import cache
+from contextlib import closing
+from functools import cache, partial
 from itertools import islice, takewhile
 
 from grader.diagnosis.edit_scope import Edit, Launched
@@ -48,7 +49,7 @@ def repair_clues(
     smallest, *others = _by_volume(failing)
     if Case(smallest.case).volume > QUICK_VOLUME:
         return []
-    with bench.aside():
+    with bench.aside(), closing(bench.pair.side_by_side()) as together:
         call = bench.edited(smallest)
         if call.recorded is None or call.recorded.trace.programs:
             # Programs of CuTe take seconds to trace again.
@@ -57,19 +58,26 @@ def repair_clues(
         by_line = _by_line(call, text)
         fits = {one: _SUSPECTED if {*one.kinds} & {*suspected} else 1.0 for one in edits}
         edits.sort(key=lambda one: -one.weight * fits[one] * by_line.get(one.line, 1.0))
-        witnesses = [call, *map(bench.edited, _witnesses(bench, others))]
+        witnesses = [*map(bench.edited, _witnesses(bench, others))]
         # Recorded only if an edit stands the first ones, and once.
         of_every_kind = cache(lambda: [*map(bench.edited, islice(_of_every_kind(bench), _KINDS))])
 
         def stands(edit: Edit, edited: str, calls: Sequence[Edited]) -> bool:
             return all(one.is_right(edited, _CALL_S, in_kernel=edit.in_kernel) for one in calls)
 
-        for edit in edits:
+        for place, edit in enumerate(edits):
+            if edit.in_kernel:
+                call.begin(together, place, partial(edit.applied, text), _CALL_S)
+        for place, edit in enumerate(edits):
             if bench.pair.worked_s > until_s:
                 break
-            until_s -= 0.0 if edit.in_kernel else _START_S
             edited = edit.applied(text)
-            if stands(edit, edited, witnesses) and stands(edit, edited, of_every_kind()):
+            if edit.in_kernel:
+                is_right = call.is_right_answer(together.outcome(place))
+            else:
+                until_s -= _START_S
+                is_right = call.is_right(edited, _CALL_S, in_kernel=False)
+            if is_right and stands(edit, edited, witnesses) and stands(edit, edited, of_every_kind()):
                 return [_clue(edit, suspected, known)]
     return []
 

@@ -207,7 +207,7 @@ class Answers:
             if one != failing:
                 self._diagnosis.look_at_smallest(bench, planned, one)
             return failure
-        return self._diagnosis.look_in_interpreter(bench.interpreted(), planned, failure, one)
+        return self._diagnosis.look_in_interpreter(bench, planned, failure, one)
 
     def _note_wrong_call(self, planned: PlannedCheck, failure: Failure | None) -> None:
         """Keep what the programs of a wrong call touch, of the part's first one."""

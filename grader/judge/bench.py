@@ -48,6 +48,7 @@ from grader.protocol.trace import Deed, Launch, Trace, launches_in
 from grader.record import Coverage
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered
 from grader.sandbox.pair import Pair, RecordedAnswer, seeds_after
+from grader.sandbox.side_by_side import SideBySide
 
 # Number of right answers to remember, and of elements that make one recognisable.
 _RECENT = 6
@@ -454,6 +455,20 @@ class Bench:
             return None
         return self.pair.replay_uncontracted(recorded, call, Wanted((place,) if place >= 0 else ()))
 
+    def is_right_only_unpipelined(self, case: Case, seed: int) -> bool:
+        """Return whether a call is wrong, and right where its launches are not pipelined. seed: the planned one."""
+        with self.aside():
+            request = CallRequest(case, seed)
+            (recorded,) = self._record_all([request], chained=False, known=False)
+            if not isinstance(recorded.result, RecordedAnswer):
+                return False
+            call = self._call_with_slots(request, recorded.recipe)
+            expected = self.truth.expect(self.part, recorded.recipe)
+            outcome = self.pair.replay_unpipelined(recorded.result, call)
+            if outcome is None or not self._is_right(outcome, expected, call):
+                return False
+            return not self._is_right(self.pair.replay_alone(recorded.result, call, ANY), expected, call)
+
     def edited(self, recipe: Recipe) -> Edited:
         """Record a call again, to make it with other texts of the submission."""
         return Edited(self, recipe, *self._recorded_again(recipe))
@@ -545,6 +560,16 @@ class Edited:
     recorded: RecordedAnswer | None
     call: Call
 
+    def begin(self, together: SideBySide, place: int, text_of: Callable[[], str], most_s: float) -> None:
+        """Begin to make the call with another text, whose launch code is the same. text_of: makes the text."""
+        if self.recorded is not None:
+            self.bench.pair.begin_edited(together, place, self.recorded, self.call, text_of, most_s)
+
+    def is_right_answer(self, outcome: Outcome | None) -> bool:
+        """Return whether an outcome is the right answer to the call."""
+        expected = self.bench.truth.expect(self.bench.part, self.recipe)
+        return outcome is not None and self.bench._is_right(outcome, expected, self.call)
+
     def is_right(self, text: str, most_s: float, *, in_kernel: bool) -> bool:
         """Return whether the call is right with another text, by the same kernels. in_kernel: launch code is the same.
 
@@ -576,9 +601,7 @@ class Edited:
     def _is_right(self, recorded: RecordedAnswer | None, text: str, most_s: float) -> bool:
         if recorded is None:
             return False
-        bench = self.bench
-        outcome = bench.pair.replay_edited(recorded, self.call, text, most_s)
-        return outcome is not None and bench._is_right(outcome, bench.truth.expect(bench.part, self.recipe), self.call)
+        return self.is_right_answer(self.bench.pair.replay_edited(recorded, self.call, text, most_s))
 
 
 def _kernels_of(trace: Trace) -> list[str]:

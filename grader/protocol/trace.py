@@ -386,6 +386,20 @@ def constants_in(steps: Sequence[Step]) -> Iterator[Constant]:
                     yield from constants_in(one)
 
 
+def unpipelined(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the message of a trace whose launches have num_stages=1: loads do not overlap with computing."""
+
+    def of_step(row: list[Any]) -> list[Any]:
+        match row:
+            case ["launch", *rest, options, line]:
+                return ["launch", *rest, {**options, "num_stages": 1}, line]
+            case ["choose", alternatives, *rest]:
+                return ["choose", [[*map(of_step, steps)] for steps in alternatives], *rest]
+        return row
+
+    return {**message, "steps": [*map(of_step, message["steps"])]}
+
+
 def fingerprint(message: Mapping[str, Any]) -> bytes:
     """Return bytes that are equal for traces that do the same, regardless of their storage numbers."""
     numbers: dict[int, int] = {}

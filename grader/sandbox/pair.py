@@ -28,6 +28,7 @@ from grader.protocol.trace import (
     constants_in,
     fingerprint,
     launches_in,
+    unpipelined,
 )
 from grader.sandbox.kernels import SlowKernels
 from grader.sandbox.outcome import Finished, Outcome, Unanswered
@@ -305,6 +306,16 @@ class Pair:
             return None
         return self._replayers[0].replay(ReplayCall(call, recorded.message, "alone", wanted=wanted, contracted=False))
 
+    def replay_unpipelined(self, recorded: RecordedAnswer, call: Call) -> Outcome | None:
+        """Replay a call with launches that are not pipelined.
+
+        The memory that it makes is dropped. Returns None for a call that needs memory of earlier ones.
+        """
+        self._gone |= recorded.storages
+        if recorded.found or not recorded.is_replayed:
+            return None
+        return self._replayers[0].replay(ReplayCall(call, unpipelined(recorded.message), "alone"))
+
     def replay_edited(self, recorded: RecordedAnswer, call: Call, text: str, most_s: float) -> Outcome | None:
         """Replay a call with the kernels of another text, within so many seconds.
 
@@ -314,6 +325,20 @@ class Pair:
         if recorded.found or not recorded.is_replayed:
             return None
         return self._replayers[0].replay(ReplayCall(call, recorded.message, "alone", text=text), most_s)
+
+    def begin_edited(
+        self,
+        together: SideBySide,
+        place: int,
+        recorded: RecordedAnswer,
+        call: Call,
+        text_of: Callable[[], str],
+        most_s: float,
+    ) -> None:
+        """Begin to replay a call as `replay_edited` does. text_of: makes the text."""
+        self._gone |= recorded.storages
+        if recorded.is_replayed and not recorded.found:
+            together.begin(place, lambda: ReplayCall(call, recorded.message, "alone", text=text_of()), most_s)
 
     def begin_apart(
         self,

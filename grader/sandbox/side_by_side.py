@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import Empty, LifoQueue
@@ -20,8 +21,8 @@ class Replays(Protocol):
     def pid(self) -> int | None:
         """Return its process id; None while it does not run."""
 
-    def replay(self, request: ReplayCall) -> Outcome:
-        """Have one call replayed."""
+    def replay(self, request: ReplayCall, most_s: float) -> Outcome:
+        """Have one call replayed, within so many seconds."""
 
 
 class Idle:
@@ -66,9 +67,9 @@ class SideBySide:
         self._pool = ThreadPoolExecutor(len(replayers), "side by side", initializer=prepare)
         self._outcomes: dict[int, Future[Outcome]] = {}
 
-    def begin(self, place: int, job: Callable[[], ReplayCall]) -> None:
-        """Begin a replay under a number. job: makes the question."""
-        self._outcomes[place] = self._pool.submit(self._replay, job)
+    def begin(self, place: int, job: Callable[[], ReplayCall], most_s: float = math.inf) -> None:
+        """Begin a replay under a number. job: makes the question. most_s: a limit below that of calls."""
+        self._outcomes[place] = self._pool.submit(self._replay, job, most_s)
 
     def outcome(self, place: int) -> Outcome | None:
         """Wait for the outcome of a replay; None where none was begun, or it was cancelled."""
@@ -79,11 +80,11 @@ class SideBySide:
         """Begin no further replay, and wait for the running ones."""
         self._pool.shutdown(cancel_futures=True)
 
-    def _replay(self, job: Callable[[], ReplayCall]) -> Outcome:
+    def _replay(self, job: Callable[[], ReplayCall], most_s: float) -> Outcome:
         # Making the question takes time: take a process only afterwards.
         question = job()
         replayer = self._idle.take()
         try:
-            return replayer.replay(question)
+            return replayer.replay(question, most_s)
         finally:
             self._idle.give_back(replayer)

@@ -10,11 +10,14 @@ from dataclasses import replace
 import pytest
 
 from grader.diagnosis.explain import Diagnosis
+from grader.diagnosis.interpreted import right_in_interpreter
 from grader.exercise.catalogue import Entry
 from grader.exercise.plan import PlannedCase
 from grader.grading.results import result_of
+from grader.judge.failures import Failure
 from grader.judge.rules import decide
-from grader.record import Cause, CheckResult
+from grader.record import Cause, CheckResult, Difference, Mismatch
+from grader.sandbox.pair import Pair
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of
 from tests.conftest import plan_with
@@ -34,7 +37,7 @@ def shown(server: ForkServer, entry: Entry, on_gpu: str, interpreted: str) -> Ch
         ruling = decide(bench, planned)
         failure = diagnosis.look_closer(bench, planned, ruling, 1.0)
         assert failure is not None
-        failure = diagnosis.look_in_interpreter(other, planned, failure, one)
+        failure = diagnosis.look_in_interpreter(bench, planned, failure, one)
         return diagnosis.explained(planned, result_of(planned, failure))
 
 
@@ -49,6 +52,38 @@ def test_a_case_that_is_right_in_the_interpreter_is_told_as_one(server: ForkServ
     assert cause_of(result).title == "A kernel that is right in the interpreter and wrong on the GPU"
     assert "tl.debug_barrier()" in cause_of(result).help
     assert [one.kind for one in cause_of(result).suspects][:1] == ["compiled_differs"]
+
+
+@pytest.mark.parametrize(
+    ("got", "worst", "kind"),
+    [
+        (1.003, 0.6, "rounded_intermediate"),
+        # Errors that no other order of additions explains.
+        (1.5, 0.6, "compiled_differs"),
+        ("nan", 0.6, "compiled_differs"),
+        # As right as honest kernels.
+        (1.003, 0.3, "compiled_differs"),
+    ],
+)
+def test_a_case_that_is_nearly_wrong_there_too_was_rounded(got: float | str, worst: float, kind: str) -> None:
+    mismatch = Mismatch("z", 1, 9, 0.003, 0.003, (4,), "scattered", (Difference((4,), 1.0, got, 0.001),))
+    failure = Failure("fail", Cause("mismatch", "Wrong values", "1 of 9 elements wrong", mismatch=mismatch))
+    assert right_in_interpreter(failure, worst, lambda: False).kind == kind
+
+
+def test_a_case_that_is_right_without_pipelining_says_how_to_launch_it(
+    server: ForkServer, ex_15: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The interpreter pipelines nothing: other kernels stand for the same ones without it.
+    for text, kind in ((VECTOR_ADD, "pipelined"), (WRONG, "compiled_differs")):
+        monkeypatch.setattr(
+            Pair,
+            "replay_unpipelined",
+            lambda pair, recorded, call, text=text: pair.replay_edited(recorded, call, text, 5),
+        )
+        cause = cause_of(shown(server, ex_15, WRONG, VECTOR_ADD))
+        assert cause.suspects[0].kind == kind
+        assert ("num_stages=1" in cause.help) == (kind == "pipelined")
 
 
 def test_an_access_that_the_interpreter_sees_explains_wrong_values(server: ForkServer, ex_15: Entry) -> None:

@@ -18,6 +18,7 @@ from grader.protocol.trace import (
     decode_trace,
     fingerprint,
     launches_in,
+    unpipelined,
 )
 from grader.report.trace_lines import trace_lines
 
@@ -112,6 +113,18 @@ def test_a_call_of_cutes_names_a_program_and_its_arguments() -> None:
         "  1. call f, 9 bytes of MLIR  (line 7)",
         "     arguments: x [4] float32, 3, the current stream",
     ]
+
+
+def test_without_pipelining_every_launch_has_one_stage_and_nothing_else_changes() -> None:
+    launch = ["launch", 0, [1], [], {}, {"num_warps": 4, "num_stages": 3}, 7]
+    steps = [["free", [0]], launch, ["choose", [[launch], [["free", [1]]]], 9, 1]]
+    one = ["launch", 0, [1], [], {}, {"num_warps": 4, "num_stages": 1}, 7]
+    message = {"steps": steps, "kernels": []}
+    assert unpipelined(message) == {
+        "steps": [["free", [0]], one, ["choose", [[one], [["free", [1]]]], 9, 1]],
+        "kernels": [],
+    }
+    assert launch[5]["num_stages"] == 3
 
 
 def test_other_programs_make_another_fingerprint() -> None:

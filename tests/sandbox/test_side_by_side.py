@@ -12,7 +12,7 @@ class Process:
         self.pid = 1 if runs else None
         self.replayed: list[Any] = []
 
-    def replay(self, wanted: Any) -> Any:
+    def replay(self, wanted: Any, most_s: float) -> Any:
         self.pid = 1
         self.replayed.append(wanted)
         return wanted
