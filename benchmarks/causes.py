@@ -84,7 +84,8 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
   one of a new process: if it is right there, something of an earlier call is remembered. A wrong answer is compared
   with the right answers of earlier calls. A call that is wrong in the replay is made in the submission's own process.
   Where loads masked lanes, the call is replayed with 0 and infinities in these lanes: a value that makes the answer
-  right proves that they count (`grader/diagnosis/padding.py`).
+  right proves that they count (`grader/diagnosis/padding.py`). Where a sum took a product that was not rounded, as a
+  fused multiply-add does, the call is replayed with every product rounded (`grader/diagnosis/contraction.py`).
 - **Repairs** (`grader/diagnosis/repairs.py`): where no cause is confirmed, the smallest failing call is made again with
   one small edit of the text after the other, the likeliest first, for five seconds of work: a stride, a size or a
   tensor of a similar name, a bound, a factor, a sign, brackets, a mask, an axis, a division that rounds up, a pointer

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from grader.diagnosis.contraction import contraction_clues
 from grader.diagnosis.elsewhere import Shown, explaining, shown_by
 from grader.diagnosis.interpreted import EXPLAINED, right_in_interpreter, with_access
 from grader.diagnosis.kinds import OF_REDUCTIONS, known_kinds
@@ -91,6 +92,8 @@ class Diagnosis:
             if not any(clue.confirmed for clue in clues):
                 known_padding = [clue for one in others for clue in one if clue.kind == PADDING and clue.confirmed]
                 clues += self._padding_clues(bench, first) if is_quick else padding_elsewhere(first, known_padding)
+            if is_quick and not any(clue.confirmed for clue in clues):
+                clues += contraction_clues(bench, first)
             if is_quick and not others and not any(clue.confirmed for clue in clues):
                 clues += again(bench, first)
             if is_quick and not any(clue.confirmed for clue in clues):
@@ -188,6 +191,8 @@ class Diagnosis:
             clues, _ = gathered(interpreted, repeated, (), known=False)
             if not any(clue.confirmed for clue in clues):
                 clues += self._padding_clues(interpreted, repeated)
+            if not any(clue.confirmed for clue in clues):
+                clues += contraction_clues(interpreted, repeated)
             shown = with_access(failure, repeated)
         except Exception:
             return failure

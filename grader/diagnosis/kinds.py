@@ -162,6 +162,12 @@ _KINDS = (
         "TF32 rounding, the default for float32 products",
         "How many bits of its operands does a float32 product use by default?",
     ),
+    Kind(
+        "contracted",
+        "a product that is not rounded before a sum",
+        "The compiler makes one instruction of a product and the sum that it goes into. It rounds once, so "
+        "`x * c - max(x * c)` is not 0 at the maximum. Subtract before you multiply: `(x - max(x)) * c`.",
+    ),
     # -- programs at the same time
     Kind(
         "lost_update",

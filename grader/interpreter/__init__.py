@@ -3,8 +3,10 @@
     contract     the assumptions about the interpreter that all modules here make, and their check
     corrections  patches, so that a kernel that passes here deserves to pass on a GPU
     numerics     arithmetic in types that the interpreter computes wrongly
+    contraction  products that are rounded once together with the sum that they go into
     reductions   reductions and scans along a tree
     loops        loop counters that are scalars
+    basic_blocks the stretches of a kernel between branches and loops
     gather       loads and stores of whole blocks
     libdevice    CUDA's mathematical functions
     beyond       refuses kernels that only a GPU can run

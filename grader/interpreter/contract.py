@@ -34,6 +34,9 @@ PARAMETERS: Mapping[str, str] = {
         "self, ptr, boundary_check, padding_option, cache_modifier, eviction_policy, is_volatile"
     ),
     "InterpreterBuilder.create_dot": "self, a, b, d, input_precision, max_num_imprecise_acc",
+    "InterpreterBuilder.create_fadd": "self, lhs, rhs",
+    "InterpreterBuilder.create_fmul": "self, lhs, rhs",
+    "InterpreterBuilder.create_fsub": "self, lhs, rhs",
     "InterpreterBuilder.create_descriptor_store": "self, desc, value, indices",
     "InterpreterBuilder.create_make_block_ptr": "self, base, shape, strides, offsets, block_shape, order",
     "InterpreterBuilder.create_advance": "self, ptr, offsets",
@@ -155,6 +158,7 @@ ABSENT = (
     *("InterpreterBuilder.get_bf16", "interpreter_semantic.numbered"),
     *("interpreter_semantic.entering", "interpreter_semantic.carried", "interpreter_semantic.is_block"),
     *("interpreter_semantic.joined", "interpreter_semantic.negated", "interpreter_semantic.assumed"),
+    *("interpreter_semantic.end_branch", "TensorHandle.origin"),
 )
 
 _ENUMERATIONS = {"MEM_SEMANTIC", "RMW_OP"}

@@ -26,8 +26,10 @@ from grader.compile.driver import stand_in
 from grader.exercise.gpus import USUAL
 from grader.interpreter import kind_of_kernels, patience
 from grader.interpreter.assumptions import CheckAssumptions, assumed
+from grader.interpreter.basic_blocks import end_branch
 from grader.interpreter.beyond import refuse_what_needs_a_gpu
 from grader.interpreter.conditions import JoinConditions, is_block, joined, negated
+from grader.interpreter.contraction import contract_products
 from grader.interpreter.gather import load_and_store_blocks, stretched
 from grader.interpreter.groups import firsts, go_alone
 from grader.interpreter.libdevice import provide_libdevice
@@ -47,7 +49,7 @@ _LENT_MULTIPROCESSORS = 28
 def apply_corrections() -> None:
     """Patch this process's interpreter, if nothing did so before. Call it before the submission is loaded."""
     # A GPU gives no warnings about a kernel's numbers, so NumPy's are switched off.
-    for module in (r"triton\.runtime\.interpreter", r"grader\.interpreter\.numerics"):
+    for module in (r"triton\.runtime\.interpreter", r"grader\.interpreter\.(numerics|contraction)"):
         warnings.filterwarnings("ignore", category=RuntimeWarning, module=module)
     level()
     load_and_store_blocks()
@@ -74,6 +76,7 @@ def apply_corrections() -> None:
     refuse_what_needs_a_gpu()
     patience.install()
     correct_numerics()
+    contract_products()
     correct_reductions()
     provide_libdevice()
 
@@ -245,6 +248,7 @@ def _make_counters_scalars() -> None:
     FunctionRewriter._transform_ast = with_numbers
     interpreter_semantic.numbered = numbered
     interpreter_semantic.entering, interpreter_semantic.carried = entering, carried
+    interpreter_semantic.end_branch = end_branch
 
 
 def _join_conditions() -> None:

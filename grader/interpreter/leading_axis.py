@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from grader.interpreter.contraction import follow_products
 from grader.interpreter.gather import stretched
 from grader.interpreter.groups import Alone, Array, firsts, go_alone, programs_at_once
 from grader.interpreter.versions import block_pointer_handle, rereads
@@ -188,6 +189,7 @@ def builder_of_groups() -> Any:
             *what, operands, kind, pure = call
             return super().create_extern_elementwise(*what, alike(*operands), kind, pure)
 
+    follow_products(GroupBuilder)
     builder = GroupBuilder()
     # Without checks of overflow, as for one program: they would be counted as operations.
     builder.options = interpreter_builder.options

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from grader.interpreter.basic_blocks import begin_basic_block
 from grader.interpreter.groups import counters_of_programs
 from grader.interpreter.patience import PATIENCE
+from grader.interpreter.trees import copied
 
 # A submission may replace Python's.
 _RANGE = range
@@ -47,7 +49,9 @@ def _scalars(counters: Iterable[Any], turns: int, bounds: Sequence[Any]) -> Iter
     kind, dtype = (tl.int64, np.int64) if long else (tl.int32, np.int32)
     for number, counter in enumerate(counters):
         PATIENCE.turn(number, turns)
+        begin_basic_block()
         yield tl.tensor(TensorHandle(counter.reshape(-1, *([1] * (counter.size > 1))).astype(dtype), kind), kind)
+    begin_basic_block()
 
 
 def static_range(*bounds: Any, step: Any = None, **_: Any) -> Iterable[Any]:
@@ -111,8 +115,12 @@ class WrapLoops(ast.NodeTransformer):
         return node
 
     def visit_If(self, node: ast.If) -> ast.If:
-        """Rewrite the loops of both branches."""
-        node.body, node.orelse = self._block(node.body), self._block(node.orelse)
+        """Rewrite the loops of both branches, and let each tell its end."""
+        name = f"condition {next(_numbers)}"
+        end = _statement("end_branch", [ast.Name(id=name, ctx=ast.Load())], node)
+        node.test = ast.copy_location(ast.NamedExpr(ast.Name(id=name, ctx=ast.Store()), node.test), node.test)
+        node.body = [*self._block(node.body), end]
+        node.orelse = node.orelse and [*self._block(node.orelse), copied(end)]
         return node
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:

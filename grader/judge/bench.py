@@ -447,6 +447,14 @@ class Bench:
 
         return replay
 
+    def uncontracted(self, seen: WrongCall) -> Outcome | None:
+        """Record an earlier call again, and replay it with every product rounded; None where it cannot be replayed."""
+        recorded, call = self._recorded_again(seen.recipe)
+        place = seen.outcome.answer.configuration
+        if recorded is None:
+            return None
+        return self.pair.replay_uncontracted(recorded, call, Wanted((place,) if place >= 0 else ()))
+
     def is_right_only_unpipelined(self, case: Case, seed: int) -> bool:
         """Return whether a call is wrong, and right where its launches are not pipelined. seed: the planned one."""
         with self.aside():

@@ -187,8 +187,9 @@ class ReplayCall:
     autotuners. instructions: count in the interpreter what is computed element by element. cleared: empty allocations
     hold zeros. patience_s: the time after which an interpreted call of many programs is given up; 0: never. filled:
     lines of loads whose masked lanes hold `filling` in the interpreter; of integers, the smallest or the largest for an
-    infinity. text: the text that holds the kernels; "": the submission's.
-    backwards: interpreted programs of each launch run in the opposite order.
+    infinity. contracted: interpreted kernels round a product and the sum that it goes into once, as compiled ones do.
+    text: the text that holds the kernels; "": the submission's. backwards: interpreted programs of each launch run in
+    the opposite order.
     """
 
     call: Call
@@ -201,6 +202,7 @@ class ReplayCall:
     patience_s: float = 0.0
     filled: tuple[int, ...] = ()
     filling: Filling = "0"
+    contracted: bool = True
     text: str = ""
     backwards: bool = False
     op: Literal["replay"] = "replay"
@@ -501,7 +503,8 @@ class Returned:
     configuration: which one the first autotuner took, -1 without any. undefined, padded: the lines of the loads that
     masked lanes in the interpreter, without `other` and with it. unordered: the lines of atomic additions whose sums
     depend on their order. meets: a program may have read what another program of its launch stored.
-    outside: views of arguments that reach beyond them.
+    outside: views of arguments that reach beyond them. contracted: a sum in an interpreted kernel took a product that
+    was not rounded.
     """
 
     answer: Literal["returned"]
@@ -518,6 +521,7 @@ class Returned:
     unordered: tuple[int, ...] = ()
     meets: bool = False
     outside: tuple[str, ...] = ()
+    contracted: bool = False
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from grader.compile.driver import stand_in
 from grader.exercise import tensors
 from grader.exercise.gpus import ARCHITECTURES
 from grader.files import write_atomically
+from grader.interpreter.contraction import CONTRACTION
 from grader.interpreter.corrections import apply_corrections
 from grader.interpreter.memory import MemoryWatch
 from grader.interpreter.once import patch_language_once
@@ -253,6 +254,7 @@ class Replayer:
             self._place(call, trace)
             PATIENCE.begin(replay.patience_s)
             PADDING.begin(replay.filled, replay.filling)
+            CONTRACTION.begin(replay.contracted)
             if self._watch:
                 self._watch.count_instructions(replay.instructions)
                 self._watch.run_backwards(replay.backwards)
@@ -300,7 +302,8 @@ class Replayer:
         overrun += self._home.memory.overrun()
         launched, findings = tuple(run.launched), self._findings()
         most_bytes, lines = self._home.memory.most_bytes, (PADDING.undefined, PADDING.padded, self._unordered())
-        told = (*lines, self._watch is not None and self._watch.take_meets(), self._home.memory.outside())
+        meets = self._watch is not None and self._watch.take_meets()
+        told = (*lines, meets, self._home.memory.outside(), CONTRACTION.happened)
         return Returned("returned", forms, changed, overrun, launched, (), findings, most_bytes, self._taken, *told)
 
     def _alias(self, arguments: Mapping[str, int], storage: int) -> str:

@@ -296,6 +296,16 @@ class Pair:
         request = ReplayCall(call, recorded.message, "alone", wanted=wanted, filled=lines, filling=filling)
         return self._replayers[0].replay(request)
 
+    def replay_uncontracted(self, recorded: RecordedAnswer, call: Call, wanted: Wanted) -> Outcome | None:
+        """Replay a call whose interpreted kernels round every product.
+
+        The memory that it makes is dropped. Returns None for a call that needs memory of earlier ones.
+        """
+        self._gone |= recorded.storages
+        if recorded.found or not recorded.is_replayed:
+            return None
+        return self._replayers[0].replay(ReplayCall(call, recorded.message, "alone", wanted=wanted, contracted=False))
+
     def replay_unpipelined(self, recorded: RecordedAnswer, call: Call) -> Outcome | None:
         """Replay a call with launches that are not pipelined.
 

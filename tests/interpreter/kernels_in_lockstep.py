@@ -46,6 +46,16 @@ PROGRAMS_OF_ROWS = tl.constexpr(4)
 
 
 @triton.jit
+def contracted(x_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    places = tl.arange(0, BLOCK)
+    x, shared = tl.load(x_ptr + tl.program_id(0) * BLOCK + places), tl.load(x_ptr + places)
+    scaled, first = x * 1.7, tl.load(x_ptr + tl.program_id(0))
+    tile = (x * shared)[:, None] - scaled[None, :]
+    z = scaled - tl.max(scaled, 0) + shared * shared + tl.sum(tile, 1) + first * tl.load(x_ptr)
+    tl.store(z_ptr + tl.program_id(0) * BLOCK + places, z)
+
+
+@triton.jit
 def tiles(x_ptr, z_ptr, n, BLOCK: tl.constexpr):
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + place).reshape((4, BLOCK // 4))

@@ -455,7 +455,7 @@ def test_comparisons_of_bfloat16_are_booleans_in_any_type(interpret, op, expecte
 
 def test_constants_and_python_scalars_are_rounded_to_bfloat16(interpret):
     x, y = torch.randn(256, generator=generator()).to(BF16), torch.empty(256, dtype=BF16)
-    interpret(scalars_kernel, x, y, N=256)
+    interpret(scalars_kernel, x, y, N=256, enable_fp_fusion=False)
     three, tenth = torch.tensor(3.3).to(BF16), torch.tensor(0.1).to(BF16)
     same(y, -(x * three + tenth - 1))
 

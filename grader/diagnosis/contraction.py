@@ -1,0 +1,30 @@
+"""Find wrong values that come from contraction: a product and the sum that it goes into are rounded once.
+
+The failing call is replayed with every product rounded. If it is right then, it relies on what no GPU computes.
+"""
+
+from __future__ import annotations
+
+from grader.judge.bench import Bench
+from grader.judge.clue import Clue, sure
+from grader.judge.failures import Failure, WrongCall
+from grader.sandbox.outcome import Finished
+
+KIND = "contracted"
+
+
+def contraction_clues(bench: Bench, failure: Failure) -> list[Clue]:
+    """Return the clue to a call that is right only if every product is rounded before it is added."""
+    seen = failure.seen
+    if seen is None or failure.cause.mismatch is None or seen.recipe.part != bench.part.name:
+        return []
+    if not (seen.outcome.answer and seen.outcome.answer.contracted):
+        return []
+    with bench.aside():
+        outcome = bench.uncontracted(seen)
+    if not isinstance(outcome, Finished):
+        return []
+    trial = WrongCall(seen.recipe, outcome, seen.expected)
+    if any(bool(wrong.any()) for _, wrong, _ in trial.answers()):
+        return []
+    return [sure(KIND, "With every product rounded before it is added or subtracted, the answer is right.")]
