@@ -185,7 +185,9 @@ class Diagnosis:
             if repeated is None:
                 worst = float(ruling.metrics.get("worst_error_over_allowed", 0.0))
                 self._clues[planned.id] = [
-                    right_in_interpreter(failure, worst, lambda: bench.is_right_only_unpipelined(one.case, one.seed))
+                    right_in_interpreter(
+                        failure, worst, lambda: bench.is_right_unpipelined(bench.true_recipe(one.case, one.seed))
+                    )
                 ]
                 return failure
             clues, _ = gathered(interpreted, repeated, (), known=False)

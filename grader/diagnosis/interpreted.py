@@ -21,17 +21,17 @@ _ACCESSES = ("out_of_bounds", "race")
 _NEARLY_WRONG, _SLIGHTLY = 0.4, 4.0
 
 
-def right_in_interpreter(on_gpu: Failure, worst: float, right_only_unpipelined: Callable[[], bool]) -> Clue:
+def right_in_interpreter(on_gpu: Failure, worst: float, right_unpipelined: Callable[[], bool]) -> Clue:
     """Return the clue of a case that fails on the GPU only.
 
-    worst: the largest error in the interpreter, over the allowed one. right_only_unpipelined: tells whether the
-    GPU gives the right values only where launches are not pipelined.
+    worst: the largest error in the interpreter, over the allowed one. right_unpipelined: tells whether the GPU
+    gives the right values where launches are not pipelined.
     """
     if worst >= _NEARLY_WRONG and _is_slight(on_gpu):
         by_little = f"its largest error there is {worst:.2f} of what is allowed. A GPU adds in another order."
         return Clue("rounded_intermediate", 0.9, f"The same case is right in the interpreter by little: {by_little}")
-    if right_only_unpipelined():
-        return sure(PIPELINED, "Launched with num_stages=1, the same call is right on this GPU; as it is, it is wrong.")
+    if right_unpipelined():
+        return sure(PIPELINED, "Launched with num_stages=1, the same call is right on this GPU.")
     return sure(KIND, "The same case is right in the interpreter, so the logic of the kernel is.")
 
 

@@ -455,19 +455,18 @@ class Bench:
             return None
         return self.pair.replay_uncontracted(recorded, call, Wanted((place,) if place >= 0 else ()))
 
-    def is_right_only_unpipelined(self, case: Case, seed: int) -> bool:
-        """Return whether a call is wrong, and right where its launches are not pipelined. seed: the planned one."""
+    def true_recipe(self, case: Case, seed: int) -> Recipe:
+        """Record a call again, and return its recipe with the seed that counts. seed: the planned one."""
         with self.aside():
-            request = CallRequest(case, seed)
-            (recorded,) = self._record_all([request], chained=False, known=False)
-            if not isinstance(recorded.result, RecordedAnswer):
-                return False
-            call = self._call_with_slots(request, recorded.recipe)
-            expected = self.truth.expect(self.part, recorded.recipe)
-            outcome = self.pair.replay_unpipelined(recorded.result, call)
-            if outcome is None or not self._is_right(outcome, expected, call):
-                return False
-            return not self._is_right(self.pair.replay_alone(recorded.result, call, ANY), expected, call)
+            (recorded,) = self._record_all([CallRequest(case, seed)], chained=False, known=False)
+            self.pair.skip()
+            return recorded.recipe
+
+    def is_right_unpipelined(self, recipe: Recipe) -> bool:
+        """Record an earlier call again, and return whether it is right where its launches are not pipelined."""
+        recorded, call = self._recorded_again(recipe)
+        outcome = self.pair.replay_unpipelined(recorded, call) if recorded else None
+        return outcome is not None and self._is_right(outcome, self.truth.expect(self.part, recipe), call)
 
     def edited(self, recipe: Recipe) -> Edited:
         """Record a call again, to make it with other texts of the submission."""

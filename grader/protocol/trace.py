@@ -401,7 +401,7 @@ def unpipelined(message: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def fingerprint(message: Mapping[str, Any]) -> bytes:
-    """Return bytes that are equal for traces that do the same, regardless of their storage numbers."""
+    """Return bytes that are equal for traces that do the same, whatever their storage numbers and devices are."""
     numbers: dict[int, int] = {}
 
     def renumbered(storage: int) -> int:
@@ -428,7 +428,9 @@ def fingerprint(message: Mapping[str, Any]) -> bytes:
     for step in message["steps"]:
         if step[0] == "constant":
             renumbered(step[1])
-    rest = [message["kernels"], plain(message["steps"]), message["outputs"], *message.get("programs", ())]
+    # With and without a GPU the same file gets the same inputs.
+    outputs = [[window, {**form, "device": "cpu"}] for window, form in message["outputs"]]
+    rest = [message["kernels"], plain(message["steps"]), outputs, *message.get("programs", ())]
     return json.dumps([arguments, windows, *rest], sort_keys=True).encode()
 
 

@@ -115,6 +115,13 @@ def test_a_call_of_cutes_names_a_program_and_its_arguments() -> None:
     ]
 
 
+def test_the_device_makes_no_other_fingerprint() -> None:
+    on_cpu, on_gpu = trace(), trace()
+    on_gpu["outputs"] = [[window, {**form, "device": "cuda"}] for window, form in on_gpu["outputs"]]
+    assert on_gpu != on_cpu
+    assert fingerprint(on_gpu) == fingerprint(on_cpu)
+
+
 def test_without_pipelining_every_launch_has_one_stage_and_nothing_else_changes() -> None:
     launch = ["launch", 0, [1], [], {}, {"num_warps": 4, "num_stages": 3}, 7]
     steps = [["free", [0]], launch, ["choose", [[launch], [["free", [1]]]], 9, 1]]
