@@ -3,7 +3,7 @@
 kernels     describes what the Triton kernels of a trace compile to, and runs none
 cute        reads what the CuTe DSL's compiler made of a program
 disguise    CPU tensors and torch.cuda that claim to be on the target GPU
-products    leaves out torch's matrix products where only launches matter
+values      leaves out torch's matrix products and random numbers where only launches matter
 driver      a stand-in for Triton's driver
 announcing  tells the grader which kernel is being compiled
 assembly    ptxas's log, PTX and Triton's intermediate texts as numbers; pure

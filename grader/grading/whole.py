@@ -131,8 +131,9 @@ def grade(
                     report_results(judge_part(part, planned))
         # Nothing else may be busy while something is timed.
         with spent("wait for what kernels compile to"):
+            deadline = monotonic() + max(job.patience_s, _GPU_PATIENCE_S if gpu else 0.0)
             compilation.wait()
-            compiling.recall(max(job.patience_s, _GPU_PATIENCE_S if gpu else 0.0))
+            compiling.recall(max(0.0, deadline - monotonic()))
         report_results(compilation.release())
         if counting is not pair:
             counting.end()

@@ -103,6 +103,8 @@ class Compiling:
         self._session: Session | None = None
         self._compiler = CleanCompiler(server, start, limits)
         self._recalled = threading.Event()
+        # A judged call is being checked.
+        self._checking = threading.Event()
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Compiling:
@@ -211,6 +213,8 @@ class Compiling:
             start = replace(self._start, target=target.capability)
             with Session(server, start, self._limits) as self._session:
                 for part in self._parts:
+                    while self._checking.is_set() and not self._recalled.is_set():
+                        sleep(0.02)
                     if self._recalled.is_set():
                         return
                     outcome = self._compile(self._session, part, target)
@@ -222,8 +226,16 @@ class Compiling:
     def check(self, recorded: RecordedAnswer) -> list[CompileOutcome]:
         """Return the front end's verdicts on the kernels of a judged call, for one GPU after another until it accepts.
 
-        The kernels of an outcome are those that it refuses. Call it before `recall`; threads take turns.
+        The kernels of an outcome are those that it refuses. Call it before `recall`, on one thread at a time. The
+        report waits meanwhile.
         """
+        self._checking.set()
+        try:
+            return self._check(recorded)
+        finally:
+            self._checking.clear()
+
+    def _check(self, recorded: RecordedAnswer) -> list[CompileOutcome]:
         outcomes: list[CompileOutcome] = []
         recipe = recorded.call.recipe
         # A machine without a GPU plays the usual one.

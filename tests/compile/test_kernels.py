@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.compile.findings import described
-from grader.compile.products import WithoutProducts
+from grader.compile.values import WithoutValues
 from grader.exercise.gpus import ARCHITECTURES
 from grader.protocol.messages import Binary, Compiled, Narrow, Raised
 from grader.sandbox.outcome import TimedOut
@@ -423,9 +423,18 @@ class Computed(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def test_products_of_torch_are_allocated_and_not_computed(multiply: Callable[[Tensor], Tensor]) -> None:
     a = torch.ones(64, 64, dtype=torch.bfloat16)
     expected = multiply(a)
-    with Computed() as computed, WithoutProducts():
+    with Computed() as computed, WithoutValues():
         result = multiply(a)
     assert computed.devices == {"meta"}
     assert (result.shape, result.dtype, result.device) == (expected.shape, expected.dtype, expected.device)
-    with WithoutProducts():
+    with WithoutValues():
         assert torch.equal(a + a, 2 * a)
+
+
+def test_random_floats_are_allocated_and_not_drawn_and_whole_numbers_are_drawn() -> None:
+    generator = torch.Generator().manual_seed(3)
+    with WithoutValues():
+        drawn = torch.randn((2, 3), generator=generator, dtype=torch.bfloat16)
+        places = torch.randperm(100, generator=generator)
+    assert torch.equal(drawn, torch.zeros(2, 3, dtype=torch.bfloat16))
+    assert torch.equal(places, torch.randperm(100, generator=torch.Generator().manual_seed(3)))

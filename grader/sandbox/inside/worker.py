@@ -29,7 +29,7 @@ from grader.compile.announcing import Announcer, announce_compilation
 from grader.compile.cute import trace_for
 from grader.compile.disguise import Disguise, pretend
 from grader.compile.driver import stand_in
-from grader.compile.products import WithoutProducts
+from grader.compile.values import WithoutValues
 from grader.exercise import tensors
 from grader.exercise.gpus import ARCHITECTURES, USUAL
 from grader.files import write_atomically
@@ -211,7 +211,8 @@ class Worker:
         if request.bare:
             # Large decoys that nothing is checked on: without guard bands, and without a copy to compare with.
             placed = self._decoys = PlacedArguments(self._device)
-            arguments = list(self._build(call.recipe, "cpu" if call.on_cpu else self._device))
+            with self._without_values():
+                arguments = list(self._build(call.recipe, "cpu" if call.on_cpu else self._device))
         else:
             values = self._build(call.recipe)
             arguments = placed.place(call.arguments, values, call.storage, call.carries)
@@ -219,7 +220,7 @@ class Worker:
         if call.tensors == "cute":
             arguments = cutedsl.handed_over(arguments)
         try:
-            with nullcontext() if call.on_cpu else self._pretending(), self._without_products():
+            with nullcontext() if call.on_cpu else self._pretending(), self._without_values():
                 recording, result = self._recorder.record(lambda: self._called(function, call.given(arguments)), given)
             # No kernel has run, so something else wrote there.
             for name in placed.disturbed(call.mutates)[0]:
@@ -230,9 +231,9 @@ class Worker:
         except BaseException as raised:
             return self._raising.describe(raised)
 
-    def _without_products(self) -> AbstractContextManager[object]:
-        """Return a context for a recorded call. Of one that is only compiled, no values matter, and it may be large."""
-        return WithoutProducts() if self._start.target else nullcontext()
+    def _without_values(self) -> AbstractContextManager[object]:
+        """Return a context for a call that is only compiled: no values matter, and it may be large."""
+        return WithoutValues() if self._start.target else nullcontext()
 
     def call(self, call: Call, memory_fd: int) -> Returned | Raised:
         """Run one function once and copy its outputs into the memory file."""
