@@ -188,7 +188,7 @@ class ReplayCall:
     hold zeros. patience_s: the time after which an interpreted call of many programs is given up; 0: never. filled:
     lines of loads whose masked lanes hold `filling` in the interpreter; of integers, the smallest or the largest for an
     infinity. text: the text that holds the kernels; "": the submission's.
-    backwards: interpreted programs of each launch run in the opposite order.
+    backwards: interpreted programs of each launch run in the opposite order; one that waits is interrupted by another.
     """
 
     call: Call

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from numpy.random import default_rng
 from torch import Tensor
 
 from grader.calls.arguments import PlacedArguments
@@ -267,7 +268,7 @@ class Replayer:
             PADDING.begin(replay.filled, replay.filling)
             if self._watch:
                 self._watch.count_instructions(replay.instructions)
-                self._watch.run_backwards(replay.backwards)
+                self._watch.run_backwards(default_rng(call.recipe.seed) if replay.backwards else None)
                 self._watch.take_meets()
             with self._around():
                 run.steps(trace.steps)
