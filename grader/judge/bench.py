@@ -397,8 +397,7 @@ class Bench:
         """
         if not is_replay or not isinstance(outcome, Finished) or not outcome.answer.meets:
             return None
-        if not isinstance(recorded, RecordedAnswer) or call.carries:
-            # The arguments that it carries on are now as it left them.
+        if not isinstance(recorded, RecordedAnswer):
             return None
         place = outcome.answer.configuration
         other = self.pair.replay_backwards(recorded, call, Wanted((place,) if place >= 0 else ()))

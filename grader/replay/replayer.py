@@ -212,6 +212,9 @@ class Replayer:
             blank = Memory(regular.device, guarded=self._guarded)
             before = self._before.copied(self._before.known()) if self._before else blank
             self._home = dataclasses.replace(regular, memory=before, results=[])
+        if replay.backwards and replay.call.carries:
+            # What it carries on is now as the replay in the programs' own order left it, and later calls find that.
+            self._home = dataclasses.replace(self._home, arguments=regular.arguments.rewound())
         try:
             with self._kernels_of(replay.text):
                 return self._run_trace(replay, trace, memory_fd)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -121,6 +123,27 @@ def test_it_finds_the_memory_that_the_replay_in_its_own_order_found(
             assert right == ("atomic" in middle)
             torch.testing.assert_close(answer_in(outcome), one.wanted(), rtol=0, atol=0)
         assert told.found
+
+
+# The call also changes x, which the next one carries on.
+CHANGES = "    tl.store(x_ptr + mine, 1.0 + tl.load(x_ptr + mine, inside), inside)\n"
+CARRIED = SOURCE.replace("    if last:", f"{CHANGES}    if last:")
+
+
+@pytest.mark.parametrize(("middle", "is_right"), [(TICKET, True), (HIDDEN["volatile loads"][0], False)])
+def test_it_finds_the_arguments_that_a_call_carries_on_as_they_were_before_it(
+    middle: str, *, is_right: bool, server: ForkServer, ex_15: Entry
+) -> None:
+    with recording(server, ex_15, CARRIED.format(middle=middle, how=", volatile=True")) as one:
+        (x, y), carries = one.inputs(), tuple[str, ...]()
+        for step in range(3):
+            how: dict[str, Any] = {"carries": carries, "storage": "same" if carries else "new"}
+            told = one.record(**how)
+            answer = answer_in(one.replay(told, **how))
+            torch.testing.assert_close(answer, x + step + y)
+            other = one.pair.replay_backwards(told, one.call(5, **how), ANY)
+            assert torch.equal(answer_in(other), answer) == is_right
+            carries = ("x",)
 
 
 def test_a_program_that_waits_for_all_others_is_right_in_any_order(server: ForkServer, ex_15: Entry) -> None:
