@@ -20,6 +20,8 @@ from grader.judge.rules.compiles import compiles_nowhere
 from grader.record import CheckResult, Status
 from grader.sandbox.pair import RecordedAnswer
 
+# The most judged calls of a part whose kernels are checked: one for each group of kernels.
+_MOST_CHECKED = 16
 # Seconds that a check waits for the compiler.
 _PATIENCE_S = 120.0
 
@@ -49,6 +51,7 @@ class Compilation:
         self._held: list[CheckResult] = []
         self._shelf = shelf
         self._accepted = cache.accepted(shelf) if shelf else frozenset[str]()
+        self._refused: set[str] = set()
         self._pool = ThreadPoolExecutor(1)
         self._checks: dict[str, list[Future[list[CompileOutcome]]]] = {}
 
@@ -91,15 +94,21 @@ class Compilation:
         technique = self._planned[result.id].check.rule.demands_kernels and result.status == "pass"
         if held := technique and self._for_record and not self._on_gpu:
             self._held.append(result)
-            self._checks.setdefault(result.part, [self._pool.submit(self._check, one) for one in launching])
+            chosen = sorted(launching, key=lambda one: one.digest)[:_MOST_CHECKED]
+            self._checks.setdefault(result.part, [self._pool.submit(self._check, one) for one in chosen])
         return held
 
     def _check(self, recorded: RecordedAnswer) -> list[CompileOutcome]:
-        """Return the verdicts on a judged call's kernels: none where an earlier grading has accepted them."""
-        name = hashlib.sha256(recorded.digest).hexdigest()
-        if name in self._accepted:
+        """Return the verdicts on a judged call's kernels.
+
+        None where an earlier grading has accepted them, or where others of the part are refused already.
+        """
+        name, part = hashlib.sha256(recorded.digest).hexdigest(), recorded.call.recipe.part
+        if name in self._accepted or part in self._refused:
             return []
         outcomes = self._compiling.check(recorded)
+        if compiles_nowhere(outcomes):
+            self._refused.add(part)
         if self._shelf and not (outcomes[-1].kernels or outcomes[-1].why):
             self._accepted |= {name}
             cache.accept(self._shelf, self._accepted)
