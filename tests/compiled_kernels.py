@@ -6,7 +6,8 @@ Every launcher is a function of one tensor x: [N] of the case's dtype, which beg
 from __future__ import annotations
 
 from grader.exercise.model import Limits
-from grader.protocol.messages import Binary, Compile, Compiled, Raised, Recipe, Start
+from grader.protocol.messages import Binary, Call, Compiled, Raised, Recipe, RecordCall, Start
+from grader.sandbox.compiling import CleanCompiler
 from grader.sandbox.outcome import Unanswered
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
@@ -59,13 +60,20 @@ def compiled_in(
     dtype: str = "float32",
     offset: int = 0,
     every: bool = False,
+    checks_only: bool = False,
     limit_s: float = 60.0,
 ) -> tuple[Compiled | Raised | Unanswered, str]:
-    """What comes of calling `launch` of a submission; and the kernel that was in the works when its process ended."""
+    """What comes of compiling the launches of `launch`; and the kernel that was in the works when the process ended."""
     start = Start("ex.py", HEAD + text, INPUTS, ("launch",), capability)
-    recipe = Recipe("launch", {"N": 1 << 16, "dtype": dtype, "offset": offset}, 0)
-    with Session(server, start, Limits()) as session:
-        return session.compile(Compile(recipe, every), limit_s)
+    call = Call(Recipe("launch", {"N": 1 << 16, "dtype": dtype, "offset": offset}, 0), ("x",), (), ())
+    limits = Limits(call_s=limit_s)
+    with Session(server, start, limits) as session, CleanCompiler(lambda: server, start, limits) as compiler:
+        recorded = session.record(RecordCall(call, afresh=True, bare=True))
+        if not isinstance(recorded, tuple):
+            return recorded, ""
+        return compiler.compile(
+            call, recorded[0].trace, capability, every=every, checks_only=checks_only, limit_s=limit_s
+        )
 
 
 def binaries_of(server: ForkServer, text: str, capability: int = 90, **how: object) -> tuple[Binary, ...]:

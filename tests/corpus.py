@@ -21,6 +21,7 @@ TRIED, BLIND = ROOT / "benchmarks" / "tried.json", ROOT / "benchmarks" / "blind"
 
 FOLDERS: Mapping[str, str] = {
     "attacks": "right values, but other means than the submission's own kernels computed them",
+    "compiled": "kernels that compile for no GPU, hidden from the compiler",
     "controls": "honest code that looks suspicious; must pass",
     "elsewhere": "attacks on other exercises than ex_15",
     "escapes": "tries to get out of its process: files, network, other processes",

@@ -71,6 +71,12 @@ class PlacedArguments:
                 self._values[i] = placed.view
         return list(self._values)
 
+    def rewound(self) -> PlacedArguments:
+        """Return a copy that holds the arguments as the latest call found them, in memory of its own."""
+        copy = PlacedArguments(self._device, guarded=bool(self._band))
+        copy._placed = {name: _rewound(placed) for name, placed in self._placed.items()}
+        return copy
+
     def tensor(self, name: str) -> Tensor:
         """Return the tensor argument of that name as it is now, through a view that the submission never held."""
         return self._placed[name].writer
@@ -131,6 +137,17 @@ def _allocate(value: Tensor, device: torch.device, band: int) -> _Placed:
         )
 
     return _Placed(buffer, view(), view(), buffer)
+
+
+def _rewound(placed: _Placed) -> _Placed:
+    buffer, one = placed.before.clone(), placed.writer
+    view, writer = (
+        torch.empty(0, dtype=one.dtype, device=one.device).set_(
+            buffer.untyped_storage(), one.storage_offset(), one.shape, one.stride()
+        )
+        for _ in range(2)
+    )
+    return _Placed(buffer, view, writer, buffer)
 
 
 def _fill(placed: _Placed, value: Tensor, band: int) -> None:

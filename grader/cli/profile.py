@@ -109,9 +109,17 @@ def _compiled(
 
     gpu = machine.find_gpu()
     capability = gpu.capability if gpu else ""
-    compiling = Compiling(start, entry.exercise.limits, parts, every=True, limit_s=_CALL_S, capability=capability)
-    with closing(ForkServer("compile")) as server:
-        compiling.run(server, on_outcome)
+    with (
+        closing(ForkServer("compile")) as server,
+        Compiling(
+            lambda: server,
+            *(start, entry.exercise.limits, parts),
+            every=True,
+            limit_s=_CALL_S,
+            capability=capability,
+        ) as compiling,
+    ):
+        compiling.run(on_outcome)
     return tuple(PartInfo(part.name, part.title, *compiling.kernels_of(part.name)) for part in parts), nothing
 
 

@@ -1,7 +1,7 @@
 """Announces which kernel is being compiled, in memory that the grader reads.
 
 Takes the memory's descriptor and names of kernels. Gives the grader the name while the compiler works: it stops the
-clock of the call, and it names the kernel if the compiler ends the process. Runs in the submission's process, so an
+clock of the call, and it names the kernel if the compiler ends the process. In the submission's process, an
 announcement is only a claim.
 
 Wraps two methods of Triton for the rest of the process. Never changes what is compiled, or how; measures no time.

@@ -19,6 +19,8 @@ from grader.protocol.decode import DecodeError, decode
 from grader.protocol.messages import Start
 from grader.record import CompiledKernel
 
+# The suffix of the file of accepted calls that lies beside an entry.
+ACCEPTED = ".accepted"
 _MOST_ENTRIES = 200
 
 
@@ -27,6 +29,7 @@ class CompileOutcome:
     """The outcome of compiling one part for one GPU.
 
     why: the reason for which kernels are missing, in words. implemented: False where the part had nothing to call.
+    gave_up: the compiler did not end in time, in its memory or at all.
     """
 
     part: str
@@ -34,6 +37,7 @@ class CompileOutcome:
     kernels: tuple[CompiledKernel, ...] = ()
     why: str = ""
     implemented: bool = True
+    gave_up: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,20 @@ def place_for(start: Start, versions: Sequence[str]) -> Path:
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "grade" / "compiled" / f"{key}.json"
+
+
+def accepted(place: Path) -> frozenset[str]:
+    """Return the names of what the compiler accepted in earlier gradings of the same text; none without the file."""
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        return frozenset(place.read_text(encoding="utf-8").split())
+    return frozenset()
+
+
+def accept(place: Path, names: frozenset[str]) -> None:
+    """Store the names of what the compiler accepted. A file that cannot be written is skipped without an error."""
+    with contextlib.suppress(OSError):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(place, "\n".join(sorted(names)))
 
 
 def load(place: Path) -> tuple[CompileOutcome, ...]:
@@ -64,3 +82,4 @@ def store(place: Path, outcomes: Sequence[CompileOutcome]) -> None:
         entries = sorted(place.parent.glob("*.json"), key=lambda path: path.stat().st_mtime)
         for path in entries[:-_MOST_ENTRIES]:
             path.unlink(missing_ok=True)
+            path.with_suffix(ACCEPTED).unlink(missing_ok=True)

@@ -1,8 +1,7 @@
-"""Compiles the CuTe DSL kernels that a launcher launches, for a GPU that need not be there, and runs none of them.
+"""Traces CuTe's functions for a GPU that need not be there, and reads what CuTe's compiler made of one.
 
-The DSL needs no driver to compile (nvidia-cutlass-dsl 4.8.1): the architecture is a setting, and a tensor's capsule
-names the device of its memory. So the submission's own launch code runs on tensors that claim to be on a GPU, and
-stops before the launch. A GEMM kernel takes 3 s.
+The DSL needs no driver to trace or compile (nvidia-cutlass-dsl 4.8.1): the architecture is a setting, and a tensor's
+capsule names the device of its memory. A GEMM kernel takes 3 s.
 """
 
 from __future__ import annotations
@@ -10,13 +9,9 @@ from __future__ import annotations
 import ctypes
 import re
 import subprocess
-import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
-from grader.calls.cutedsl import refusal_in, replace_attribute
 from grader.compile import assembly
 from grader.exercise.gpus import Architecture
 from grader.protocol.messages import Binary
@@ -51,75 +46,31 @@ def on_gpu(capsule: Any) -> Any:
     return capsule
 
 
-def install(target: Architecture, path: str, keep: Callable[[Binary], None], announce: Callable[[str], None]) -> None:
-    """Compile for `target` from now on, hand every kernel to `keep`, and launch none.
+def keep_machine_code(folder: Path) -> Any:
+    """Return options of the DSL's compiler that make it write PTX and machine code to a folder."""
+    from cutlass.base_dsl.compiler import CompileOptions, KeepCUBIN, KeepPTX
 
-    path: the submission's file. announce: hears of every kernel before it is compiled, and "" afterwards.
-    """
-    from cutlass.base_dsl.compiler import KeepCUBIN, KeepPTX
-    from cutlass.base_dsl.jit_executor import JitCompiledFunction
-    from cutlass.cutlass_dsl import CuTeDSL
-
-    trace_for(target)
-    CuTeDSL._get_dsl().envar.lineinfo = True
-    compile_and_cache, run = CuTeDSL.compile_and_cache, JitCompiledFunction.run_compiled_program
-    call = JitCompiledFunction.__call__
-
-    def compiled(self: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
-        if not self.num_kernels:
-            return compile_and_cache(self, module, *args, **kwargs)
-        name = str(getattr(kwargs.get("funcBody"), "__name__", "kernel"))
-        line = _line_of(kwargs.get("funcBody"), path)
-        announce(f"{name}, line {line}")
-        started = perf_counter()
-        with tempfile.TemporaryDirectory() as folder:
-            ptx, cubin = str(Path(folder, "kernel.ptx")), str(Path(folder, "kernel.cubin"))
-            options = self.compile_options.options
-            options[KeepPTX], options[KeepCUBIN] = KeepPTX(True), KeepCUBIN(True)
-            options[KeepPTX].dump_path = options[KeepCUBIN].dump_path = str(Path(folder, "kernel"))
-            options[KeepPTX].full_ptx_path, options[KeepCUBIN].full_cubin_path = ptx, cubin
-            try:
-                made = compile_and_cache(self, module, *args, **kwargs)
-            except BaseException as refused:
-                found = refusal_in(refused, path)
-                said, where = (found.text, found.line) if found else (f"{type(refused).__name__}: {refused}", 0)
-                keep(_failed(name, line, said, where, perf_counter() - started))
-                raise
-            finally:
-                announce("")
-            seconds = perf_counter() - started
-            keep(_read_binary(name, line, Path(folder), str(made.ir_module), path, seconds))
-        return made
-
-    def not_launched(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return 0 if self.has_gpu_module else run(self, *args, **kwargs)
-
-    def not_called(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return 0 if self.has_gpu_module else call(self, *args, **kwargs)
-
-    replace_attribute(CuTeDSL, "compile_and_cache", compiled)
-    replace_attribute(JitCompiledFunction, "run_compiled_program", not_launched)
-    replace_attribute(JitCompiledFunction, "__call__", not_called)
+    options = CompileOptions((KeepPTX(True), KeepCUBIN(True)))
+    for one in options.options.values():
+        if isinstance(one, KeepPTX | KeepCUBIN):
+            one.dump_path = str(folder / "kernel")
+    return options
 
 
 def trace_for(target: Architecture) -> None:
     """Let the DSL take `target` for the GPU of this machine."""
     from cutlass.cutlass_dsl import CuTeDSL
 
+    CuTeDSL._get_dsl().envar.arch = arch_of(target)
+
+
+def arch_of(target: Architecture) -> str:
+    """Return the DSL's name of a GPU."""
     # Instructions of one architecture only, such as wgmma, exist in its "a" variant.
-    CuTeDSL._get_dsl().envar.arch = f"{target.name}a" if target.capability >= 90 else target.name
+    return f"{target.name}a" if target.capability >= 90 else target.name
 
 
-def _line_of(function: Any, path: str) -> int:
-    code = getattr(function, "__code__", None)
-    return int(code.co_firstlineno) if code is not None and code.co_filename == path else 0
-
-
-def _failed(name: str, line: int, said: str, where: int, seconds: float) -> Binary:
-    return Binary(name[:80], line, {}, 0, 0, 0, seconds=round(seconds, 3), error=said[:600], error_line=where)
-
-
-def _read_binary(name: str, line: int, folder: Path, host_code: str, path: str, seconds: float) -> Binary:
+def read_binary(name: str, line: int, folder: Path, host_code: str, path: str, seconds: float) -> Binary:
     """Read the DSL's output: one PTX text with all kernels of the function, and their machine code."""
     ptx = next(folder.glob("*.ptx")).read_text(encoding="utf-8", errors="replace")
     cubin = next(folder.glob("*.cubin"))

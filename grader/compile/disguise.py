@@ -1,7 +1,7 @@
 """Lets CPU tensors claim to be on a GPU, so that a launcher takes the branches that it takes there.
 
-Nothing is computed on a GPU. Disguise serves processes that only compile; no result of theirs is judged. The answers
-of torch.cuda (`pretend`) serve processes that interpret as well.
+Nothing is computed on a GPU. Serves processes of the submission whose calls are recorded, to be interpreted or only
+compiled.
 """
 
 from __future__ import annotations

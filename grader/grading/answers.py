@@ -70,6 +70,8 @@ class Answers:
         self._load_failure: Failure | None = None
         self._blocked: dict[str, Failure] = {}
         self._statuses: dict[str, Status] = {}
+        # By part: the judged calls that launch its kernels.
+        self._launching: dict[str, tuple[RecordedAnswer, ...]] = {}
         # By part: of the first call that was wrong, else of a right call.
         self._coverage: dict[str, Coverage] = {}
 
@@ -108,6 +110,7 @@ class Answers:
                         result = self._judge(bench, check)
                         # Another grading may time next, and needs quiet cores.
                         prefetch.turn_to(())
+                    self._launching[part.name] = tuple(bench.launching.values())
                     self._statuses[check.id] = result.status
                     if result.status == "timeout":
                         timeouts.append(check.id)
@@ -121,6 +124,10 @@ class Answers:
             self._blocked[part.name] = blocked
         for covering in bench.covering:
             self._coverage.setdefault(part.name, covering)
+
+    def launching(self, part: str) -> tuple[RecordedAnswer, ...]:
+        """Return the judged calls that launch a part's kernels, one for each group of kernels."""
+        return self._launching.get(part, ())
 
     def coverage(self, part: Part) -> Coverage | None:
         """Return what the programs of one of the part's calls touch, None where nothing is known."""

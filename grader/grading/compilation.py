@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from time import monotonic
 
+from grader.compile import cache
+from grader.compile.cache import CompileOutcome
 from grader.diagnosis.explain import Diagnosis
 from grader.exercise.plan import Plan, PlannedCheck
 from grader.grading.fitness import unfit_here
@@ -13,19 +18,30 @@ from grader.judge.compiler import Compiling
 from grader.judge.rules import decide_compiled
 from grader.judge.rules.compiles import compiles_nowhere
 from grader.record import CheckResult, Status
+from grader.sandbox.pair import RecordedAnswer
 
+# The most judged calls of a part whose kernels are checked: one for each group of kernels.
+_MOST_CHECKED = 16
 # Seconds that a check waits for the compiler.
 _PATIENCE_S = 120.0
 
 
 class Compilation:
-    """The checks of one grading that need a compiler.
+    """The checks of one grading that need a compiler. Use as a context manager.
 
-    on_gpu: kernels run compiled anyway. for_record: kernels are compiled for the record.
+    on_gpu: kernels run compiled anyway. for_record: kernels are compiled for
+    the record. shelf: the file of judged calls whose kernels were accepted in an earlier grading of the same text.
     """
 
     def __init__(
-        self, plan: Plan, compiling: Compiling, diagnosis: Diagnosis, *, on_gpu: bool, for_record: bool
+        self,
+        plan: Plan,
+        compiling: Compiling,
+        diagnosis: Diagnosis,
+        *,
+        on_gpu: bool,
+        for_record: bool,
+        shelf: Path | None = None,
     ) -> None:
         self._planned = {planned.id: planned for planned in plan.checks}
         self._compiling = compiling
@@ -33,6 +49,17 @@ class Compilation:
         self._on_gpu = on_gpu
         self._for_record = for_record
         self._held: list[CheckResult] = []
+        self._shelf = shelf
+        self._accepted = cache.accepted(shelf) if shelf else frozenset[str]()
+        self._refused: set[str] = set()
+        self._pool = ThreadPoolExecutor(1)
+        self._checks: dict[str, list[Future[list[CompileOutcome]]]] = {}
+
+    def __enter__(self) -> Compilation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
     @property
     def is_needed(self) -> bool:
@@ -58,19 +85,48 @@ class Compilation:
         except Exception as fault:
             return result_of(planned, grader_failed(fault), duration_s=monotonic() - started)
 
-    def hold(self, result: CheckResult) -> bool:
+    def hold(self, result: CheckResult, launching: Sequence[RecordedAnswer]) -> bool:
         """Return whether a result must wait for the compiler, and store it until `release`.
 
-        The interpreter also runs kernels that compile for no GPU.
+        The interpreter also runs kernels that compile for no GPU. launching: the judged calls whose kernels must
+        compile; the compiler begins with them at once.
         """
         technique = self._planned[result.id].check.rule.demands_kernels and result.status == "pass"
         if held := technique and self._for_record and not self._on_gpu:
             self._held.append(result)
+            chosen = sorted(launching, key=lambda one: one.digest)[:_MOST_CHECKED]
+            self._checks.setdefault(result.part, [self._pool.submit(self._check, one) for one in chosen])
         return held
+
+    def _check(self, recorded: RecordedAnswer) -> list[CompileOutcome]:
+        """Return the verdicts on a judged call's kernels.
+
+        None where an earlier grading has accepted them, or where others of the part are refused already.
+        """
+        name, part = hashlib.sha256(recorded.digest).hexdigest(), recorded.call.recipe.part
+        if name in self._accepted or part in self._refused:
+            return []
+        outcomes = self._compiling.check(recorded)
+        if compiles_nowhere(outcomes):
+            self._refused.add(part)
+        if self._shelf and not (outcomes[-1].kernels or outcomes[-1].why):
+            self._accepted |= {name}
+            cache.accept(self._shelf, self._accepted)
+        return outcomes
+
+    def wait(self) -> None:
+        """Wait for the compiler's verdicts on judged calls."""
+        self._pool.shutdown()
 
     def release(self) -> Iterator[CheckResult]:
         """Yield the results that waited; those whose kernels compile for no GPU fail."""
         for result in self._held:
-            nowhere = compiles_nowhere(self._compiling.outcomes(result.part))
-            refused = nowhere and result_of(self._planned[result.id], nowhere, duration_s=result.duration_s)
+            planned = self._planned[result.id]
+            try:
+                judged = [one.result() for one in self._checks[result.part]]
+            except Exception as fault:
+                yield result_of(planned, grader_failed(fault), duration_s=result.duration_s)
+                continue
+            nowhere = filter(None, map(compiles_nowhere, [self._compiling.outcomes(result.part), *judged]))
+            refused = next((result_of(planned, one, duration_s=result.duration_s) for one in nowhere), None)
             yield refused or result

@@ -16,7 +16,7 @@ from time import monotonic
 import torch
 
 from grader import __version__, machine
-from grader.compile.cache import place_for
+from grader.compile.cache import ACCEPTED, place_for
 from grader.diagnosis.explain import Diagnosis
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
@@ -46,9 +46,9 @@ from grader.record import (
     clean,
     verdict_of,
 )
+from grader.sandbox.compiling import CleanCompiler
 from grader.sandbox.kernels import cache_entry_for
 from grader.sandbox.pair import Pair, paired
-from grader.sandbox.refusing import refusals
 from grader.sandbox.server import Server
 from grader.sandbox.session import Printed, Session
 from grader.speed.baseline_process import BaselineProcess
@@ -82,27 +82,33 @@ def grade(
     shelf = cache_entry_for(job.owner, entry.id, versions) if gpu else None
     parts = [(part, list(planned)) for part, planned in groupby(job.plan.checks, key=lambda check: check.part)]
     results: dict[str, CheckResult] = {}
+    compiled_shelf = place_for(start, (*versions, __version__))
+    diagnosis = Diagnosis(entry.exercise, truth)
     with (
         Session(server, start, limits) as session,
         paired(server, start, limits, session, shelf) as pair,
         _counting_pair(job, server, start, pair) as counting,
-        refusals(lambda: server.beside("compile"), start, limits) as refusal,
+        CleanCompiler(lambda: server.beside("compile"), start, limits) as compiler,
         open_setup(entry, gpu.uuid if gpu else "", baseline_process, timed=job.timed and _has_speed(job.plan)) as setup,
         Compiling(
+            lambda: server.beside("compile"),
             start,
             limits,
             [part for part, _ in parts],
-            shelf=place_for(start, (*versions, __version__)),
+            shelf=compiled_shelf,
             capability=gpu.capability if gpu else "",
         ) as compiling,
+        Compilation(
+            job.plan,
+            compiling,
+            diagnosis,
+            on_gpu=gpu is not None,
+            for_record=job.compiled,
+            shelf=compiled_shelf.with_suffix(ACCEPTED),
+        ) as compilation,
     ):
-        diagnosis = Diagnosis(entry.exercise, truth)
-        compilation = Compilation(job.plan, compiling, diagnosis, on_gpu=session.runs_on_gpu, for_record=job.compiled)
-        answers = Answers(job, pair, counting, truth, setup.lock, compilation, diagnosis, refusal)
+        answers = Answers(job, pair, counting, truth, setup.lock, compilation, diagnosis, compiler.refusal)
         speed = SpeedResult(job, pair, setup, answers)
-
-        def send_compiler() -> None:
-            compiling.send(lambda: server.beside("compile"))
 
         def report_results(found: Iterable[CheckResult]) -> None:
             for result in found:
@@ -113,19 +119,21 @@ def grade(
             for result in answers.judge_part(part, [one for one in planned if not speed.is_timed(one)]):
                 # From the first sign that there is something to compile.
                 if job.compiled and was_run(result):
-                    send_compiler()
-                if not compilation.hold(result):
+                    compiling.send()
+                if not compilation.hold(result, answers.launching(part.name)):
                     yield result
 
         if compilation.is_needed:
-            send_compiler()
+            compiling.send()
         with prefetching(lambda: Session(server, start, limits), pair.compilers, job.plan):
             for part, planned in parts:
                 with spent(f"answers of {part.name}"):
                     report_results(judge_part(part, planned))
         # Nothing else may be busy while something is timed.
         with spent("wait for what kernels compile to"):
-            compiling.recall(max(job.patience_s, _GPU_PATIENCE_S if gpu else 0.0))
+            deadline = monotonic() + max(job.patience_s, _GPU_PATIENCE_S if gpu else 0.0)
+            compilation.wait()
+            compiling.recall(max(0.0, deadline - monotonic()))
         report_results(compilation.release())
         if counting is not pair:
             counting.end()

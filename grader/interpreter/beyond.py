@@ -7,7 +7,7 @@ program that waits for one that has not begun.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -15,6 +15,17 @@ from grader.interpreter.versions import rereads
 
 # A program may get the same answer so many times in a row while nothing is stored; that takes less than a second.
 MOST_EQUAL_ANSWERS = 1000
+
+
+class Others(Protocol):
+    """The other programs of a launch in which programs can take turns."""
+
+    @property
+    def are_open(self) -> bool:
+        """Some have not ended."""
+
+    def take_turns(self) -> bool:
+        """Hear of an atomic or a volatile load; return whether another program ran because of it."""
 
 
 class NeedsGpu(NotImplementedError):
@@ -93,10 +104,14 @@ def _notice_waiting() -> None:
     rmw, cas = Builder.create_atomic_rmw, Builder.create_atomic_cas
 
     def heard(builder: Any, what: str, operands: tuple[Any, ...], found: Any) -> Any:
-        last = getattr(builder, "last_program", None) or tuple(size - 1 for size in builder.grid_dim)
+        others: Others | None = getattr(builder, "other_programs", None)
+        last = tuple(size - 1 for size in builder.grid_dim)
         question = (what.encode(), *(np.asarray(getattr(one, "data", one)).tobytes() for one in operands))
         answer = np.asarray(found.data).tobytes()
-        waiting.answered(question, answer, others_follow=tuple(builder.grid_idx) != last)
+        follow = tuple(builder.grid_idx) != last if others is None else others.are_open
+        waiting.answered(question, answer, others_follow=follow)
+        if others is not None and others.take_turns():
+            waiting.begin()
         return found
 
     def create_masked_load(self: Any, ptrs: Any, mask: Any, other: Any, *how: Any, **named: Any) -> Any:

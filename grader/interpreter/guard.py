@@ -317,10 +317,14 @@ class Guard:
         values: npt.NDArray[np.generic] | None,
         programs: npt.NDArray[np.int32] | None = None,
     ) -> None:
-        if access.kind != "store":
-            # Lanes of one load with the same address share one fetch; every lane of an atomic is an access of its own.
+        if access.kind == "load":
+            # Lanes of one load with the same address share one fetch, and are recorded once.
             apart = offsets if programs is None else offsets + programs.astype(np.uint64) * np.uint64(extent.nbytes)
-            self._loaded += access.width * (_distinct(apart) if access.kind == "load" else offsets.size)
+            if (first := _first_of_each(apart)) is not None:
+                offsets, programs = offsets[first], None if programs is None else programs[first]
+        if access.kind != "store":
+            # Every lane of an atomic is an access of its own.
+            self._loaded += access.width * offsets.size
         if access.kind != "load":
             self._stored += access.width * offsets.size
         self._lanes += offsets.size
@@ -454,13 +458,16 @@ def _one_each(programs: npt.NDArray[np.int32]) -> bool:
     return bool((programs[1:] != programs[:-1]).all())
 
 
-def _distinct(offsets: Addresses) -> int:
-    """Return the number of different addresses of one access."""
-    if offsets.size < 2 or bool((offsets[1:] > offsets[:-1]).all()):
+def _first_of_each(addresses: Addresses) -> npt.NDArray[np.int64] | None:
+    """Return the lanes that touch an address first, in ascending order of addresses; None where all lanes do."""
+    if addresses.size < 2 or bool((addresses[1:] > addresses[:-1]).all()):
         # The usual case: addresses that ascend.
-        return offsets.size
-    in_order = np.sort(offsets)
-    return 1 + int(np.count_nonzero(in_order[1:] != in_order[:-1]))
+        return None
+    in_order = np.sort(addresses)
+    if bool((in_order[1:] != in_order[:-1]).all()):
+        return None
+    found: npt.NDArray[np.int64] = np.unique(addresses, return_index=True)[1]
+    return found
 
 
 def _code_at(where: tuple[int, str]) -> str:

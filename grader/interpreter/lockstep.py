@@ -134,28 +134,6 @@ class LockstepKernel:
         del group.undo[undone:], group.updates[updates:]
 
 
-class BackwardsKernel:
-    """Stands for a kernel while its programs run one after another, the last one first.
-
-    A GPU runs programs in any order. What is right in both orders alone does not depend on a program having come first.
-    """
-
-    def __init__(self, kernel: Callable[..., Any], builder: Any) -> None:
-        self.__name__ = kernel.__name__
-        self.__signature__ = inspect.signature(kernel)
-        self._kernel, self._builder = kernel, builder
-
-    def __call__(self, **arguments: Any) -> None:
-        """Run the program at the opposite place of the grid."""
-        grid, place = self._builder.grid_dim, self._builder.grid_idx
-        self._builder.grid_idx = tuple(size - 1 - one for size, one in zip(grid, place, strict=True))
-        self._builder.last_program = 0, 0, 0
-        try:
-            self._kernel(**arguments)
-        finally:
-            self._builder.last_program = None
-
-
 @contextmanager
 def _lockstep(builder: Any, group: Group) -> Iterator[None]:
     """Let the language compute for a group of programs."""

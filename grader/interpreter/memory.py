@@ -18,12 +18,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.random import Generator
 
+from grader.interpreter.backwards import BackwardsKernel
 from grader.interpreter.groups import Alone, programs_at_once, remember_bytes, update_in_order
 from grader.interpreter.guard import Addresses, Guard, Lanes
 from grader.interpreter.instructions import InstructionCounter
 from grader.interpreter.leading_axis import reduce_within_programs
-from grader.interpreter.lockstep import BackwardsKernel, LockstepKernel
+from grader.interpreter.lockstep import LockstepKernel
 from grader.interpreter.patience import PATIENCE
 from grader.interpreter.races import Access, Heed, Kind, Order
 from grader.interpreter.sums import AtomicSums
@@ -82,7 +84,7 @@ class MemoryWatch:
         self.strayed = False
         self.traffic: Traffic | None = None
         self._latest: Guard | None = None
-        self._backwards = False
+        self._backwards: Generator | None = None
         self._meets = False
 
     def footprint(self) -> Footprint | None:
@@ -109,9 +111,12 @@ class MemoryWatch:
         found, self._meets = self._meets, False
         return found
 
-    def run_backwards(self, on: bool) -> None:
-        """Run the programs of each launch in the opposite order from now on, or in their own."""
-        self._backwards = on
+    def run_backwards(self, chance: Generator | None) -> None:
+        """Run the programs of each launch in the opposite order from now on; None: in their own.
+
+        chance: decides which program runs while another one waits.
+        """
+        self._backwards = chance
 
     def count_instructions(self, on: bool) -> None:
         """Count what kernels compute element by element from now on, or no longer: it takes a tenth more time."""
@@ -139,8 +144,8 @@ class MemoryWatch:
             guard = self._guard
             PATIENCE.begin_launch(guard.writers)
             self.traffic, self._latest, self.strayed = None, None, False
-            if self._backwards:
-                executor.fn = BackwardsKernel(executor.fn, self._builder)
+            if self._backwards is not None:
+                executor.fn = BackwardsKernel(executor.fn, self._builder, self._backwards)
             elif self._known is not None:
                 executor.fn = LockstepKernel(executor.fn, self._builder, _Log(guard, self._sums), self._known)
             try:

@@ -89,7 +89,8 @@ class Bench:
     """One part of one submission: its processes, and the truth.
 
     evidence: of every call. tried: the cases that ran. recent: the latest right answers. covering: of the right calls,
-    the one that shows best what programs touch, if there is one. salt: derived from the submission's text; makes
+    the one that shows best what programs touch, if there is one. launching: of the calls that were replayed, one for
+    each group of kernels (name, line) that is launched together. salt: derived from the submission's text; makes
     planned seeds into the seeds that count. most_s: time that all calls may take together.
     interpreter: a pair that interprets, where `pair` does not. refusal: says why the GPU that a call is meant for
     refuses a configuration; refused: what it said. shared_inputs: traces do not decide seeds, so that other files meet
@@ -107,6 +108,7 @@ class Bench:
     tried: list[TriedCase] = field(default_factory=list)
     recent: list[tuple[Expected, ...]] = field(default_factory=list)
     covering: list[Coverage] = field(default_factory=list)
+    launching: dict[frozenset[tuple[str, int]], RecordedAnswer] = field(default_factory=dict)
     most_s: float = math.inf
     interpreter: Pair | None = None
     refusal: Callable[[RecordedAnswer, int], str] = lambda recorded, place: ""
@@ -292,6 +294,7 @@ class Bench:
                 outcome = self._pass_over_refused(result, call, outcome, expected)
             if part is self.part:
                 self.evidence.append(evidence_of_trace(request, result, outcome, untold))
+                self._note_kernels(result)
         elif result is None:
             outcome = self.call(call)
             if isinstance(outcome, Finished) and part is self.part:
@@ -318,6 +321,15 @@ class Bench:
         tuning = configurations_in(result.trace) if isinstance(result, RecordedAnswer) and not untold else ()
         recorded = result if isinstance(result, RecordedAnswer) else None
         return Trial(recipe, outcome, expected, failure, worst, untold, recorded, tuning)
+
+    def _note_kernels(self, recorded: RecordedAnswer) -> None:
+        """Keep one call for each group of kernels that calls launch together. Nobody can tell before which one."""
+        if not recorded.is_replayed:
+            return
+        places = frozenset((text.name, text.line) for text in recorded.trace.kernels)
+        known = self.launching.get(places)
+        if places and (known is None or recorded.digest < known.digest):
+            self.launching[places] = recorded
 
     def _note_coverage(self, case: Case, outcome: Outcome, *, is_replay: bool) -> None:
         if is_replay and isinstance(outcome, Finished):
@@ -386,8 +398,7 @@ class Bench:
         """
         if not is_replay or not isinstance(outcome, Finished) or not outcome.answer.meets:
             return None
-        if not isinstance(recorded, RecordedAnswer) or call.carries:
-            # The arguments that it carries on are now as it left them.
+        if not isinstance(recorded, RecordedAnswer):
             return None
         place = outcome.answer.configuration
         other = self.pair.replay_backwards(recorded, call, Wanted((place,) if place >= 0 else ()))

@@ -3,8 +3,12 @@
 Takes the submission, its parts, and a server of processes. Gives one outcome for each part and each GPU. It chooses the
 case to compile: one per part. It chooses the GPUs: this machine's, the default ones, and those that a check names.
 
-Runs the launch code in a process of the submission, but no kernel. Judges nothing: the rules read the outcomes. The
-parts on the CPU are left out.
+    a process of the submission, which finds that GPU -> trace -> a clean process, which compiles it -> outcome
+
+Runs no kernel. Judges nothing: the rules read the outcomes. The parts on the CPU are left out.
+
+The submission may show other kernels for these calls than for those that are judged. So the kernels of judged calls,
+whose values earn points, are checked by the compiler as well, from their own traces (`check`).
 """
 
 from __future__ import annotations
@@ -21,12 +25,15 @@ from grader.compile.cache import CompileOutcome
 from grader.compile.findings import MOST_KERNELS, described
 from grader.exercise.cases import Case
 from grader.exercise.formula import evaluate
-from grader.exercise.gpus import ARCHITECTURES, Architecture, compiled_for, named, why_unknown
+from grader.exercise.gpus import ARCHITECTURES, USUAL, Architecture, compiled_for, named, why_unknown
 from grader.exercise.model import Limits, Part
-from grader.protocol.messages import Compile, Compiled, Raised, Recipe, Start
+from grader.protocol.messages import UNTOLD, Call, Compiled, Loaded, Raised, Recipe, RecordCall, Start
+from grader.protocol.trace import Deed
 from grader.record import CompiledKernel, clean
 from grader.sandbox.cancellation import Cancelled
+from grader.sandbox.compiling import CleanCompiler
 from grader.sandbox.outcome import CompiledTooLong, Died, Garbled, OutOfMemory, OutOfSpace, TimedOut, Unanswered
+from grader.sandbox.pair import RecordedAnswer
 from grader.sandbox.server import Spawner
 from grader.sandbox.session import Session
 
@@ -39,6 +46,8 @@ NO_KERNEL = "no Triton kernel was launched"
 LATE = "not compiled in time"
 # A reason that begins like this is no fault of the submission's.
 GRADER_FAILED = "the grader failed"
+# So does one of launch code, or of a kernel, that cannot be told as data.
+UNRECORDED = "not compiled, because it cannot be recorded"
 
 
 def case_for(part: Part) -> Case | None:
@@ -58,38 +67,44 @@ def case_for(part: Part) -> Case | None:
 class Compiling:
     """Compiles parts, one after the other. Use as a context manager; its thread and its process end with it.
 
-    Call `send` to compile on a thread, or `run` to compile on the caller's. every: compile all configurations of
-    autotuned kernels. limit_s: for one part and one GPU. shelf: the cache file of outcomes (grader.compile.cache), or
-    None. capability: of the GPU in this machine, as its driver gives it; kernels are compiled for it first, because it
-    is shown first.
+    Call `send` to compile on a thread, or `run` to compile on the caller's. server: returns a server of mode "compile";
+    called once there is something to compile. every: compile all configurations of autotuned kernels. limit_s: for one
+    part and one GPU; 0: 60 s. shelf: the cache file of outcomes (grader.compile.cache), or None. capability: of the GPU
+    in this machine, as its driver gives it; kernels are compiled for it first, because it is shown first.
 
     targets: the GPUs, in that order. sent: `send` was called.
     """
 
     def __init__(
         self,
+        server: Callable[[], Spawner],
         start: Start,
         limits: Limits,
         parts: Sequence[Part],
         *,
         every: bool = False,
-        limit_s: float = _CALL_S,
+        limit_s: float = 0.0,
         shelf: Path | None = None,
         capability: str = "",
     ) -> None:
+        self._server = server
         self._start = start
         self._limits = limits
         self._parts = tuple(part for part in parts if part.on != "cpu")
         self._every = every
-        self._limit_s = limit_s
+        self._limit_s = limit_s or _CALL_S
         self._shelf = shelf
         self._capability = capability
         targets = [target for part in parts for check in part.checks for target in check.rule.targets]
         self.targets = compiled_for(capability, targets)
         self.sent = False
         self._outcomes: dict[tuple[str, str], CompileOutcome] = {}
+        # The process that records now.
         self._session: Session | None = None
+        self._compiler = CleanCompiler(server, start, limits)
         self._recalled = threading.Event()
+        # A judged call is being checked.
+        self._checking = threading.Event()
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Compiling:
@@ -97,13 +112,13 @@ class Compiling:
 
     def __exit__(self, *_: object) -> None:
         self.recall(patience_s=0.0)
+        self._compiler.__exit__()
 
-    def send(self, server: Callable[[], Spawner]) -> None:
+    def send(self) -> None:
         """Start the compilation on a thread, once; if the cache holds every outcome, only read them.
 
-        If one is missing, all are compiled again. server: returns a server of mode "compile"; called only then. Sets
-        `sent`. A fault of the grader on the thread becomes the reason of every missing outcome; a check that asks for
-        such an outcome is undecided.
+        If one is missing, all are compiled again. Sets `sent`. A fault of the grader on the thread becomes the reason
+        of every missing outcome; a check that asks for such an outcome is undecided.
         """
         if self.sent:
             return
@@ -112,7 +127,7 @@ class Compiling:
             self._outcomes[outcome.part, outcome.target] = outcome
         if not all((part.name, target.name) in self._outcomes for part in self._parts for target in self.targets):
             self._outcomes.clear()
-            self._thread = threading.Thread(target=self._run_in_thread, args=(server(),), daemon=True)
+            self._thread = threading.Thread(target=self._run_in_thread, daemon=True)
             self._thread.start()
 
     def recall(self, patience_s: float) -> None:
@@ -131,6 +146,7 @@ class Compiling:
             # The thread may just have started another process.
             if session := self._session:
                 session.restart()
+            self._compiler.restart()
             thread.join(0.1)
 
     def outcome(self, part: str, capability: int, patience_s: float) -> CompileOutcome:
@@ -169,9 +185,9 @@ class Compiling:
             missing[named(self._capability) or "this GPU"] = why
         return tuple(kernels), missing
 
-    def _run_in_thread(self, server: Spawner) -> None:
+    def _run_in_thread(self) -> None:
         try:
-            self.run(server)
+            self.run()
             outcomes = tuple(self._outcomes.values())
             # Compilations that took too long, or too much memory, may succeed the next time.
             if self._shelf and not self._recalled.is_set() and all(not (o.implemented and o.why) for o in outcomes):
@@ -187,15 +203,18 @@ class Compiling:
                     key = part.name, target.name
                     self._outcomes.setdefault(key, CompileOutcome(*key, why=LATE if self._recalled.is_set() else said))
 
-    def run(self, server: Spawner, on_outcome: Callable[[CompileOutcome], None] = lambda outcome: None) -> None:
+    def run(self, on_outcome: Callable[[CompileOutcome], None] = lambda outcome: None) -> None:
         """Compile every part for every GPU on the caller's thread, without the cache.
 
         on_outcome: called with each outcome. Returns early after `recall`. Raises GradeError if no process gets ready.
         """
+        server = self._server()
         for target in self.targets:
             start = replace(self._start, target=target.capability)
             with Session(server, start, self._limits) as self._session:
                 for part in self._parts:
+                    while self._checking.is_set() and not self._recalled.is_set():
+                        sleep(0.02)
                     if self._recalled.is_set():
                         return
                     outcome = self._compile(self._session, part, target)
@@ -204,37 +223,84 @@ class Compiling:
                     self._outcomes[part.name, target.name] = outcome
                     on_outcome(outcome)
 
+    def check(self, recorded: RecordedAnswer) -> list[CompileOutcome]:
+        """Return the front end's verdicts on the kernels of a judged call, for one GPU after another until it accepts.
+
+        The kernels of an outcome are those that it refuses. Call it before `recall`, on one thread at a time. The
+        report waits meanwhile.
+        """
+        self._checking.set()
+        try:
+            return self._check(recorded)
+        finally:
+            self._checking.clear()
+
+    def _check(self, recorded: RecordedAnswer) -> list[CompileOutcome]:
+        outcomes: list[CompileOutcome] = []
+        recipe = recorded.call.recipe
+        # A machine without a GPU plays the usual one.
+        for target in sorted(self.targets, key=lambda target: target != USUAL):
+            outcome = CompileOutcome(recipe.part, target.name)
+            given = recorded.call, recorded.message, target.capability
+            answer, announced = self._compiler.compile(*given, checks_only=True, limit_s=self._limit_s)
+            if isinstance(answer, Compiled):
+                outcome = replace(outcome, kernels=_described(answer, target, Case(recipe.case)))
+            else:
+                gave_up = not isinstance(answer, Raised | Garbled)
+                outcome = replace(outcome, why=_why_not_compiled(answer, _one_line(announced, 120)), gave_up=gave_up)
+            outcomes.append(outcome)
+            if not outcome.kernels:
+                break
+        return outcomes
+
     def _compile(self, session: Session, part: Part, target: Architecture) -> CompileOutcome:
         outcome = CompileOutcome(part.name, target.name)
         case = case_for(part)
         if case is None or (part.tensors == "cute" and not target.cute_dsl):
             no_case = "the part has no case to compile"
             return replace(outcome, why=f"CuTe's compiler does not know {target.name}" if case else no_case)
-        request = Compile(Recipe(part.name, dict(case), _SEED), self._every)
-        answer, announced = session.compile(request, self._limit_s)
-        if isinstance(answer, Compiled):
-            binaries = answer.binaries[:MOST_KERNELS]
-            kernels = [described(binary, target, case.words()) for binary in binaries]
-            believed = tuple(kernel for kernel in kernels if kernel is not None)
-            return replace(outcome, kernels=believed, why=_missing_words(answer, len(kernels), len(believed)))
-        if session.loaded is not None and part.name not in session.loaded.functions:
+        loaded = session.load()
+        if isinstance(loaded, Loaded) and part.name not in loaded.functions:
             return replace(outcome, why="the file does not define it", implemented=False)
-        if isinstance(answer, Raised) and answer.verdict == "not_implemented":
-            return replace(outcome, why="not implemented yet", implemented=False)
-        if isinstance(answer, Raised) and answer.verdict == "invalid_submission":
-            return replace(outcome, why=f"the file does not load: {_raised_words(answer)}", implemented=False)
+        recipe = Recipe(part.name, dict(case), _SEED)
+        call = Call(recipe, part.arguments, part.mutates, (), tensors=part.tensors, chooses=part.chooses)
+        recorded = session.record(RecordCall(call, afresh=True, bare=True))
+        if not isinstance(recorded, tuple):
+            return _not_recorded(outcome, recorded)
+        message, _ = recorded
+        answer, announced = self._compiler.compile(
+            call, message.trace, target.capability, every=self._every, limit_s=self._limit_s
+        )
+        if isinstance(answer, Compiled):
+            kernels = _described(answer, target, case)
+            return replace(outcome, kernels=kernels, why=_missing_words(answer, len(kernels), message.untold))
         return replace(outcome, why=_why_not_compiled(answer, _one_line(announced, 120)))
 
 
-def _missing_words(answer: Compiled, listed: int, believed: int) -> str:
+def _described(answer: Compiled, target: Architecture, case: Case) -> tuple[CompiledKernel, ...]:
+    """Return the kernels of an answer as the record shows them."""
+    described_ones = (described(binary, target, case.words()) for binary in answer.binaries[:MOST_KERNELS])
+    return tuple(kernel for kernel in described_ones if kernel is not None)
+
+
+def _not_recorded(outcome: CompileOutcome, answer: Raised | Unanswered) -> CompileOutcome:
+    """Return the outcome of a call that was not recorded."""
+    if isinstance(answer, Raised) and answer.verdict == "not_implemented":
+        return replace(outcome, why="not implemented yet", implemented=False)
+    if isinstance(answer, Raised) and answer.verdict == "invalid_submission":
+        return replace(outcome, why=f"the file does not load: {_raised_words(answer)}", implemented=False)
+    return replace(outcome, why=_why_not_compiled(answer, ""))
+
+
+def _missing_words(answer: Compiled, listed: int, untold: Sequence[Deed]) -> str:
     """Return in words what is missing in an answer; '' if nothing is.
 
-    listed: the kernels that were looked at. believed: those whose description can be true.
+    listed: the kernels that are shown. untold: what could not be recorded.
     """
+    if untold:
+        return f"{UNRECORDED}: {_one_line(untold[0].name, 300)} (line {untold[0].line})"
     if answer.stopped:
         return f"the launch code raised {_one_line(answer.stopped, 300)}"
-    if believed < listed:
-        return "its process described a kernel with impossible numbers"
     beyond = len(answer.binaries) + max(answer.cut, 0) - listed
     if beyond:
         return f"{beyond} more kernels were launched than are listed"
@@ -245,7 +311,8 @@ def _why_not_compiled(answer: object, announced: str) -> str:
     during = f" while compiling {announced}" if announced else ""
     match answer:
         case Raised():
-            return f"the launch code raised {_raised_words(answer)}"
+            how = f"{UNRECORDED}:" if answer.kind == UNTOLD else "the launch code raised"
+            return f"{how} {_raised_words(answer)}"
         case TimedOut() | CompiledTooLong():
             return f"not done within {answer.limit_s:g} s{during}"
         case Died():

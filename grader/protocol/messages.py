@@ -1,12 +1,12 @@
 """The messages between the grader and a submission's process.
 
     parent -> fork server   Spawn, Reap            (trusted both ways)
-    parent -> child         Start, then Record, Call, Compile
+    parent -> child         Start, then Record, Call
     child  -> parent        Ready                      (before anything of the submission is there)
-                            Loaded, Recorded, Returned, Compiled, Raised
+                            Loaded, Recorded, Returned, Raised
                                                        (untrusted: decoded strictly, believed only where verified)
-    parent -> replayer      Start, then Replay, Precompile, Prepare, Sample, Show
-    replayer -> parent      Ready, Loaded, Returned, Precompiled, Prepared, Sampled, Shown, Raised
+    parent -> replayer      Start, then Replay, Precompile, Compile, Prepare, Sample, Show
+    replayer -> parent      Ready, Loaded, Returned, Precompiled, Compiled, Prepared, Sampled, Shown, Raised
     parent -> baselines     Begin, Ask, PrepareBaseline, Sample, Reveal, Gauge, Rest
                                                        (trusted both ways; grader.speed.baseline_process)
 
@@ -77,10 +77,10 @@ class Reap:
 class Start:
     """The first message to a child: the sources of the submission and of the input builders, as text.
 
-    role: whether the child runs the submission, or only replays what another child recorded. target: of a child that
-    only compiles, what for: a key of grader.exercise.gpus.ARCHITECTURES. packages: modules beyond
-    torch and triton that some part needs; where one is not installed, its name stands for nothing, so that the file
-    loads all the same.
+    role: whether the child runs the submission, or only replays what another child recorded. target: the GPU, a key of
+    grader.exercise.gpus.ARCHITECTURES, that a child of a server of mode "compile" is for: a submission's process finds
+    it and is recorded on it; a replayer compiles for it and launches nothing. packages: modules beyond torch and triton
+    that some part needs; where one is not installed, its name stands for nothing, so that the file loads all the same.
     """
 
     submission_name: str
@@ -189,7 +189,7 @@ class ReplayCall:
     lines of loads whose masked lanes hold `filling` in the interpreter; of integers, the smallest or the largest for an
     infinity. contracted: interpreted kernels round a product and the sum that it goes into once, as compiled ones do.
     text: the text that holds the kernels; "": the submission's. backwards: interpreted programs of each launch run in
-    the opposite order.
+    the opposite order; one that waits is interrupted by another.
     """
 
     call: Call
@@ -281,13 +281,18 @@ class Show:
 
 @dataclass(frozen=True)
 class Compile:
-    """Call a function of a child that only compiles: what its launches would run is compiled for the child's target.
+    """Compile the launches of a trace for a GPU that need not be there, and describe the result; run nothing.
 
-    every_configuration: of autotuned kernels, not only the first configuration that a launch could use.
+    target: a key of grader.exercise.gpus.ARCHITECTURES. every_configuration: of autotuned kernels, not only the first
+    configuration that a launch could use. checks_only: ask only the compiler's front end, which reads the kernel, and
+    describe only the kernels that it refuses.
     """
 
-    recipe: Recipe
-    every_configuration: bool
+    call: Call
+    trace: Mapping[str, Any]
+    target: int
+    every_configuration: bool = False
+    checks_only: bool = False
     op: Literal["compile"] = "compile"
 
 
@@ -644,9 +649,9 @@ class Binary:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A function was called, and its launches were compiled.
+    """The launches of a trace were compiled.
 
-    cut: the number of kernels beyond those listed. stopped: the exception that ended the call after the last of them.
+    cut: the number of kernels beyond those listed. stopped: the exception that ended it after the last of them.
     """
 
     answer: Literal["compiled"]

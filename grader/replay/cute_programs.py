@@ -85,11 +85,14 @@ def text_of(program: CuteProgram) -> str:
     return text
 
 
-def prepare(name: str, text: str, arch: str = "") -> Program:
-    """Parse, check and compile a program, for `arch` or for this machine's GPU. Raises RefusedFunction."""
+def prepare(name: str, text: str, arch: str = "", options: Any = None) -> Program:
+    """Parse, check and compile a program, for `arch` or for this machine's GPU. Raises RefusedFunction.
+
+    options: of the DSL's compiler; None: its own.
+    """
     check_text(text)
     looked = _check_text_alone(text)
-    executor = _compile(text, looked.entry, arch, has_kernels=looked.has_kernels)
+    executor = _compile(text, looked.entry, arch, options, has_kernels=looked.has_kernels)
     own = {one: count for one, count in looked.operations.items() if one.startswith("cute.")}
     most = sorted(own, key=lambda one: -own[one])[:_MOST_NAMED]
     return Program(name, {one: own[one] for one in most}, looked.types, executor)
@@ -133,14 +136,14 @@ def _parse_module(text: str) -> Iterator[Any]:
         yield module
 
 
-def _compile(text: str, entry: str, arch: str, *, has_kernels: bool) -> Any:
-    """Compile a checked text by the DSL's own pipeline, with the DSL's own options."""
+def _compile(text: str, entry: str, arch: str, options: Any, *, has_kernels: bool) -> Any:
+    """Compile a checked text by the DSL's own pipeline."""
     from cutlass.base_dsl.compiler import CompileOptions
     from cutlass.cutlass_dsl import CuTeDSL
     from cutlass.cutlass_dsl.cuda_jit_executor import CudaDialectJitCompiledFunction
 
     dsl: Any = CuTeDSL._get_dsl()
-    dsl.compile_options = CompileOptions()
+    dsl.compile_options = options or CompileOptions()
     libraries = dsl.get_shared_libs()
     pipeline = dsl.preprocess_pipeline(dsl._get_pipeline(None), arch or dsl.envar.arch or "")
     with _parse_module(text) as module:

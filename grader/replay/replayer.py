@@ -14,17 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from numpy.random import default_rng
 from torch import Tensor
-from triton.runtime.driver import driver
 
 from grader.calls.arguments import PlacedArguments
 from grader.calls.outputs import copied_out, form_of
 from grader.calls.raising import Raising
 from grader.calls.watching import fill_uninitialised_memory
 from grader.compile.announcing import Announcer, announce_compilation
-from grader.compile.driver import stand_in
 from grader.exercise import tensors
-from grader.exercise.gpus import ARCHITECTURES
 from grader.files import write_atomically
 from grader.interpreter.contraction import CONTRACTION
 from grader.interpreter.corrections import apply_corrections
@@ -42,6 +40,7 @@ from grader.protocol.trace import (
     Trace,
     decode_trace,
 )
+from grader.replay.compiling import TraceCompiler
 from grader.replay.cute_programs import Program, Programs
 from grader.replay.kernels import Kernels
 from grader.replay.language import keywords, offers
@@ -51,11 +50,10 @@ from grader.replay.operators import operators
 from grader.replay.run import Run, first_that_works
 from grader.replay.text import Text
 from grader.replay.timing import TraceTimer
-from grader.replay.values import Elsewhere, RefusedFunction
+from grader.replay.values import Elsewhere, refusal_in
 
 _MOST_RESULTS = 64
 _MOST_KERNELS = 16
-_MOST_CAUSES = 40
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,9 +129,10 @@ class Replayer:
         self._wanted = messages.Wanted()
         self._taken = -1
         self._inputs = tensors.module_from_text("inputs.py", start.inputs)
+        self._compiler: TraceCompiler | None = None
         if start.target:
             # It only compiles: nothing is launched, and the tensors' devices do not matter.
-            driver.set_active(stand_in(ARCHITECTURES[start.target]))
+            self._compiler = TraceCompiler(self._path, announcer, start.target, self._line_of)
         elif device.type == "cuda":
             announce_compilation(announcer)
             lend_workspaces(device)
@@ -162,6 +161,10 @@ class Replayer:
                     )
                 case messages.Prepare.op:
                     return self._prepare(message)
+                case messages.Compile.op:
+                    trace = decode_trace(message.pop("trace"))
+                    request = decode(messages.Compile, {**message, "trace": {}})
+                    return self._answer_or_raised(lambda: self._compiled(request, trace))
                 case messages.Precompile.op:
                     trace = decode_trace(message.pop("trace"))
                     place = decode(messages.Precompile, {**message, "trace": {}}).configuration
@@ -173,6 +176,16 @@ class Replayer:
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
+
+    def _compiled(self, request: messages.Compile, trace: Trace) -> messages.Compiled:
+        if self._compiler is None:
+            raise ValueError("only a replayer with a target compiles for others")
+        return self._compiler.compile(request, trace, self.kernels)
+
+    def _line_of(self, function: str) -> int:
+        """Return the line of a function in the submission's text, by its name; 0 if it has none."""
+        self._text = self._text or Text(self._source, self._path)
+        return next((found.lineno for (name, _), (_, found) in self._text.functions.items() if name == function), 0)
 
     def _prepare(self, message: dict[str, Any]) -> Answer:
         traces = [decode_trace(one) for one in message["traces"]]
@@ -200,6 +213,9 @@ class Replayer:
             blank = Memory(regular.device, guarded=self._guarded)
             before = self._before.copied(self._before.known()) if self._before else blank
             self._home = dataclasses.replace(regular, memory=before, results=[])
+        if replay.backwards and replay.call.carries:
+            # What it carries on is now as the replay in the programs' own order left it, and later calls find that.
+            self._home = dataclasses.replace(self._home, arguments=regular.arguments.rewound())
         try:
             with self._kernels_of(replay.text):
                 return self._run_trace(replay, trace, memory_fd)
@@ -234,7 +250,7 @@ class Replayer:
             return dataclasses.replace(self._raising.describe_refusal(str(raised), line), kind=messages.COMPUTED)
         if isinstance(raised, Unreplayable):
             return Raised("raised", "crash", "Unreplayable", str(raised)[:2000], ())
-        if refused := _refusal_in(raised):
+        if refused := refusal_in(raised):
             raised_message = self._raising.describe_refusal(refused.rule, refused.line, launched_at=line)
             if isinstance(refused, Elsewhere):
                 return dataclasses.replace(raised_message, kind=messages.COMPUTED)
@@ -257,7 +273,7 @@ class Replayer:
             CONTRACTION.begin(replay.contracted)
             if self._watch:
                 self._watch.count_instructions(replay.instructions)
-                self._watch.run_backwards(replay.backwards)
+                self._watch.run_backwards(default_rng(call.recipe.seed) if replay.backwards else None)
                 self._watch.take_meets()
             with self._around():
                 run.steps(trace.steps)
@@ -374,13 +390,3 @@ class Replayer:
             tried = [first, *(place for place in order if place != first)]
             taken = self._chosen[key] = first_that_works(step, run, tried)
         self._taken = taken if self._taken < 0 else self._taken
-
-
-def _refusal_in(raised: BaseException) -> RefusedFunction | None:
-    """Return the refusal that led to an exception: interpreter and compiler wrap what a kernel's functions raise."""
-    link: BaseException | None = raised
-    for _ in range(_MOST_CAUSES):
-        if link is None or isinstance(link, RefusedFunction):
-            return link
-        link = link.__cause__ or link.__context__
-    return None

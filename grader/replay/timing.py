@@ -286,7 +286,7 @@ class _CompileOnlyRun:
     def __init__(self, device: torch.device, library: Library, trace: Trace, configuration: int) -> None:
         self._configuration = configuration
         self.device = device
-        self.memory = _Blank(device, trace)
+        self.memory = Blank(device, trace)
         self.kernels, self.program = library.kernels, library.program
         self._trace = trace
 
@@ -312,8 +312,8 @@ class _CompileOnlyRun:
                 run.steps(alternative)
 
 
-class _Blank(Memory):
-    """Memory that creates every storage on demand, arguments and results of earlier calls, with any content."""
+class Blank(Memory):
+    """Memory in which a trace is only compiled: it creates every storage that the trace finds, with any content."""
 
     def __init__(self, device: torch.device, trace: Trace) -> None:
         super().__init__(device, guarded=False)

@@ -39,6 +39,8 @@ _OF_TYPES = frozenset(
         *("int_bitwidth", "int_signedness", "mangle", "primitive_bitwidth", "scalar", "to_ir", "with_element_ty"),
     }
 )
+# Links of a chain of exceptions.
+_MOST_CAUSES = 40
 _CALLED_ON_TENSORS = ("atomic_", "gather", "load", "scatter", "store")
 _DTYPES: dict[str, dict[str, object]] = {
     "triton": {
@@ -83,6 +85,16 @@ class Elsewhere(RefusedFunction):
 
     def __init__(self, line: int, rule: str) -> None:
         super().__init__(line, rule, python=False)
+
+
+def refusal_in(raised: BaseException) -> RefusedFunction | None:
+    """Return the refusal that led to an exception: interpreter and compiler wrap what a kernel's functions raise."""
+    link: BaseException | None = raised
+    for _ in range(_MOST_CAUSES):
+        if link is None or isinstance(link, RefusedFunction):
+            return link
+        link = link.__cause__ or link.__context__
+    return None
 
 
 @dataclass(frozen=True)

@@ -273,7 +273,8 @@ class Pair:
     def replay_backwards(self, recorded: RecordedAnswer, call: Call, wanted: Wanted) -> Outcome:
         """Replay a call again that was just replayed, with the programs of each launch in the opposite order.
 
-        It finds the memory that the replay in their own order found. The memory that it makes is dropped.
+        It finds the memory and the carried arguments that the replay in their own order found. What it makes of them is
+        dropped.
         """
         memory: Literal["before", "alone"] = "before" if recorded.found else "alone"
         return self._replayers[0].replay(ReplayCall(call, recorded.message, memory, wanted=wanted, backwards=True))

@@ -367,18 +367,19 @@ class Session:
             os.close(memory_fd)
 
     def compile(self, request: Compile, limit_s: float) -> tuple[Compiled | Raised | Unanswered, str]:
-        """Load if needed, and compile the launches of a function, in a process that only compiles.
+        """Load if needed, and compile the launches of a trace, in a replayer that only compiles. Threads take turns.
 
         Returns the answer, and the kernel that the process announced when it ended; '' if there is none, or if the
         process lives on.
         """
-        loaded = self.load()
-        if not isinstance(loaded, Loaded):
-            return loaded, ""
-        assert self._child is not None
-        notice = self._child.notice
-        answer = self._exchange(request, Compiled, limit_s)
-        return answer, notice.kernel
+        with self._turn:
+            loaded = self.load()
+            if not isinstance(loaded, Loaded):
+                return loaded, ""
+            assert self._child is not None
+            notice = self._child.notice
+            answer = self._exchange(request, Compiled, limit_s)
+            return answer, notice.kernel
 
     def restart(self) -> int:
         """End the process, if there is one, and all that it started; the next question gets a fresh one.
@@ -565,7 +566,7 @@ class Session:
 
 def _plain(message: Question) -> dict[str, Any]:
     """Return a message as plain data. A trace is plain already, and large: it is not copied."""
-    if isinstance(message, ReplayCall | Precompile):
+    if isinstance(message, ReplayCall | Precompile | Compile):
         return {**dataclasses.asdict(replace(message, trace={})), "trace": message.trace}
     if isinstance(message, Prepare):
         return {**dataclasses.asdict(replace(message, traces=())), "traces": message.traces}

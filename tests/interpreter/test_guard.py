@@ -373,6 +373,19 @@ def test_a_launch_too_large_to_follow_is_still_counted_and_guarded(monkeypatch: 
     assert [one.kind for one in guard.findings] == ["load"]
 
 
+def test_loads_of_one_address_by_many_lanes_hide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("grader.interpreter.guard._MOST_LANES", 10)
+    guard = Guard("kernel", grid=(2, 1, 1))
+    x_ptr = guard.admit("x", torch.empty(4))
+    look(guard, access("store", program=0), lanes(x_ptr, 0))
+    for _ in range(4):
+        look(guard, access(program=1), lanes(x_ptr, *[1] * 8))
+    look(guard, access(program=1), lanes(x_ptr, 0))
+    moved = guard.finish()
+    assert (moved.loaded_bytes, moved.unique_loaded_bytes, moved.complete) == (20, 8, True)
+    assert [one.kind for one in guard.findings] == ["race"]
+
+
 def test_a_line_is_told_once_for_each_kind_and_not_endlessly() -> None:
     guard = Guard("kernel")
     x_ptr = guard.admit("x", torch.empty(4))

@@ -23,7 +23,7 @@ from grader.judge.rules.work_model import decide as works
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest
 from grader.protocol.messages import Wanted
-from grader.sandbox.refusing import refusals
+from grader.sandbox.compiling import CleanCompiler
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of
 from tests.claims import ROOT, SUBMISSIONS
@@ -46,9 +46,9 @@ def found_in_file(server: ForkServer, entry: Entry, name: str) -> ConfigurationR
     start = entry.start(path.read_text(encoding="utf-8"))
     with (
         bench_of(server, entry, path) as bench,
-        refusals(lambda: server.beside("compile"), start, entry.exercise.limits) as refusal,
+        CleanCompiler(lambda: server.beside("compile"), start, entry.exercise.limits) as compiler,
     ):
-        return found_in(replace(bench, refusal=refusal))
+        return found_in(replace(bench, refusal=compiler.refusal))
 
 
 def test_a_wrong_configuration_is_found_and_named(server: ForkServer, ex_15: Entry) -> None:

@@ -90,7 +90,7 @@ def show(session: Session) -> object:
 
 
 def compile_(session: Session) -> object:
-    return session.compile(Compile(RECIPE, every_configuration=False), 0.05)[0]
+    return session.compile(Compile(Call(RECIPE, ("x",), (), ()), {}, 90), 0.05)[0]
 
 
 ASKS: dict[Ask, tuple[type, ...]] = {

@@ -181,7 +181,7 @@ QUESTIONS = [
     PrepareBaseline("cublas", Recipe("copy", {"N": 65}, 0), ("x",), ("x",), "stream", 1 << 30),
     Sample(2**62, "cublas", examines=True),
     Show(1, 63, 500),
-    Compile(Recipe("copy", {"N": 65}, 0), every_configuration=True),
+    Compile(COPY, {}, 90, every_configuration=True),
     Begin("/course", "ex_7_copy"),
     Ask(Recipe("copy", {"N": 65}, 0), ("torch_eager", "xla")),
     Reveal(Recipe("copy", {"N": 65}, 17), 0, 7, 17, 0.25),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -54,6 +56,28 @@ WAITS = """
 """
 
 
+WAITS_FOR_ONE = """
+    if pid == {awaited}:
+        tl.atomic_add(count_ptr, 1)
+    last = pid == programs - 1
+    if last:
+        while tl.atomic_add(count_ptr, 0) == 0:
+            {meanwhile}
+        tl.store(kept_ptr + mine, tl.load(x_ptr + mine, inside) + tl.load(y_ptr + mine, inside), inside)
+"""
+# The others wait for the last program to begin, and it waits for them, if it comes first.
+IN_TURN = """
+    last = pid == programs - 1
+    if last:
+        if tl.atomic_add(count_ptr, 100) < programs - 1:
+            while tl.atomic_add(count_ptr, 0) < 1000:
+                pass
+    elif tl.atomic_add(count_ptr, 1) >= 100:
+        while tl.atomic_add(count_ptr, 0) < 1000:
+            pass
+"""
+
+
 @pytest.mark.parametrize(("middle", "how"), HIDDEN.values(), ids=HIDDEN.keys())
 def test_programs_that_wait_for_nobody_are_found_out(middle: str, how: str, server: ForkServer, ex_15: Entry) -> None:
     with recording(server, ex_15, SOURCE.format(middle=middle, how=how)) as one:
@@ -101,8 +125,51 @@ def test_it_finds_the_memory_that_the_replay_in_its_own_order_found(
         assert told.found
 
 
-def test_a_program_that_waits_for_earlier_ones_is_left_to_a_gpu(server: ForkServer, ex_15: Entry) -> None:
+# The call also changes x, which the next one carries on.
+CHANGES = "    tl.store(x_ptr + mine, 1.0 + tl.load(x_ptr + mine, inside), inside)\n"
+CARRIED = SOURCE.replace("    if last:", f"{CHANGES}    if last:")
+
+
+@pytest.mark.parametrize(("middle", "is_right"), [(TICKET, True), (HIDDEN["volatile loads"][0], False)])
+def test_it_finds_the_arguments_that_a_call_carries_on_as_they_were_before_it(
+    middle: str, *, is_right: bool, server: ForkServer, ex_15: Entry
+) -> None:
+    with recording(server, ex_15, CARRIED.format(middle=middle, how=", volatile=True")) as one:
+        (x, y), carries = one.inputs(), tuple[str, ...]()
+        for step in range(3):
+            how: dict[str, Any] = {"carries": carries, "storage": "same" if carries else "new"}
+            told = one.record(**how)
+            answer = answer_in(one.replay(told, **how))
+            torch.testing.assert_close(answer, x + step + y)
+            other = one.pair.replay_backwards(told, one.call(5, **how), ANY)
+            assert torch.equal(answer_in(other), answer) == is_right
+            carries = ("x",)
+
+
+def test_a_program_that_waits_for_all_others_is_right_in_any_order(server: ForkServer, ex_15: Entry) -> None:
     with recording(server, ex_15, SOURCE.format(middle=WAITS, how="")) as one:
+        told = one.record()
+        for outcome in (one.replay(told), one.pair.replay_backwards(told, one.call(5), ANY)):
+            torch.testing.assert_close(answer_in(outcome), one.wanted(), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("meanwhile", ["pass", "tl.store(kept_ptr + mine, 0.0)"], ids=["waits", "stores meanwhile"])
+@pytest.mark.parametrize("awaited", [0, 1, 2])
+def test_a_program_that_waits_for_one_of_all_is_found_out(
+    awaited: int, meanwhile: str, server: ForkServer, ex_15: Entry
+) -> None:
+    waits = WAITS_FOR_ONE.format(awaited=awaited, meanwhile=meanwhile)
+    source = SOURCE.format(middle=waits, how=", volatile=True").replace("BLOCK=32", "BLOCK=4").replace("(4,)", "(32,)")
+    with recording(server, ex_15, source.replace("x.numel(), 4,", "x.numel(), 32,")) as one:
+        told = one.record()
+        torch.testing.assert_close(answer_in(one.replay(told)), one.wanted(), rtol=0, atol=0)
+        other = one.pair.replay_backwards(told, one.call(5), ANY)
+        assert isinstance(other, Finished)
+        assert not torch.equal(answer_in(other), one.wanted())
+
+
+def test_programs_that_wait_for_one_another_in_turn_are_left_to_a_gpu(server: ForkServer, ex_15: Entry) -> None:
+    with recording(server, ex_15, SOURCE.format(middle=IN_TURN, how="")) as one:
         told = one.record()
         torch.testing.assert_close(answer_in(one.replay(told)), one.wanted(), rtol=0, atol=0)
         other = one.pair.replay_backwards(told, one.call(5), ANY)

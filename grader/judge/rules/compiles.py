@@ -8,7 +8,7 @@ from dataclasses import replace
 from grader.compile.cache import CompileOutcome
 from grader.exercise.model import Compiles
 from grader.judge.clue import Clue
-from grader.judge.compiler import GRADER_FAILED, LATE, NO_KERNEL
+from grader.judge.compiler import GRADER_FAILED, LATE, NO_KERNEL, UNRECORDED
 from grader.judge.failures import Failure
 from grader.judge.ruling import Ruling
 from grader.judge.wording import in_words
@@ -31,7 +31,7 @@ def decide(outcomes: Sequence[CompileOutcome], rule: Compiles) -> Ruling:
     for outcome in outcomes:
         if not outcome.implemented:
             return Ruling(_not_implemented(outcome))
-        if outcome.why == LATE or outcome.why.startswith(GRADER_FAILED):
+        if outcome.why == LATE or outcome.why.startswith((GRADER_FAILED, UNRECORDED)):
             return Ruling(None, undecided=f"{outcome.target}: {outcome.why}")
         if failure := _refused(outcome) or next(filter(None, map(_unfit, outcome.kernels)), None):
             return Ruling(failure, metrics=metrics)
@@ -44,7 +44,7 @@ def decide(outcomes: Sequence[CompileOutcome], rule: Compiles) -> Ruling:
 
 def compiles_nowhere(outcomes: Sequence[CompileOutcome]) -> Failure | None:
     """Return the failure of a part that the interpreter runs and that compiles for no GPU; or None."""
-    errors = [next(filter(None, map(_error, outcome.kernels)), None) for outcome in outcomes]
+    errors = [_error_of(outcome) for outcome in outcomes]
     if not errors or errors[0] is None or not all(errors):
         return None
     title, help_text = (
@@ -79,8 +79,11 @@ def _refused(outcome: CompileOutcome) -> Failure | None:
     )
 
 
-def _error(kernel: CompiledKernel) -> Failure | None:
-    return _unfit(kernel, ("compile_error",))
+def _error_of(outcome: CompileOutcome) -> Failure | None:
+    if outcome.gave_up:
+        cause = Cause("compile_error", "The kernel does not compile", f"For {outcome.target} {outcome.why}.", "")
+        return Failure("compile_error", cause)
+    return next(filter(None, (_unfit(kernel, ("compile_error",)) for kernel in outcome.kernels)), None)
 
 
 def _unfit(kernel: CompiledKernel, fatal: Sequence[str] = _FATAL) -> Failure | None:

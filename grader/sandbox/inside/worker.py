@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from triton.runtime.driver import driver
 
 from grader.calls import cutedsl
 from grader.calls.arguments import PlacedArguments
@@ -26,10 +27,11 @@ from grader.calls.tuning import Tuning
 from grader.calls.watching import Watching, fill_uninitialised_memory
 from grader.compile.announcing import Announcer, announce_compilation
 from grader.compile.cute import trace_for
-from grader.compile.disguise import Disguise
-from grader.compile.kernels import Compiler
+from grader.compile.disguise import Disguise, pretend
+from grader.compile.driver import stand_in
+from grader.compile.values import WithoutValues
 from grader.exercise import tensors
-from grader.exercise.gpus import USUAL
+from grader.exercise.gpus import ARCHITECTURES, USUAL
 from grader.files import write_atomically
 from grader.interpreter import contract
 from grader.interpreter.corrections import apply_corrections
@@ -39,8 +41,6 @@ from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
 from grader.protocol.messages import (
     Answer,
     Call,
-    Compile,
-    Compiled,
     Form,
     GuardFinding,
     Loaded,
@@ -129,13 +129,7 @@ class Worker:
         self._memory: MemoryWatch | None = None
         # Without a GPU, tensors claim to be on one, so that launch code takes the branches that it takes there.
         self._pretending: Callable[[], AbstractContextManager[object]] = nullcontext
-        # A process that only compiles needs no watching: nothing in it is judged.
-        self._compiler = Compiler(start.target, self._path) if start.target else None
-        if self._compiler:
-            self._compiler.install()
-            self._pretending = self._compiler.pretending
-        else:
-            self._install_watches()
+        self._install_watches()
         self._install_cute()
         fill_uninitialised_memory(on=True)
         cutedsl.stand_in_for_missing(start.packages)
@@ -147,7 +141,12 @@ class Worker:
         write_atomically(Path(self._path), start.submission)
 
     def _install_watches(self) -> None:
-        if _interpreted():
+        if self._start.target:
+            target = ARCHITECTURES[self._start.target]
+            driver.set_active(stand_in(target))
+            pretend(target)
+            self._pretending = Disguise
+        elif _interpreted():
             apply_corrections()
             self._memory = MemoryWatch()
             self._memory.install()
@@ -162,14 +161,11 @@ class Worker:
     def _install_cute(self) -> None:
         if cutedsl.PACKAGE not in self._start.packages or not cutedsl.is_installed(cutedsl.PACKAGE):
             return
-        if self._compiler:
-            self._compiler.install_cute()
-            return
         cutedsl.watch(self._watching.around)
         # Outermost: a recorded function is not compiled.
         self._recorder.install_cute()
-        if _interpreted():
-            trace_for(USUAL)
+        if self._start.target or _interpreted():
+            trace_for(ARCHITECTURES[self._start.target] if self._start.target else USUAL)
 
     def load(self) -> Loaded | Raised:
         """Execute the submission's file and return the functions that it defines."""
@@ -197,8 +193,6 @@ class Worker:
         """Do the job that a message of the grader asks for, and return the answer."""
         try:
             match message.get("op"):
-                case Compile.op:
-                    return self._compile(decode(Compile, message))
                 case RecordCall.op:
                     return self._record(decode(RecordCall, message))
                 case _:
@@ -206,17 +200,6 @@ class Worker:
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
-
-    def _compile(self, request: Compile) -> Compiled | Raised:
-        """Call one function with its launches only compiled, and announce each kernel before it is compiled."""
-        assert self._compiler is not None
-        try:
-            function = getattr(self._submission, request.recipe.part)
-            values = self._build(request.recipe)
-            every = request.every_configuration
-            return self._compiler.compile(lambda: function(*values), self._announcer, every=every)
-        except BaseException as raised:
-            return self._raising.describe(raised)
 
     def _record(self, request: RecordCall) -> Recorded | Raised:
         """Call one function on decoys and return its trace; its kernels are not run."""
@@ -228,7 +211,8 @@ class Worker:
         if request.bare:
             # Large decoys that nothing is checked on: without guard bands, and without a copy to compare with.
             placed = self._decoys = PlacedArguments(self._device)
-            arguments = list(self._build(call.recipe, "cpu" if call.on_cpu else self._device))
+            with self._without_values():
+                arguments = list(self._build(call.recipe, "cpu" if call.on_cpu else self._device))
         else:
             values = self._build(call.recipe)
             arguments = placed.place(call.arguments, values, call.storage, call.carries)
@@ -236,14 +220,20 @@ class Worker:
         if call.tensors == "cute":
             arguments = cutedsl.handed_over(arguments)
         try:
-            with nullcontext() if call.on_cpu else self._pretending():
+            with nullcontext() if call.on_cpu else self._pretending(), self._without_values():
                 recording, result = self._recorder.record(lambda: self._called(function, call.given(arguments)), given)
             # No kernel has run, so something else wrote there.
             for name in placed.disturbed(call.mutates)[0]:
                 recording.record_deed(f"a write to {name}")
-            return recording.to_message([(form_of(one), one) for one in items_of(result)[:MOST_OUTPUTS]])
+            # Where only launches matter, results are not told: some would be too large.
+            outputs = [] if self._start.target else items_of(result)[:MOST_OUTPUTS]
+            return recording.to_message([(form_of(one), one) for one in outputs])
         except BaseException as raised:
             return self._raising.describe(raised)
+
+    def _without_values(self) -> AbstractContextManager[object]:
+        """Return a context for a call that is only compiled: no values matter, and it may be large."""
+        return WithoutValues() if self._start.target else nullcontext()
 
     def call(self, call: Call, memory_fd: int) -> Returned | Raised:
         """Run one function once and copy its outputs into the memory file."""

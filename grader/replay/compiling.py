@@ -1,0 +1,149 @@
+"""Compiles the launches of traces for GPUs that need not be there, and describes what the compilers made of them.
+
+Takes traces, which are claims; gives facts about the kernels that they launch. Runs nothing.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import torch
+from triton.runtime.errors import OutOfResources
+
+from grader.compile.announcing import Announcer
+from grader.compile.cute import arch_of, keep_machine_code, read_binary
+from grader.compile.kernels import Compiler
+from grader.exercise.gpus import ARCHITECTURES
+from grader.protocol import messages
+from grader.protocol.messages import Binary, Compile, Compiled
+from grader.protocol.trace import Choose, KernelText, Launch, Step, Trace
+from grader.replay.cute_programs import Program, prepare, text_of
+from grader.replay.kernels import Kernels
+from grader.replay.memory import Memory
+from grader.replay.run import Run
+from grader.replay.timing import Blank
+from grader.replay.values import refusal_in
+
+_CPU = torch.device("cpu")
+_MOST_TEXT = 600
+
+
+class TraceCompiler:
+    """Compiles one trace after another, in a process that only compiles.
+
+    path: the submission's file. target: the GPU until the first request (a key of ARCHITECTURES). line_of: returns the
+    line of a function in the file, by its name.
+    """
+
+    def __init__(self, path: str, announcer: Announcer, target: int, line_of: Callable[[str], int]) -> None:
+        self._path = path
+        self._announcer = announcer
+        self._line_of = line_of
+        # What the allow-list refuses, the compiler might take.
+        self._compiler = Compiler(path, announcer, lambda raised: refusal_in(raised) is None)
+        self._compiler.install()
+        self._compiler.begin(target, every=False, checks_only=False)
+
+    def compile(self, request: Compile, trace: Trace, kernels: Callable[[tuple[KernelText, ...]], Kernels]) -> Compiled:
+        """Compile the launches of a trace. kernels: builds its kernels.
+
+        A step that cannot be done ends it; before the first kernel, its exception is raised.
+        """
+        compiler = self._compiler
+        compiler.begin(request.target, every=request.every_configuration, checks_only=request.checks_only)
+        run = _CompiledRun(self, request, trace, kernels)
+        stopped = ""
+        try:
+            run.steps(trace.steps)
+        except Exception as raised:
+            if not compiler.binaries:
+                raise
+            stopped = f"{type(raised).__name__}: {raised}".partition("\n")[0][:_MOST_TEXT]
+        return Compiled("compiled", tuple(compiler.binaries), compiler.cut, stopped)
+
+
+class _CompiledRun(Run):
+    """A trace whose launches are compiled, on uninitialised memory. It goes on after a kernel that does not compile."""
+
+    def __init__(self, owner: TraceCompiler, request: Compile, trace: Trace, kernels: Any) -> None:
+        super().__init__(_Context(owner, request, trace, kernels), trace, launches="compile")
+        self._compiler = owner._compiler
+        self.is_trying = False
+
+    def step(self, step: Step) -> None:
+        """Execute one step."""
+        try:
+            super().step(step)
+        except Exception as refused:
+            # One that does not fit is described all the same.
+            is_known = isinstance(refused, OutOfResources) or self._compiler.is_noted(refused)
+            found = refusal_in(refused)
+            if isinstance(step, Launch) and found is not None and found.python:
+                text = self._trace.kernels[step.kernel]
+                self._compiler.keep(
+                    Binary(text.name[:80], text.line, {}, 0, 0, 0, error=found.rule, error_line=found.line)
+                )
+                is_known = True
+            if self.is_trying or not is_known:
+                raise
+
+
+class _Context:
+    """The context of a compiled run (grader.replay.run.RunContext)."""
+
+    def __init__(self, owner: TraceCompiler, request: Compile, trace: Trace, kernels: Any) -> None:
+        self._owner = owner
+        self._request = request
+        self.kernels = kernels
+        self.device = _CPU
+        self.memory: Memory = Blank(_CPU, trace)
+
+    def counted(self, launch: messages.LaunchInfo, *, footprint: bool) -> messages.LaunchInfo:  # noqa: ARG002
+        """Return the launch: nothing runs."""
+        return launch
+
+    def choose(self, step: Choose, run: Any) -> None:
+        """Compile the first configuration that the GPU can launch, or every one.
+
+        Failed ones before it are forgotten, as an autotuner does. Where all fail, all are described.
+        """
+        compiler, known = self._owner._compiler, self.memory.known()
+        first, last, is_found = len(compiler.binaries), None, False
+        was_trying, run.is_trying = run.is_trying, True
+        try:
+            for alternative in step.alternatives:
+                before = len(compiler.binaries)
+                self.memory.drop_but(known)
+                try:
+                    with compiler.tuning(len(step.alternatives) - step.kept):
+                        run.steps(alternative)
+                except Exception as refused:
+                    found = refusal_in(refused)
+                    if found is not None and not found.python:
+                        raise
+                    last = refused
+                    continue
+                is_found = True
+                if not self._request.every_configuration:
+                    del compiler.binaries[first:before]
+                    break
+        finally:
+            run.is_trying = was_trying
+        if last is not None and not is_found and (was_trying or len(compiler.binaries) == first):
+            raise last
+
+    def program(self, place: int, trace: Trace) -> Program:
+        """Return a compiled program, and describe its kernels. Raises RefusedFunction."""
+        owner, told = self._owner, trace.programs[place]
+        name, arch = told.name[:80], arch_of(ARCHITECTURES[self._request.target])
+        line, started = owner._line_of(name), perf_counter()
+        with owner._announcer.during(f"{name}, line {line}"), tempfile.TemporaryDirectory() as folder:
+            made = prepare(told.name, text_of(told), arch, keep_machine_code(Path(folder)))
+            if made.executor.has_gpu_module:
+                seconds, host_code = perf_counter() - started, str(made.executor.ir_module)
+                owner._compiler.keep(read_binary(name, line, Path(folder), host_code, owner._path, seconds))
+        return made
