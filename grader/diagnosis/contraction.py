@@ -5,10 +5,11 @@ The failing call is replayed with every product rounded. If it is right then, it
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
-from grader.judge.failures import Failure, WrongCall
-from grader.sandbox.outcome import Finished
+from grader.judge.failures import Failure
 
 KIND = "contracted"
 
@@ -20,11 +21,8 @@ def contraction_clues(bench: Bench, failure: Failure) -> list[Clue]:
         return []
     if not (seen.outcome.answer and seen.outcome.answer.contracted):
         return []
+    place = seen.outcome.answer.configuration
     with bench.aside():
-        outcome = bench.uncontracted(seen)
-    if not isinstance(outcome, Finished):
-        return []
-    trial = WrongCall(seen.recipe, outcome, seen.expected)
-    if any(bool(wrong.any()) for _, wrong, _ in trial.answers()):
-        return []
+        if not bench.is_right_only(seen.recipe, place, lambda replay: replace(replay, contracted=False)):
+            return []
     return [sure(KIND, "With every product rounded before it is added or subtracted, the answer is right.")]

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from grader.diagnosis.contraction import contraction_clues
 from grader.diagnosis.elsewhere import Shown, explaining, shown_by
-from grader.diagnosis.interpreted import EXPLAINED, right_in_interpreter, with_access
+from grader.diagnosis.interpreted import EXPLAINED, is_right_unpipelined, right_in_interpreter, with_access
 from grader.diagnosis.kinds import OF_REDUCTIONS, known_kinds
 from grader.diagnosis.padding import KIND as PADDING
 from grader.diagnosis.padding import masks_lanes, padding_clues, padding_elsewhere
@@ -185,9 +185,7 @@ class Diagnosis:
             if repeated is None:
                 worst = float(ruling.metrics.get("worst_error_over_allowed", 0.0))
                 self._clues[planned.id] = [
-                    right_in_interpreter(
-                        failure, worst, lambda: bench.is_right_unpipelined(bench.true_recipe(one.case, one.seed))
-                    )
+                    right_in_interpreter(failure, worst, lambda: is_right_unpipelined(bench, one.case, one.seed))
                 ]
                 return failure
             clues, _ = gathered(interpreted, repeated, (), known=False)

@@ -1,6 +1,6 @@
 """Compare a failure on a GPU with the same case in the interpreter, which sees every access.
 
-Takes both failures and gives a clue, or the failure to show. It runs nothing.
+Takes both failures and gives a clue, or the failure to show. Runs the GPU's case once more, without pipelining.
 """
 
 from __future__ import annotations
@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from grader.exercise.cases import Case
+from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure
+from grader.protocol.trace import unpipelined
 
 KIND, PIPELINED = "compiled_differs", "pipelined"
 # Statuses of failures that the interpreter can see more of: wrong values, and processes that a wild address ended.
@@ -33,6 +36,15 @@ def right_in_interpreter(on_gpu: Failure, worst: float, right_unpipelined: Calla
     if right_unpipelined():
         return sure(PIPELINED, "Launched with num_stages=1, the same call is right on this GPU.")
     return sure(KIND, "The same case is right in the interpreter, so the logic of the kernel is.")
+
+
+def is_right_unpipelined(bench: Bench, case: Case, seed: int) -> bool:
+    """Return whether a call is wrong on the GPU, and right where its launches are not pipelined.
+
+    seed: the planned one.
+    """
+    recipe = bench.true_recipe(case, seed)
+    return bench.is_right_only(recipe, -1, lambda replay: replace(replay, trace=unpipelined(replay.trace)))
 
 
 def _is_slight(failure: Failure) -> bool:

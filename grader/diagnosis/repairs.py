@@ -55,7 +55,10 @@ def repair_clues(
             # Programs of CuTe take seconds to trace again.
             return []
         edits = edits_of(text, _kernels(call.recorded.trace), bench.part.name)
-        by_line = _by_line(call, text)
+        if call.is_right(text, _CALL_S, in_kernel=True):
+            # Alone it is right: memory of earlier calls made it wrong, and any edit would seem to mend it.
+            return []
+        by_line = _by_line(call.wrong_outputs(text, _CALL_S), text, call.recorded.trace)
         fits = {one: _SUSPECTED if {*one.kinds} & {*suspected} else 1.0 for one in edits}
         edits.sort(key=lambda one: -one.weight * fits[one] * by_line.get(one.line, 1.0))
         witnesses = [*map(bench.edited, _witnesses(bench, others))]
@@ -82,13 +85,15 @@ def repair_clues(
     return []
 
 
-def _by_line(call: Edited, text: str) -> dict[int, float]:
-    """Return the factor of edits in a line, where some outputs of a call are wrong and others right."""
-    stored = call.wrong_outputs(text, _CALL_S)
+def _by_line(stored: Sequence[tuple[int, bool]], text: str, trace: Trace) -> dict[int, float]:
+    """Return the factor of edits in a line, where some outputs of a call are wrong and others right.
+
+    stored: the storage of each output, and whether it is wrong.
+    """
     wrong = {place for place, (_, is_wrong) in enumerate(stored) if is_wrong}
-    if call.recorded is None or not wrong or len(wrong) == len(stored):
+    if not wrong or len(wrong) == len(stored):
         return {}
-    found = outputs_of_lines(text, call.recorded.trace, [storage for storage, _ in stored])
+    found = outputs_of_lines(text, trace, [storage for storage, _ in stored])
     return {
         line: _SPARED_LINE if not outputs & wrong else _SHARED_LINE if outputs - wrong else 1.0
         for line, outputs in found.items()

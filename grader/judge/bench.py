@@ -41,6 +41,7 @@ from grader.protocol.messages import (
     Filling,
     Raised,
     Recipe,
+    ReplayCall,
     Slot,
     Wanted,
 )
@@ -454,17 +455,11 @@ class Bench:
         def replay(lines: tuple[int, ...], filling: Filling) -> Outcome | None:
             if recorded is None:
                 return None
-            return self.pair.replay_filled(recorded, call, Wanted((place,) if place >= 0 else ()), lines, filling)
+            wanted = Wanted((place,) if place >= 0 else ())
+            request = ReplayCall(call, recorded.message, "alone", wanted=wanted, filled=lines, filling=filling)
+            return self.pair.replay_apart(recorded, request)
 
         return replay
-
-    def uncontracted(self, seen: WrongCall) -> Outcome | None:
-        """Record an earlier call again, and replay it with every product rounded; None where it cannot be replayed."""
-        recorded, call = self._recorded_again(seen.recipe)
-        place = seen.outcome.answer.configuration
-        if recorded is None:
-            return None
-        return self.pair.replay_uncontracted(recorded, call, Wanted((place,) if place >= 0 else ()))
 
     def true_recipe(self, case: Case, seed: int) -> Recipe:
         """Record a call again, and return its recipe with the seed that counts. seed: the planned one."""
@@ -473,11 +468,22 @@ class Bench:
             self.pair.skip()
             return recorded.recipe
 
-    def is_right_unpipelined(self, recipe: Recipe) -> bool:
-        """Record an earlier call again, and return whether it is right where its launches are not pipelined."""
+    def is_right_only(self, recipe: Recipe, place: int, change: Callable[[ReplayCall], ReplayCall]) -> bool:
+        """Record an earlier call again; return whether it is wrong as it is, and right where its replay is changed.
+
+        place: the configuration that it took, -1 for the first one that works. A call that needs memory of earlier ones
+        is not replayed.
+        """
         recorded, call = self._recorded_again(recipe)
-        outcome = self.pair.replay_unpipelined(recorded, call) if recorded else None
-        return outcome is not None and self._is_right(outcome, self.truth.expect(self.part, recipe), call)
+        if recorded is None:
+            return False
+        expected = self.truth.expect(self.part, recipe)
+        wanted = Wanted((place,) if place >= 0 else ())
+        usual = ReplayCall(call, recorded.message, "alone", wanted=wanted)
+        changed, unchanged = (self.pair.replay_apart(recorded, one) for one in (change(usual), usual))
+        if changed is None or unchanged is None:
+            return False
+        return self._is_right(changed, expected, call) and not self._is_right(unchanged, expected, call)
 
     def edited(self, recipe: Recipe) -> Edited:
         """Record a call again, to make it with other texts of the submission."""
@@ -597,7 +603,7 @@ class Edited:
         """Return the storage of each output with whether its values are wrong; () where the call does not end well."""
         if self.recorded is None:
             return ()
-        outcome = self.bench.pair.replay_edited(self.recorded, self.call, text, most_s)
+        outcome = self._replayed(self.recorded, text, most_s)
         expected = self.bench.truth.expect(self.bench.part, self.recipe)
         if not isinstance(outcome, Finished) or len(outcome.outputs) != len(expected):
             return ()
@@ -611,7 +617,11 @@ class Edited:
     def _is_right(self, recorded: RecordedAnswer | None, text: str, most_s: float) -> bool:
         if recorded is None:
             return False
-        return self.is_right_answer(self.bench.pair.replay_edited(recorded, self.call, text, most_s))
+        return self.is_right_answer(self._replayed(recorded, text, most_s))
+
+    def _replayed(self, recorded: RecordedAnswer, text: str, most_s: float) -> Outcome | None:
+        request = ReplayCall(self.call, recorded.message, "alone", text=text)
+        return self.bench.pair.replay_apart(recorded, request, most_s)
 
 
 def _kernels_of(trace: Trace) -> list[str]:

@@ -6,6 +6,7 @@ Takes calls; gives recorded answers and outcomes. Recorder and replayers keep me
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from grader.exercise.model import Limits
-from grader.protocol.messages import ANY, Call, Filling, Loaded, Raised, RecordCall, ReplayCall, Start, Wanted
+from grader.protocol.messages import ANY, Call, Loaded, Raised, RecordCall, ReplayCall, Start, Wanted
 from grader.protocol.trace import (
     CuteCall,
     Deed,
@@ -28,7 +29,6 @@ from grader.protocol.trace import (
     constants_in,
     fingerprint,
     launches_in,
-    unpipelined,
 )
 from grader.sandbox.kernels import SlowKernels
 from grader.sandbox.outcome import Finished, Outcome, Unanswered
@@ -279,53 +279,15 @@ class Pair:
         memory: Literal["before", "alone"] = "before" if recorded.found else "alone"
         return self._replayers[0].replay(ReplayCall(call, recorded.message, memory, wanted=wanted, backwards=True))
 
-    def replay_filled(
-        self,
-        recorded: RecordedAnswer,
-        call: Call,
-        wanted: Wanted,
-        lines: tuple[int, ...],
-        filling: Filling,
-    ) -> Outcome | None:
-        """Replay a call with another value in the masked lanes of the loads at these lines.
+    def replay_apart(self, recorded: RecordedAnswer, request: ReplayCall, most_s: float = math.inf) -> Outcome | None:
+        """Replay a call alone, as a request says, within so many seconds; the memory that it makes is dropped.
 
-        The memory that it makes is dropped. Returns None for a call that needs memory of earlier ones.
+        Returns None for a call that needs memory of earlier ones.
         """
         self._gone |= recorded.storages
         if recorded.found or not recorded.is_replayed:
             return None
-        request = ReplayCall(call, recorded.message, "alone", wanted=wanted, filled=lines, filling=filling)
-        return self._replayers[0].replay(request)
-
-    def replay_uncontracted(self, recorded: RecordedAnswer, call: Call, wanted: Wanted) -> Outcome | None:
-        """Replay a call whose interpreted kernels round every product.
-
-        The memory that it makes is dropped. Returns None for a call that needs memory of earlier ones.
-        """
-        self._gone |= recorded.storages
-        if recorded.found or not recorded.is_replayed:
-            return None
-        return self._replayers[0].replay(ReplayCall(call, recorded.message, "alone", wanted=wanted, contracted=False))
-
-    def replay_unpipelined(self, recorded: RecordedAnswer, call: Call) -> Outcome | None:
-        """Replay a call with launches that are not pipelined.
-
-        The memory that it makes is dropped. Returns None for a call that needs memory of earlier ones.
-        """
-        self._gone |= recorded.storages
-        if recorded.found or not recorded.is_replayed:
-            return None
-        return self._replayers[0].replay(ReplayCall(call, unpipelined(recorded.message), "alone"))
-
-    def replay_edited(self, recorded: RecordedAnswer, call: Call, text: str, most_s: float) -> Outcome | None:
-        """Replay a call with the kernels of another text, within so many seconds.
-
-        The memory that it makes is dropped. Returns None for a call that needs memory of earlier ones.
-        """
-        self._gone |= recorded.storages
-        if recorded.found or not recorded.is_replayed:
-            return None
-        return self._replayers[0].replay(ReplayCall(call, recorded.message, "alone", text=text), most_s)
+        return self._replayers[0].replay(request, most_s)
 
     def begin_edited(
         self,
@@ -336,7 +298,7 @@ class Pair:
         text_of: Callable[[], str],
         most_s: float,
     ) -> None:
-        """Begin to replay a call as `replay_edited` does. text_of: makes the text."""
+        """Begin to replay a call with the kernels of another text, as `replay_apart` does. text_of: makes the text."""
         self._gone |= recorded.storages
         if recorded.is_replayed and not recorded.found:
             together.begin(place, lambda: ReplayCall(call, recorded.message, "alone", text=text_of()), most_s)

@@ -14,10 +14,10 @@ from grader.diagnosis.interpreted import right_in_interpreter
 from grader.exercise.catalogue import Entry
 from grader.exercise.plan import PlannedCase
 from grader.grading.results import result_of
+from grader.judge.bench import Bench
 from grader.judge.failures import Failure
 from grader.judge.rules import decide
 from grader.record import Cause, CheckResult, Difference, Mismatch
-from grader.sandbox.pair import Pair
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of
 from tests.conftest import plan_with
@@ -77,9 +77,9 @@ def test_a_case_that_is_right_without_pipelining_says_how_to_launch_it(
     # The interpreter pipelines nothing: other kernels stand for the same ones without it.
     for text, kind in ((VECTOR_ADD, "pipelined"), (WRONG, "compiled_differs")):
         monkeypatch.setattr(
-            Pair,
-            "replay_unpipelined",
-            lambda pair, recorded, call, text=text: pair.replay_edited(recorded, call, text, 5),
+            Bench,
+            "is_right_only",
+            lambda bench, recipe, place, change, text=text: bench.edited(recipe).is_right(text, 5, in_kernel=True),
         )
         cause = cause_of(shown(server, ex_15, WRONG, VECTOR_ADD))
         assert cause.suspects[0].kind == kind
