@@ -60,6 +60,7 @@ from grader.watch.state import (
     passing_parts,
     step,
 )
+from grader.watch.unchanged import GradedText
 
 if TYPE_CHECKING:
     from grader.grading import Job
@@ -113,6 +114,8 @@ class _Loop:
         self._tasks = LatestTask(self._broke, processes.stop_baseline_process)
         self._jobs: dict[tuple[str, bool], Job] = {}
         self._truths: dict[str, Truth] = {}
+        # By exercise, file and mode: what was graded last.
+        self._earlier: dict[tuple[str, Path, str], GradedText] = {}
         self._keyboard: Keyboard | None = None
         # A screen is repainted on a terminal that obeys; a log only grows.
         self._is_screen = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
@@ -315,8 +318,14 @@ class _Loop:
         from grader.grading import grade
 
         self._processes.check()
-        ordered = replace(job, plan=order.first(job.plan, first))
-        self._post(Begun(run, len(ordered.plan.checks)))
+        names = [part.name for part in entry.exercise.parts]
+        earlier = self._earlier.get((entry.name, path, server.mode))
+        kept = earlier.unchanged(source, names) if earlier else frozenset()
+        changed = tuple(check for check in job.plan.checks if check.part.name not in kept)
+        ordered = replace(job, plan=order.first(replace(job.plan, checks=changed), first))
+        self._post(Begun(run, len(job.plan.checks)))
+        for result in earlier.results(kept) if earlier else ():
+            self._post(CheckDecided(run, result))
 
         def on_result(result: CheckResult) -> None:
             token.check()
@@ -330,7 +339,10 @@ class _Loop:
             self._truth(entry, on_gpu=server.mode == "gpu"),
         )
         token.check()
-        return order.in_order(record, entry.exercise)
+        whole = earlier.joined(record, source, kept, entry.exercise) if earlier else record
+        whole = order.in_order(whole, entry.exercise)
+        self._earlier[entry.name, path, server.mode] = GradedText(source, whole)
+        return whole
 
     def _job(self, entry: Entry, path: Path, source: str, *, gpu: bool) -> Job:
         """Return the job that grades a text.

@@ -1,0 +1,77 @@
+"""Keep what an earlier grading of the loop found of parts whose text has not changed since.
+
+Takes texts and records; grades nothing. A part that failed is graded again: its card names lines, which may have moved.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from grader.exercise.model import Exercise
+from grader.progress.part_text import part_hashes
+from grader.record import UNJUDGED, CheckResult, PartInfo, Record, Status, verdict_of
+from grader.watch.order import in_order
+
+# The statuses that another grading of the same text would give again.
+_SETTLED: frozenset[Status] = frozenset({"pass", "not_implemented", "skipped_environment"})
+
+
+@dataclass(frozen=True)
+class GradedText:
+    """A text and its record."""
+
+    source: str
+    record: Record
+
+    def unchanged(self, source: str, parts: Sequence[str]) -> frozenset[str]:
+        """Return the parts whose results hold for another text too; none where that changes no part at all.
+
+        Who saves a file unchanged wants all of it graded again.
+        """
+        before, now = part_hashes(self.source, parts), part_hashes(source, parts)
+        same = frozenset(part for part in parts if before[part] == now[part])
+        return frozenset(filter(self._is_settled, same)) if len(same) < len(parts) else frozenset()
+
+    def results(self, parts: Collection[str]) -> tuple[CheckResult, ...]:
+        """Return the results of these parts."""
+        return tuple(check for check in self.record.checks if check.part in parts)
+
+    def joined(self, record: Record, source: str, parts: Collection[str], exercise: Exercise) -> Record:
+        """Return a record of the other parts of a text, with the results of these parts."""
+        kept = tuple(_moved(part, self.source, source) for part in self.record.parts if part.name in parts)
+        checks = (*record.checks, *self.results(parts))
+        whole = replace(
+            record,
+            parts=(*record.parts, *kept),
+            checks=checks,
+            verdict=verdict_of(checks),
+            score=sum(check.points for check in checks),
+            judged_score=sum(check.max_points for check in checks if check.status not in UNJUDGED),
+            max_score=sum(check.max_points for check in checks),
+        )
+        return in_order(whole, exercise)
+
+    def _is_settled(self, part: str) -> bool:
+        statuses = {check.status for check in self.results([part])}
+        return bool(statuses) and statuses <= _SETTLED
+
+
+def _moved(part: PartInfo, before: str, now: str) -> PartInfo:
+    """Return a part whose kernels are named by the lines where they stand now."""
+    lines, earlier = _lines_of_functions(now), _lines_of_functions(before)
+
+    def line_of(name: str, line: int) -> int:
+        known = name in lines and name in earlier
+        return line + lines[name] - earlier[name] if known else line
+
+    kernels = (replace(kernel, line=line_of(kernel.kernel, kernel.line)) for kernel in part.kernels)
+    return replace(part, kernels=tuple(kernels))
+
+
+def _lines_of_functions(source: str) -> Mapping[str, int]:
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        return {node.name: node.lineno for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)}
+    return {}
