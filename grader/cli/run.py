@@ -99,7 +99,7 @@ def run(exercise: str, submission: str | None, options: RunOptions, outputs: Out
             processes.check()
         if baselines is not None:
             # The card will show plots. Their library takes a second to import, and most of grading is waiting.
-            threading.Thread(target=chart.installed).start()
+            threading.Timer(1.5, chart.installed).start()
         record = _grade(job, server, baselines, quiet=options.quiet)
         processes.begin_closing()
         _hand_out(record, source, outputs, entry, card if keeps_card else None)

@@ -42,13 +42,18 @@ def restore(entry: Path, cache: Path, uid: int) -> None:
     """Copy the saved kernels into a fresh cache folder that belongs to `uid` (0: to this user)."""
     if not entry.is_dir():
         return
+
+    def put(source: str, target: str) -> None:
+        content = Path(source).read_bytes()
+        is_group = Path(target).name.startswith(_GROUPS)
+        Path(target).write_bytes(content.replace(_HERE, os.fsencode(cache)) if is_group else content)
+        if uid:
+            os.chown(target, uid, uid)
+
     try:
-        shutil.copytree(entry, cache, dirs_exist_ok=True)
-        for path in [cache, *cache.rglob("*")]:
-            if path.name.startswith(_GROUPS):
-                path.write_bytes(path.read_bytes().replace(_HERE, os.fsencode(cache)))
-            if uid:
-                os.chown(path, uid, uid)
+        shutil.copytree(entry, cache, dirs_exist_ok=True, copy_function=put)
+        for folder in [cache, *cache.iterdir()] if uid else []:
+            os.chown(folder, uid, uid)
     except (OSError, shutil.Error):
         # Another grading was saving its kernels meanwhile: half of them are worse than none.
         shutil.rmtree(cache, ignore_errors=True)
@@ -58,10 +63,14 @@ def save(entry: Path, scratch_fd: int, cache: Path) -> None:
     """Save the kernels in the folder `cache` of a scratch folder, whose writers must have ended.
 
     scratch_fd: a descriptor of the scratch folder from its creation: by now its name, and everything in it, may lead
-    anywhere.
+    anywhere. An entry that has a file of every name already stays as it is: a name is a hash of what was compiled.
     """
     unfinished = entry.with_name(f"{entry.name}.{os.getpid()}")
     with contextlib.suppress(OSError):
+        if all((entry / name).exists() for name in _needed_files(scratch_fd, cache.name)):
+            # The entries that were not used for the longest time are dropped.
+            os.utime(entry)
+            return
         for place, content in _plain_files(scratch_fd, cache.name):
             target = unfinished / place
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -101,14 +110,21 @@ def _plain_files(scratch_fd: int, name: str) -> Iterator[tuple[Path, bytes]]:
     """Yield the regular files two levels deep that a launch needs, the latest first, until there are too many bytes."""
     left = _MOST_BYTES
     with _folder(scratch_fd, name) as cache_fd:
+        for place in _needed_files(scratch_fd, name):
+            with contextlib.suppress(OSError), _folder(cache_fd, place.parent.name) as folder_fd:
+                content = _read_plain(folder_fd, place.name, left) if left > 0 else None
+                if content is not None:
+                    left -= max(len(content), _LEAST_BYTES)
+                    yield place, content
+
+
+def _needed_files(scratch_fd: int, name: str) -> Iterator[Path]:
+    """Yield the places of files two levels deep that a launch needs, those of the latest folder first."""
+    with _folder(scratch_fd, name) as cache_fd:
         for folder in _latest_first(cache_fd):
             with contextlib.suppress(OSError), _folder(cache_fd, folder) as folder_fd:
-                for entry in sorted(os.listdir(folder_fd)):
-                    needed = left > 0 and Path(entry).suffix in _NEEDED
-                    content = _read_plain(folder_fd, entry, left) if needed else None
-                    if content is not None:
-                        left -= max(len(content), _LEAST_BYTES)
-                        yield Path(folder, entry), content
+                files = sorted(os.listdir(folder_fd))
+                yield from (Path(folder, one) for one in files if Path(one).suffix in _NEEDED)
 
 
 def _latest_first(folder_fd: int) -> list[str]:

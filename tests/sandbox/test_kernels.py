@@ -47,6 +47,17 @@ def test_what_was_compiled_comes_back_with_the_paths_of_its_new_place(scratch: P
     assert members(elsewhere / "HASH" / "__grp__k.json") == {"k.cubin": f"{elsewhere}/HASH/k.cubin"}
 
 
+def test_an_entry_that_has_all_of_it_stays_as_it_is(scratch: Path, tmp_path: Path) -> None:
+    entry = tmp_path / "cache" / "key"
+    files = saved(scratch, entry)
+    (scratch / "triton" / "HASH" / "k.cubin").write_bytes(b"changed since")
+    assert saved(scratch, entry) == files
+    assert (entry / "HASH" / "k.cubin").read_bytes() == b"machine code"
+    (scratch / "triton" / "NEW").mkdir()
+    (scratch / "triton" / "NEW" / "k.cubin").write_bytes(b"of another kernel")
+    assert saved(scratch, entry) == {*files, "NEW/k.cubin"}
+
+
 def test_of_what_a_compiler_writes_only_what_a_launch_needs_is_kept(scratch: Path, tmp_path: Path) -> None:
     folder = scratch / "triton" / "HASH"
     wrote = [f"k.{kind}" for kind in ("cubin", "json", "llir", "ptx", "source", "ttgir", "ttir")]
