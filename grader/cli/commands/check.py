@@ -20,7 +20,7 @@ def command(
     seed: Seed = None,
     cpu: Cpu = False,
     write_probe: Annotated[bool, typer.Option("--write-probe", help="write the margins next to the spec")] = False,
-    jobs: Annotated[Optional[int], typer.Option(help="files graded at a time; default: one per core")] = None,  # noqa: UP045
+    jobs: Annotated[Optional[int], typer.Option(help="files graded at a time; default: 3 for every 2 cores")] = None,  # noqa: UP045
     write_wrong: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(metavar="DIR", help="write the planted mistakes as whole files into this folder; check nothing"),
