@@ -31,9 +31,9 @@ _MOST_JOBS = 4
 class CheckOptions:
     """Options of `grade check`.
 
-    Either `exercise` names one, or `every` checks all. jobs: files at a time; None for half as many again as there are cores. json, junit:
-    targets of the documents. summary: a file that a Markdown summary is appended to. write_wrong: a folder for the
-    planted mistakes, instead of a check.
+    Either `exercise` names one, or `every` checks all. jobs: files at a time; None for half as many again as there
+    are cores. json, junit: targets of the documents. summary: a file that a Markdown summary is appended to.
+    write_wrong: a folder for the planted mistakes, instead of a check.
     """
 
     exercise: str | None = None
