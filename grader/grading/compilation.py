@@ -29,8 +29,8 @@ _PATIENCE_S = 120.0
 class Compilation:
     """The checks of one grading that need a compiler. Use as a context manager.
 
-    on_gpu: kernels run compiled anyway. for_record: kernels are compiled for
-    the record. shelf: the file of judged calls whose kernels were accepted in an earlier grading of the same text.
+    on_gpu: kernels run compiled anyway. for_record: kernels are compiled for the record. shelf: the file of judged
+    calls whose kernels were accepted in an earlier grading of the same text.
     """
 
     def __init__(
