@@ -26,7 +26,7 @@ from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, find_root, resolve
 from grader.processes import Processes, start_server
 from grader.record import CheckResult, Record, exit_code, to_json
-from grader.report import chart, view
+from grader.report import view
 from grader.sandbox.server import ForkServer
 from grader.speed.baseline_process import BaselineProcess
 from grader.speed.baselines import SLOW
@@ -97,9 +97,6 @@ def run(exercise: str, submission: str | None, options: RunOptions, outputs: Out
             job = job_for(entry, path, source, seed, options, gpu=server.mode == "gpu")
         with spent("the grader's own kernel"):
             processes.check()
-        if baselines is not None:
-            # The card will show plots. Their library takes a second to import, and most of grading is waiting.
-            threading.Timer(1.5, chart.installed).start()
         record = _grade(job, server, baselines, quiet=options.quiet)
         processes.begin_closing()
         _hand_out(record, source, outputs, entry, card if keeps_card else None)

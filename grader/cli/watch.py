@@ -339,8 +339,8 @@ class _Loop:
             self._truth(entry, on_gpu=server.mode == "gpu"),
         )
         token.check()
-        whole = earlier.joined(record, source, kept, entry.exercise) if earlier else record
-        whole = order.in_order(whole, entry.exercise)
+        exercise = entry.exercise
+        whole = earlier.joined(record, source, kept, exercise) if earlier else order.in_order(record, exercise)
         self._earlier[entry.name, path, server.mode] = GradedText(source, whole)
         return whole
 

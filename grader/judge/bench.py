@@ -379,7 +379,7 @@ class Bench:
             if place in self.refused.wrong_ones(part, count):
                 refused += 1
                 continue
-            tried = self.pair.replay_alone(recorded, call, Wanted((place,)))
+            tried = self.pair.replay_alone(recorded, call, _only(place))
             if self._is_right(tried, expected, call) or not self.refused.why(recorded, place, tried):
                 return tried if refused else outcome
             refused += 1
@@ -402,7 +402,7 @@ class Bench:
         if not isinstance(recorded, RecordedAnswer):
             return None
         place = outcome.answer.configuration
-        other = self.pair.replay_backwards(recorded, call, Wanted((place,) if place >= 0 else ()))
+        other = self.pair.replay_backwards(recorded, call, _only(place))
         if isinstance(other, OutOfTime) or (isinstance(other, Raised) and other.kind in (NEEDS_GPU, TOO_SLOW)):
             # Programs that wait for others need these to run beside them.
             return None
@@ -455,8 +455,7 @@ class Bench:
         def replay(lines: tuple[int, ...], filling: Filling) -> Outcome | None:
             if recorded is None:
                 return None
-            wanted = Wanted((place,) if place >= 0 else ())
-            request = ReplayCall(call, recorded.message, "alone", wanted=wanted, filled=lines, filling=filling)
+            request = ReplayCall(call, recorded.message, "alone", wanted=_only(place), filled=lines, filling=filling)
             return self.pair.replay_apart(recorded, request)
 
         return replay
@@ -478,8 +477,7 @@ class Bench:
         if recorded is None:
             return False
         expected = self.truth.expect(self.part, recipe)
-        wanted = Wanted((place,) if place >= 0 else ())
-        usual = ReplayCall(call, recorded.message, "alone", wanted=wanted)
+        usual = ReplayCall(call, recorded.message, "alone", wanted=_only(place))
         changed, unchanged = (self.pair.replay_apart(recorded, one) for one in (change(usual), usual))
         if changed is None or unchanged is None:
             return False
@@ -622,6 +620,11 @@ class Edited:
     def _replayed(self, recorded: RecordedAnswer, text: str, most_s: float) -> Outcome | None:
         request = ReplayCall(self.call, recorded.message, "alone", text=text)
         return self.bench.pair.replay_apart(recorded, request, most_s)
+
+
+def _only(place: int) -> Wanted:
+    """Return the configuration that a call took, and no other; any where it took none (-1)."""
+    return Wanted((place,)) if place >= 0 else ANY
 
 
 def _kernels_of(trace: Trace) -> list[str]:

@@ -72,6 +72,11 @@ class RecordedAnswer:
         return not (self.deeds or self.untold)
 
     @property
+    def stands_alone(self) -> bool:
+        """Return whether the trace can be replayed without memory of earlier calls."""
+        return self.is_replayed and not self.found
+
+    @property
     def configurations(self) -> int:
         """Return the largest number of configurations of an autotuner; 0 where nothing is autotuned."""
         return max((len(step.alternatives) for step in choices_in(self.trace.steps)), default=0)
@@ -285,7 +290,7 @@ class Pair:
         Returns None for a call that needs memory of earlier ones.
         """
         self._gone |= recorded.storages
-        if recorded.found or not recorded.is_replayed:
+        if not recorded.stands_alone:
             return None
         return self._replayers[0].replay(request, most_s)
 
@@ -300,7 +305,7 @@ class Pair:
     ) -> None:
         """Begin to replay a call with the kernels of another text, as `replay_apart` does. text_of: makes the text."""
         self._gone |= recorded.storages
-        if recorded.is_replayed and not recorded.found:
+        if recorded.stands_alone:
             together.begin(place, lambda: ReplayCall(call, recorded.message, "alone", text=text_of()), most_s)
 
     def begin_apart(
@@ -315,7 +320,7 @@ class Pair:
 
         call_of: makes the call, with the inputs of the replay.
         """
-        if recorded.is_replayed and not recorded.afresh and not recorded.found and len(self._replayers) > 1:
+        if recorded.stands_alone and not recorded.afresh and len(self._replayers) > 1:
             self._gone |= recorded.storages
             together.begin(place, lambda: ReplayCall(call_of(), recorded.message, "alone", wanted=wanted))
 
