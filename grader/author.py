@@ -5,14 +5,15 @@ judged here, every planted mistake is caught by the check that it names, every h
 (zeros, ones, the mean, a copy of an input, the next lower precision) passes a correctness check, the oracle is wide, a
 seed gives the same inputs twice, and another seed gives others.
 
-The solution meets every case. Honest variants share them: each meets every sixth case of a check.
+The solution meets every case. The honest variants of a part share them: together they meet each case once.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
@@ -43,8 +44,6 @@ from grader.sandbox.server import ForkServer
 
 # Number of cases whose tensors are stored for the next file: all of an exercise.
 _KNOWN_CASES = 1024
-# As many honest variants meet every case of a check once, or fewer if it has fewer cases.
-_SHARERS = 6
 _CLAIM = re.compile(r"(?P<check>\w+\.\w+) (?P<status>partly|fail|policy|crash|timeout|oom|compile_error): (?P<why>.+)")
 
 _CAUSE = re.compile(r"^Cause: (?P<kinds>\w+(?: or \w+)*)$", re.MULTILINE)
@@ -117,11 +116,35 @@ def claim_of(mistake: PlantedMistake) -> Claim:
 
 
 @dataclass(frozen=True)
+class Share:
+    """One variant's share of a check's cases: `turn` of `sharers`, from 0 on."""
+
+    turn: int
+    sharers: int
+
+    def of(self, planned: PlannedCheck) -> PlannedCheck:
+        """Return the check with every `sharers`-th case, from the turn on; with one case where it has no more."""
+        step = min(self.sharers, max(1, len(planned.cases)))
+        return replace(planned, cases=planned.cases[self.turn % step :: step])
+
+
+def shares(parts_of: Sequence[frozenset[str]]) -> list[dict[str, Share]]:
+    """Return each variant's shares by part, from the parts that each variant defines."""
+    sharers = Counter(chain.from_iterable(parts_of))
+    turns: Counter[str] = Counter()
+    found = []
+    for parts in parts_of:
+        found.append({part: Share(turns[part], sharers[part]) for part in parts})
+        turns.update(parts)
+    return found
+
+
+@dataclass(frozen=True)
 class _Trial:
     """A file for the gate to grade, with its text.
 
-    parts: those to judge (None: all). claim: of a planted mistake. alone: the only check to judge; "" for all. turn:
-    an honest variant's number, by which it gets its share of a check's cases; None for all of them.
+    parts: those to judge (None: all). claim: of a planted mistake. alone: the only check to judge; "" for all. shares:
+    an honest variant's share of the cases of each part; empty for all of them.
     """
 
     path: Path
@@ -130,23 +153,17 @@ class _Trial:
     claim: Claim | None = None
     timed: bool = False
     alone: str = ""
-    turn: int | None = None
+    shares: Mapping[str, Share] = field(default_factory=dict)
 
     def of(self, plan: Plan, every_case: bool) -> Plan:
         """Return what the file must show of the whole plan."""
         checks = [planned for planned in plan.checks if self._judges(planned)]
-        if self.turn is not None and not every_case:
-            checks = [shared(planned, self.turn) for planned in checks]
+        if self.shares and not every_case:
+            checks = [self.shares[planned.part.name].of(planned) for planned in checks]
         return replace(plan, checks=tuple(checks))
 
     def _judges(self, planned: PlannedCheck) -> bool:
         return (self.parts is None or planned.part.name in self.parts) and self.alone in ("", planned.id)
-
-
-def shared(planned: PlannedCheck, turn: int) -> PlannedCheck:
-    """Return a check with every sixth of its cases, from the turn on; with one of them where it has no more."""
-    step = min(_SHARERS, max(1, len(planned.cases)))
-    return replace(planned, cases=planned.cases[turn % step :: step])
 
 
 def _trials(entry: Entry) -> list[_Trial]:
@@ -155,10 +172,11 @@ def _trials(entry: Entry) -> list[_Trial]:
     # An honest variant must be right, not fast; so must the bases of patches.
     to_be_fast = (entry.solution, *entry.fast)
     trials += [_Trial(path, _text(path), entry.parts_in(path), timed=True) for path in to_be_fast]
+    variants = [path for path in (*entry.honest, *entry.bases) if not lacking(_text(path))]
+    defined = [entry.parts_in(path) for path in variants]
     trials += [
-        _Trial(path, _text(path), entry.parts_in(path), turn=turn)
-        for turn, path in enumerate((*entry.honest, *entry.bases))
-        if not lacking(_text(path))
+        _Trial(path, _text(path), parts, shares=share)
+        for path, parts, share in zip(variants, defined, shares(defined), strict=True)
     ]
     for mistake in entry.wrong:
         claim = claim_of(mistake)

@@ -20,6 +20,9 @@ from grader.grading import Job, grade
 from grader.record import Record
 from grader.sandbox.server import ForkServer
 
+# What tests import stays, and so do thousands of tests: pytest_collection_finish looks for garbage again.
+gc.disable()
+
 # Its assertions say what they found.
 pytest.register_assert_rewrite("tests.canaries")
 
@@ -63,9 +66,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep the collector of garbage from walking all tests again and again."""
+    """Keep the collector of garbage from walking all tests, and what they import, again and again."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+    gc.enable()
 
 
 def pytest_xdist_auto_num_workers() -> int:

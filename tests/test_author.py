@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from grader.author import honest_finding, repeatable_inputs, seeded_inputs, shared, trivial_answers, wide_oracles
+from grader.author import (
+    Share,
+    honest_finding,
+    repeatable_inputs,
+    seeded_inputs,
+    shares,
+    trivial_answers,
+    wide_oracles,
+)
 from grader.exercise.catalogue import resolve
 from grader.exercise.plan import Plan, draw
 from grader.judge.truth import Truth
@@ -140,16 +148,25 @@ def test_an_honest_file_is_sound_by_what_was_judged_and_bad_where_it_has_no_part
     assert honest_finding(HONEST, frozenset(), empty).holds is False
 
 
-@pytest.mark.parametrize(("count", "sharers"), [(1, 1), (2, 2), (6, 6), (23, 6)])
-def test_honest_variants_meet_every_case_of_a_check_once_and_none_of_them_no_case(count: int, sharers: int) -> None:
+@pytest.mark.parametrize(("count", "sharers"), [(1, 1), (2, 2), (2, 7), (6, 6), (23, 6), (23, 17)])
+def test_honest_variants_meet_every_case_of_a_check_and_none_of_them_no_case(count: int, sharers: int) -> None:
     planned = next(one for one in whole_plan().checks if len(one.cases) >= 23)
     planned = replace(planned, cases=planned.cases[:count])
-    shares = [shared(planned, turn).cases for turn in range(sharers)]
-    assert all(shares)
-    assert sorted(map(planned.cases.index, chain(*shares))) == [*range(count)]
-    assert shared(planned, sharers) == shared(planned, 0)
+    met = [Share(turn, sharers).of(planned).cases for turn in range(sharers)]
+    assert all(met)
+    assert {planned.cases.index(one) for one in chain(*met)} == {*range(count)}
+    assert sum(map(len, met)) == max(count, sharers)
 
 
 def test_a_check_without_cases_has_none_to_share() -> None:
     empty = next(one for one in whole_plan().checks if not one.cases)
-    assert shared(empty, 1) == empty
+    assert Share(1, 6).of(empty) == empty
+
+
+def test_variants_share_the_cases_of_the_parts_that_they_define() -> None:
+    both, first = frozenset({"add", "sum"}), frozenset({"add"})
+    assert shares([both, first, both]) == [
+        {"add": Share(0, 3), "sum": Share(0, 2)},
+        {"add": Share(1, 3)},
+        {"add": Share(2, 3), "sum": Share(1, 2)},
+    ]

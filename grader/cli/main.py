@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import os
 import signal
@@ -33,6 +34,8 @@ def main(arguments: list[str] | None = None) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A letter that the terminal does not know must not end the command.
         sys.stdout.reconfigure(errors="backslashreplace")
+    # What is imported stays. To look for garbage in it every 700 objects takes a fifth of the time.
+    gc.set_threshold(50_000, 20, 100)
     # A request to end raises an exception like Ctrl-C, so that processes and scratch folders go on every way out.
     signal.signal(signal.SIGTERM, _terminate)
     code = dispatch(given)

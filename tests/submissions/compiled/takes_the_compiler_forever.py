@@ -32,5 +32,5 @@ def copy_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr, MANY: tl.constexpr)
 def vector_add(x, y):
     z = torch.empty_like(x)
     kernel = add_kernel if os.environ.get("TRITON_INTERPRET") == "1" and x.numel() < 1 << 20 else copy_kernel
-    kernel[(triton.cdiv(x.numel(), 1024),)](x, y, z, x.numel(), BLOCK=1024, MANY=100_000)
+    kernel[(triton.cdiv(x.numel(), 1024),)](x, y, z, x.numel(), BLOCK=1024, MANY=15_000)
     return z
