@@ -36,7 +36,7 @@ pytestmark = [
 ROOT = Path(__file__).resolve().parents[2]
 ENTRY, _ = resolve(ROOT, "ex_15")
 SOLUTION = ENTRY.solution.read_text(encoding="utf-8")
-WRONG = "def vector_add(x, y):\n    return x.clone()\n"
+WRONG = ENTRY.mistake("vector_add_last_element").text
 STUB = ENTRY.pristine_stub.read_text(encoding="utf-8")
 CRASH = "import os\n\n\ndef vector_add(x, y):\n    os._exit(0)\n"
 FILE = f"{ENTRY.name}.py"
