@@ -6,7 +6,7 @@ Decides when each starts and ends, and in which mode the fork server runs. Runs 
 from __future__ import annotations
 
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 
 from grader import machine, selftest
 from grader.errors import GradeError
@@ -28,7 +28,8 @@ class Processes:
         self._baseline_process: BaselineProcess | None = None
         self._exercise_name = ""
         self._beside = ThreadPoolExecutor(1)
-        self._tried: Future[selftest.SelfTestResult] | None = None
+        # Beside whatever this process loads meanwhile.
+        self._tried = self._beside.submit(selftest.try_kernel, self._server)
         self._closing: threading.Thread | None = None
 
     def __enter__(self) -> Processes:
@@ -73,16 +74,14 @@ class Processes:
         """Return the fork server, in a mode that this machine can run. Loads torch where there may be a GPU."""
         if self._server.mode == "gpu" and not machine.has_gpu():
             self._drop_baseline_process()
+            # The kernel is given up with the server that runs it.
             self._server = _interpreter_instead(self._server)
-        if self._tried is None:
-            # Beside whatever this process loads meanwhile.
             self._tried = self._beside.submit(selftest.try_kernel, self._server)
         return self._server
 
     def check(self) -> None:
         """Wait for the grader's own kernel. Raises GradeError if its result is wrong: then nothing can be judged."""
         server = self.settled()
-        assert self._tried is not None
         selftest.require_right(self._tried.result(), server.mode)
 
     def stop_baseline_process(self) -> None:

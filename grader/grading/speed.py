@@ -47,6 +47,12 @@ class SpeedResult:
         is_timed = planned.check.rule.is_timed
         return is_timed and self._setup.baseline_process is not None and not planned.unfit
 
+    @property
+    def is_due(self) -> bool:
+        """Return whether something will be timed, as far as the answers that were judged tell."""
+        timed = (planned for planned in self._job.plan.checks if self.is_timed(planned))
+        return any(not self._blocked_result(planned) for planned in timed)
+
     def results(self) -> Iterator[CheckResult]:
         """Judge the speed checks of all parts, whose answers have been judged."""
         waiting: list[_Waiting] = []

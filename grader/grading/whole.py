@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
+from threading import Thread
 from time import monotonic
 
 import torch
@@ -65,11 +66,13 @@ def grade(
     on_result: Callable[[CheckResult], None] = lambda result: None,
     baseline_process: BaselineProcess | None = None,
     truth: Truth | None = None,
+    beside: Callable[[], None] = lambda: None,
 ) -> Record:
     """Grade the job's submission in children of `server`, and return its record.
 
     on_result: called with every check as it is decided. baseline_process: one that was started early; without it,
-    one is started where something is timed. truth: shared with other gradings of the exercise.
+    one is started where something is timed. truth: shared with other gradings of the exercise. beside: where something
+    will be timed, called on a thread of its own while this process waits for a compiler; it ends before that.
     """
     started, earlier_s = monotonic(), age_s()
     entry, limits = job.entry, job.entry.exercise.limits
@@ -125,15 +128,21 @@ def grade(
 
         if compilation.is_needed:
             compiling.send()
-        with prefetching(lambda: Session(server, start, limits), pair.compilers, job.plan):
+        with prefetching(lambda: Session(server, start, limits), pair.compilers, job.plan) as begin_to_end:
             for part, planned in parts:
                 with spent(f"answers of {part.name}"):
                     report_results(judge_part(part, planned))
-        # Nothing else may be busy while something is timed.
-        with spent("wait for what kernels compile to"):
-            deadline = monotonic() + max(job.patience_s, _GPU_PATIENCE_S if gpu else 0.0)
-            compilation.wait()
-            compiling.recall(max(0.0, deadline - monotonic()))
+            begin_to_end()
+            aside = Thread(target=beside, name="beside a compiler", daemon=True)
+            if speed.is_due:
+                aside.start()
+            # Nothing else may be busy while something is timed.
+            with spent("wait for what kernels compile to"):
+                deadline = monotonic() + max(job.patience_s, _GPU_PATIENCE_S if gpu else 0.0)
+                compilation.wait()
+                compiling.recall(max(0.0, deadline - monotonic()))
+            if aside.ident is not None:
+                aside.join()
         report_results(compilation.release())
         if counting is not pair:
             counting.end()
