@@ -46,13 +46,16 @@ Grade = Callable[..., Record]
 
 # The files that take longest, the longest first: with `--dist loadfile`, one that began last would keep all waiting.
 _LONGEST = (
-    *("attacks/test_attacks", "test_installed", "batch/test_whole_batch", "attacks/test_faults"),
-    *("watch/test_terminal", "cli/test_command_line", "cli/test_release", "attacks/test_timing", "exercise/test_plan"),
-    *("sanitizer/test_sanitize", "attacks/test_elsewhere", "exercises/test_exercises", "replay/test_kernels"),
-    *("judge/test_compiler", "recorder/test_recorder", "protocol/test_claims_fuzz", "docs/test_first_hour"),
-    *("compile/test_kernels", "interpreter/test_guard", "speed/test_counters", "attacks/test_killed_grader"),
-    *("speed/test_baseline_process", "judge/test_portions", "exercises/test_attention_designs", "test_escaping"),
-    *("diagnosis/test_ranking", "interpreter/test_contract", "compile/test_cutedsl", "speed/test_prediction"),
+    *("attacks/test_faults", "batch/test_whole_batch", "attacks/test_attacks", "attacks/test_timing"),
+    *("attacks/test_elsewhere", "watch/test_terminal", "test_installed", "sanitizer/test_sanitize"),
+    *("cli/test_release", "judge/test_compiler", "replay/test_kernels", "compile/test_kernels"),
+    *("cli/test_command_line", "exercises/test_exercises", "exercise/test_plan"),
+    *("exercises/test_attention_designs", "docs/test_first_hour", "templates/test_colab"),
+    *("protocol/test_claims_fuzz", "test_escaping", "templates/test_templates"),
+    *("export/test_gradescope_autograder", "diagnosis/test_ranking", "diagnosis/test_repairs"),
+    *("judge/test_configurations", "replay/test_backwards", "recorder/test_recorder", "speed/test_counters"),
+    *("judge/test_portions", "test_rooms", "speed/test_baseline_process", "report/test_speed"),
+    *("protocol/test_channel_fuzz", "attacks/test_killed_grader", "report/test_curves", "report/test_html"),
 )
 
 
