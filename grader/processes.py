@@ -61,11 +61,14 @@ class Processes:
         """Return the fork server's mode; after `ready`, one that works on this machine."""
         return self._server.mode
 
-    def ready(self, entry: Entry) -> tuple[ForkServer, BaselineProcess | None]:
-        """Return the fork server, and the baseline process if a check of the exercise is timed on a GPU."""
+    def ready(self, entry: Entry, parts: tuple[str, ...] = ()) -> tuple[ForkServer, BaselineProcess | None]:
+        """Return the fork server, and the baseline process if a check of the exercise is timed on a GPU.
+
+        parts: those that will be graded; empty for all.
+        """
         if self._server.mode == "gpu":
             rules = [check.rule for _, check in entry.exercise.checks()]
-            self._start_or_replace(entry, timed=any(rule.is_timed for rule in rules))
+            self._start_or_replace(entry, parts, timed=any(rule.is_timed for rule in rules))
             if any(rule.counts_bytes for rule in rules):
                 self._server.beside("interpret")
         return self.settled(), self._baseline_process
@@ -89,13 +92,13 @@ class Processes:
         if self._baseline_process is not None:
             self._baseline_process.stop()
 
-    def _start_or_replace(self, entry: Entry, *, timed: bool) -> None:
+    def _start_or_replace(self, entry: Entry, parts: tuple[str, ...], *, timed: bool) -> None:
         if self._baseline_process is not None and (
             self._exercise_name != entry.name or not self._baseline_process.rest()
         ):
             self._drop_baseline_process()
         if self._baseline_process is None and timed:
-            self._baseline_process, self._exercise_name = BaselineProcess(entry), entry.name
+            self._baseline_process, self._exercise_name = BaselineProcess(entry, parts), entry.name
 
     def _drop_baseline_process(self) -> None:
         if self._baseline_process is not None:

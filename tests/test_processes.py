@@ -19,7 +19,7 @@ class Pretended:
 
     log: list[str]
 
-    def __init__(self, made_for: object) -> None:
+    def __init__(self, made_for: object, parts: tuple[str, ...] = ()) -> None:
         self.mode = made_for
         self.name = str(getattr(made_for, "id", made_for))
         self.is_running = True

@@ -93,7 +93,7 @@ def run(exercise: str, submission: str | None, options: RunOptions, outputs: Out
         say(f"Checking {path.resolve()} …", sys.stderr)
     with Processes(cpu=options.cpu) as processes:
         with spent("find out what this machine has"):
-            server, baselines = processes.ready(entry)
+            server, baselines = processes.ready(entry, options.parts)
         with spent("import and plan"):
             job = job_for(entry, path, source, seed, options, gpu=server.mode == "gpu")
         with spent("the grader's own kernel"):

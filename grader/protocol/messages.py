@@ -298,10 +298,14 @@ class Compile:
 
 @dataclass(frozen=True)
 class Begin:
-    """The first message to the baseline process: the exercise that it serves (grader.exercise.catalogue.Entry)."""
+    """The first message to the baseline process: the exercise that it serves (grader.exercise.catalogue.Entry).
+
+    parts: those that will probably be timed; empty for all.
+    """
 
     root: str
     name: str
+    parts: tuple[str, ...] = ()
     op: Literal["begin"] = "begin"
 
 

@@ -11,16 +11,20 @@ import dataclasses
 import gc
 import mmap
 import os
+import select
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from grader import machine
 from grader.calls.outputs import form_of, items_of
+from grader.errors import GradeError
 from grader.exercise.catalogue import Entry
 from grader.exercise.formula import evaluate
 from grader.exercise.model import Part
@@ -47,9 +51,13 @@ from grader.replay.clock import Clock, Graph, TimedWork
 from grader.speed import baselines
 from grader.speed.ceilings import gauge
 from grader.speed.exercise_functions import functions_of
+from grader.speed.lock import GpuLock
 
 # The seed of a call that nobody times.
 _REHEARSAL = 0
+# Ahead of the first question: the interval at which it is looked for, the cores that it takes beside the submission's,
+# and the share of the GPU's memory that may be used.
+_POLL_S, _LEAST_CORES, _SHARE_OF_MEMORY = 0.05, 4, 0.25
 
 
 def main(channel_fd: int) -> None:
@@ -64,10 +72,32 @@ def main(channel_fd: int) -> None:
         return
     send(channel, {})
     state.rehearse()
+    _build_ahead(state, begin.parts, channel)
     with contextlib.suppress(Closed):
         while True:
             message, descriptors = receive(channel, TRUSTED_BYTES, descriptors=1)
             send(channel, state.answer(message, descriptors))
+
+
+def _build_ahead(state: _State, parts: tuple[str, ...], channel: socket.socket) -> None:
+    """Let baselines build what they need for each size, until the first question: answers are judged meanwhile.
+
+    A plan of cuDNN takes a second, a kernel of ours some. While another grader times, nothing is built.
+    """
+    gpu = machine.find_gpu()
+    if gpu is None or len(os.sched_getaffinity(0)) < _LEAST_CORES:
+        return
+    lock = GpuLock(gpu.uuid)
+    # The submission's calls need the rest.
+    torch.cuda.set_per_process_memory_fraction(_SHARE_OF_MEMORY)
+    for build in state.builds(parts):
+        while not select.select([channel], [], [], 0)[0]:
+            with contextlib.suppress(GradeError), lock.shared(patience_s=_POLL_S):
+                build()
+                break
+        else:
+            break
+    torch.cuda.set_per_process_memory_fraction(1.0)
 
 
 class _Baseline:
@@ -143,6 +173,26 @@ class _State:
                     if baselines.FAMILIES[band.baseline].computes:
                         run = baselines.function_of(band.baseline, part.name, self._baselines)
                         run(*self._truth.inputs(recipe))
+
+    def builds(self, parts: tuple[str, ...]) -> Iterator[Callable[[], None]]:
+        """Yield a call of every baseline that builds something for a size, at every size.
+
+        parts: those whose baselines are called; empty for all.
+        """
+        for part in self._exercise.parts:
+            for band in part.speed_bands if part.name in parts or not parts else ():
+                for case in band.suite.named:
+                    for name in (band.baseline, *band.shown_beside):
+                        if baselines.FAMILIES[name].builds:
+                            yield partial(self._build, name, Recipe(part.name, dict(case), _REHEARSAL))
+
+    def _build(self, name: str, recipe: Recipe) -> None:
+        """Call a baseline once. One that fails here fails again when it is asked for, and is reported then."""
+        with contextlib.suppress(Exception):
+            if not baselines.unmet_requirement(name, recipe.part, self._baselines):
+                baselines.function_of(name, recipe.part, self._baselines)(*self._truth.inputs(recipe))
+            torch.cuda.synchronize()
+            torch.cuda.empty_cache()
 
     def answer(self, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
         """Do what a message asks for. A failure is an answer as well."""

@@ -59,16 +59,17 @@ class BaselineProcessFailed(GradeError):
 class BaselineProcess:
     """The baseline process. It starts at once, and loads while answers are judged; the first question waits for it.
 
-    Use as a context manager. Questions raise BaselineProcessFailed.
+    Use as a context manager. Questions raise BaselineProcessFailed. parts: those that will probably be timed; empty for
+    all.
     """
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: Entry, parts: tuple[str, ...] = ()) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the process
         self._channel, theirs = socket.socketpair()
         environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
         with theirs:
             self._process = process.start("grader.speed.baseline_main", theirs, environment, self._errors)
-        send(self._channel, dataclasses.asdict(Begin(str(entry.root), entry.name)))
+        send(self._channel, dataclasses.asdict(Begin(str(entry.root), entry.name, parts)))
         self._started = False
 
     def __enter__(self) -> BaselineProcess:

@@ -23,8 +23,9 @@ class Family:
 
     source: the exercise's function is `<part>_<source>`. needs: Python modules that must be importable. gate: returns a
     sentence why it cannot run, or ''. wrap: turns the exercise's function into the one that is called. computes:
-    whether its result is the part's. slow: it takes seconds to compile, and is timed only on request. without: the
-    sentence where the exercise may lack the function; '' where its baselines.py must define it.
+    whether its result is the part's. slow: it takes seconds to compile, and is timed only on request. builds: it builds
+    something for each size, a plan or a kernel, before it first runs. without: the sentence where the exercise may lack
+    the function; '' where its baselines.py must define it.
     """
 
     title: str
@@ -34,6 +35,7 @@ class Family:
     wrap: Callable[[Function], Function] = lambda function: function
     computes: bool = True
     slow: bool = False
+    builds: bool = False
     without: str = ""
 
 
@@ -97,12 +99,14 @@ FAMILIES: Mapping[str, Family] = types.MappingProxyType(
         "sdpa_efficient": Family(
             "memory-efficient attention (SDPA)", "sdpa", wrap=_with_attention("EFFICIENT_ATTENTION")
         ),
-        "sdpa_cudnn": Family("cuDNN attention (SDPA)", "sdpa", wrap=_with_attention("CUDNN_ATTENTION")),
+        "sdpa_cudnn": Family("cuDNN attention (SDPA)", "sdpa", wrap=_with_attention("CUDNN_ATTENTION"), builds=True),
         "torch_compile": Family("torch.compile (max-autotune)", "torch_eager", wrap=_compile, slow=True),
         "xla": Family("XLA (jax.jit)", "xla", ("jax",), _jax_sees_a_gpu, _through_xla, slow=True),
         "flashinfer": Family("FlashInfer", "flashinfer", ("flashinfer",), slow=True),
         "flash_attention_4": Family("FlashAttention-4", "flash_attention_4", ("flash_attn.cute",), slow=True),
-        "our_fastest": Family("our fastest", "our_fastest", without="there is no record kernel of ours here"),
+        "our_fastest": Family(
+            "our fastest", "our_fastest", builds=True, without="there is no record kernel of ours here"
+        ),
         "naive": Family("the naive way", "naive"),
         "copy_roofline": Family("device copy of as many bytes", computes=False),
     }

@@ -33,15 +33,16 @@ class GpuLock:
         self._door, self._room = folder / f"grade-gpu-{name}.door", folder / f"grade-gpu-{name}.room"
 
     @contextmanager
-    def shared(self) -> Iterator[None]:
-        """Use the GPU beside others."""
-        with _locked(self._room, fcntl.LOCK_SH, after=self._door):
+    def shared(self, patience_s: float | None = None) -> Iterator[None]:
+        """Use the GPU beside others. Raises GradeError if somebody has it alone for that long; None: for 600 s."""
+        patience_s = PATIENCE_S if patience_s is None else patience_s
+        with _locked(self._room, fcntl.LOCK_SH, patience_s, after=self._door):
             yield
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Use the GPU alone."""
-        with _locked(self._door, fcntl.LOCK_EX), _locked(self._room, fcntl.LOCK_EX):
+        with _locked(self._door, fcntl.LOCK_EX, PATIENCE_S), _locked(self._room, fcntl.LOCK_EX, PATIENCE_S):
             yield
 
 
@@ -69,25 +70,25 @@ def claimed_core(number: int, folder: Path = TEMPORARY) -> Iterator[bool]:
 
 
 @contextmanager
-def _locked(path: Path, kind: int, after: Path | None = None) -> Iterator[None]:
+def _locked(path: Path, kind: int, patience_s: float, after: Path | None = None) -> Iterator[None]:
     descriptor = _open(path)
     try:
-        with _locked(after, fcntl.LOCK_SH) if after else contextlib.nullcontext():
-            _take_lock(descriptor, kind, path)
+        with _locked(after, fcntl.LOCK_SH, patience_s) if after else contextlib.nullcontext():
+            _take_lock(descriptor, kind, patience_s, path)
         yield
     finally:
         os.close(descriptor)
 
 
-def _take_lock(descriptor: int, kind: int, path: Path) -> None:
+def _take_lock(descriptor: int, kind: int, patience_s: float, path: Path) -> None:
     """Wait for the lock, but not for ever: any process that can open the file can hold it. Raises GradeError."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + patience_s
     while True:
         try:
             fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > deadline:
-                raise GradeError(f"the GPU must become free within {PATIENCE_S:g} s, but {path} stays locked") from None
+                raise GradeError(f"the GPU must become free within {patience_s:g} s, but {path} stays locked") from None
             time.sleep(_POLL_S)
         else:
             return

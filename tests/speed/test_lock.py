@@ -44,11 +44,11 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """In this thread, a lock that is taken raises BlockingIOError."""
     here, real = threading.current_thread(), lock._take_lock
 
-    def take(descriptor: int, kind: int, path: Path) -> None:
+    def take(descriptor: int, kind: int, patience_s: float, path: Path) -> None:
         if threading.current_thread() is here:
             fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         else:
-            real(descriptor, kind, path)
+            real(descriptor, kind, patience_s, path)
 
     monkeypatch.setattr(lock, "_take_lock", take)
 
@@ -118,14 +118,14 @@ def test_who_waits_to_have_it_alone_is_not_starved_by_new_ones_who_share(
     waiting, entered = threading.Event(), threading.Event()
     real, taken = lock._take_lock, []
 
-    def take(descriptor: int, kind: int, path: Path) -> None:
+    def take(descriptor: int, kind: int, patience_s: float, path: Path) -> None:
         if threading.current_thread() is not timer:
             fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
             return
         if taken:
             # The door is closed already; what follows waits until the room is empty.
             waiting.set()
-        real(descriptor, kind, path)
+        real(descriptor, kind, patience_s, path)
         taken.append(descriptor)
 
     def time_alone() -> None:
@@ -193,4 +193,11 @@ def test_whoever_holds_it_for_ever_is_not_waited_for_for_ever(
 ) -> None:
     monkeypatch.setattr(lock, "PATIENCE_S", 0.0)
     with gpu.alone(), pytest.raises(GradeError, match="the GPU must become free within 0 s"), gpu.shared():
+        pass
+
+
+def test_who_has_no_patience_is_refused_while_another_has_it_alone(gpu: GpuLock) -> None:
+    with gpu.alone(), pytest.raises(GradeError, match="the GPU must become free within 0 s"), gpu.shared(0.0):
+        pass
+    with gpu.shared(0.0), gpu.shared(0.0):
         pass

@@ -1,0 +1,99 @@
+"""What baselines build for each size is built before the first question, and gives way to whoever times."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from grader import machine
+from grader.exercise.catalogue import resolve
+from grader.speed import baseline_main
+from grader.speed.lock import GpuLock
+from tests.conftest import ROOT
+
+UUID = "GPU-of-a-test"
+
+
+@pytest.fixture
+def channel() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """The process's end, and the grader's."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield ours, theirs
+
+
+@pytest.fixture(autouse=True)
+def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], GpuLock]:
+    """As on a machine with a GPU and cores enough; returns what makes its lock."""
+    monkeypatch.setattr(machine, "find_gpu", lambda: SimpleNamespace(uuid=UUID))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", lambda _: None)
+    monkeypatch.setattr(baseline_main, "GpuLock", lambda uuid: GpuLock(uuid, tmp_path))
+    return lambda: GpuLock(UUID, tmp_path)
+
+
+class Building:
+    """A state with three things to build; notes what was built. then: done at each of them."""
+
+    def __init__(self, then: Callable[[int], object] = lambda place: None) -> None:
+        self.built: list[int] = []
+        self._then = then
+
+    def builds(self, parts: tuple[str, ...]) -> Iterator[Callable[[], None]]:
+        for place in range(3):
+            yield lambda place=place: (self.built.append(place), self._then(place))  # type: ignore[misc]
+
+
+def build_ahead(state: Any, channel: tuple[socket.socket, socket.socket]) -> list[int]:
+    baseline_main._build_ahead(state, (), channel[0])
+    built: list[int] = state.built
+    return built
+
+
+def test_everything_is_built_while_nobody_asks(channel: tuple[socket.socket, socket.socket]) -> None:
+    assert build_ahead(Building(), channel) == [0, 1, 2]
+
+
+def test_the_first_question_ends_it(channel: tuple[socket.socket, socket.socket]) -> None:
+    assert build_ahead(Building(lambda place: place == 1 and channel[1].send(b"?")), channel) == [0, 1]
+
+
+def test_nothing_is_built_while_another_grader_times(
+    channel: tuple[socket.socket, socket.socket], gpu: Callable[[], GpuLock]
+) -> None:
+    channel[1].send(b"?")
+    with gpu().alone():
+        assert build_ahead(Building(), channel) == []
+
+
+def test_with_few_cores_the_submission_gets_all_of_them(
+    channel: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    assert build_ahead(Building(), channel) == []
+
+
+def test_each_size_of_the_parts_that_are_graded_is_built_once() -> None:
+    entry, _ = resolve(ROOT, "ex_18")
+    state = baseline_main._State(entry)
+    forward, backward = (len(part.speed_bands[0].suite.named) for part in entry.exercise.parts)
+    # cuDNN and our fastest.
+    assert len(list(state.builds(()))) == 2 * (forward + backward)
+    assert len(list(state.builds(("attention_backward",)))) == 2 * backward
+
+
+def test_what_fails_to_build_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> object:
+        raise RuntimeError("no plan")
+
+    entry, _ = resolve(ROOT, "ex_18")
+    state = baseline_main._State(entry)
+    monkeypatch.setattr(baseline_main.baselines, "function_of", broken)
+    next(state.builds(()))()
