@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,15 @@ from grader.exercise.catalogue import Entry
 from grader.protocol.messages import ANY, NEEDS_GPU, Raised
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer
+from tests.conftest import SHORT, limited
 from tests.recordings import answer_in, recording
+
+
+@pytest.fixture(scope="module")
+def ex_15() -> Entry:
+    """With a limit that no slow machine comes near: programs that wait for each other take seconds."""
+    return limited(replace(SHORT, call_s=60.0))
+
 
 # Every program leaves its block in memory; one of them stores all blocks.
 SOURCE = """
