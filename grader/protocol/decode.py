@@ -46,9 +46,8 @@ def decode(kind: type[T], value: object, where: str = "message", bounds: Bounds 
     dict[str, X], X | Y, Literal, str, int, float, bool and None. A bool is no int; an int is accepted as a float.
     bounds: for untrusted values.
     """
-    asked: Any = kind
     try:
-        return typing.cast(T, _decoder(asked)(value, bounds))
+        return typing.cast(T, _decoder(kind)(value, bounds))
     except _Refused as refused:
         raise DecodeError(f"{refused.about}{where}{''.join(refused.path)} {refused.rule}") from None
 
@@ -70,9 +69,8 @@ class _Refused(Exception):
 _Decoder = Callable[[Any, Bounds], object]
 
 
-@cache
 def _decoder(kind: Any) -> _Decoder:
-    """Return what decodes values of a kind. A kind is looked at once, for a trace holds thousands of values."""
+    """Return what decodes values of a kind."""
     origin = typing.get_origin(kind)
     if dataclasses.is_dataclass(kind):
         return _dataclass(kind)
@@ -147,7 +145,9 @@ def _union(kinds: tuple[Any, ...]) -> _Decoder:
     return decoded
 
 
+@cache
 def _dataclass(kind: Any) -> _Decoder:
+    """Look at a dataclass once, for a trace holds thousands. Unions have no cache: `int | float` is `float | int`."""
     hints = typing.get_type_hints(kind)
     fields = {entry.name: _decoder(hints[entry.name]) for entry in dataclasses.fields(kind) if entry.init}
     required = [

@@ -145,6 +145,21 @@ def test_a_union_keeps_the_type_that_came(value: object) -> None:
     assert type(label) is type(value)
 
 
+@dataclass(frozen=True)
+class Whole:
+    size: int | float
+
+
+@dataclass(frozen=True)
+class Real:
+    size: float | int
+
+
+def test_the_first_member_of_a_union_that_takes_a_value_decides_its_type_whatever_was_decoded_before() -> None:
+    kinds = [type(decode(kind, {"size": 7}).size) for kind in (Whole, Real, Whole)]
+    assert kinds == [int, float, int]
+
+
 def test_an_int_is_taken_for_a_float_and_becomes_one() -> None:
     ratio = decode(Board, {"name": "a", "ratio": 7}).ratio
     assert (ratio, type(ratio)) == (7.0, float)

@@ -36,7 +36,7 @@ def main(control_fd: int) -> None:
     control = socket.socket(fileno=control_fd)
     # While this process is small.
     killer = Killer()
-    # What is imported stays: to look for garbage in it takes a tenth of the time.
+    # What is imported stays: to look for garbage in it takes a fifth of the time.
     gc.disable()
     _preload()
     # It imports torch, as the worker does.
