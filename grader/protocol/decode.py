@@ -73,7 +73,7 @@ def _decoder(kind: Any) -> _Decoder:
     """Return what decodes values of a kind."""
     origin = typing.get_origin(kind)
     if dataclasses.is_dataclass(kind):
-        return _dataclass(kind)
+        return _dataclass(typing.cast(type, kind))
     if origin in (types.UnionType, typing.Union):
         return _union(typing.get_args(kind))
     if origin is typing.Literal:
