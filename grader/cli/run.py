@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -256,15 +255,15 @@ def _grade(job: Job, server: ForkServer, baselines: BaselineProcess | None, *, q
     from grader.grading import grade
 
     with show_progress(len(job.plan.checks), quiet=quiet) as on_result:
-        return grade(job, server, on_result, baselines, beside=partial(_import_report, plots=server.mode == "gpu"))
+        return grade(job, server, on_result, baselines, beside=_import_report)
 
 
-def _import_report(*, plots: bool) -> None:
-    """Import what shows a record: it takes a second."""
+def _import_report() -> None:
+    """Import what shows a record with plots: it takes a second."""
     from grader.report import chart, html, junit, terminal  # noqa: F401
 
-    if plots:
-        chart.installed()
+    # It imports matplotlib.
+    chart.installed()
 
 
 def show(record: Record, stream: object, step: view.Step | None = None, *, one_case: bool = False) -> None:

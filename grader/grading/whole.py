@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
-from threading import Thread
 from time import monotonic
 
 import torch
@@ -133,16 +133,13 @@ def grade(
                 with spent(f"answers of {part.name}"):
                     report_results(judge_part(part, planned))
             begin_to_end()
-            aside = Thread(target=beside, name="beside a compiler", daemon=True)
-            if speed.is_due:
-                aside.start()
             # Nothing else may be busy while something is timed.
-            with spent("wait for what kernels compile to"):
+            with ThreadPoolExecutor(1) as aside, spent("wait for what kernels compile to"):
+                if speed.is_due:
+                    aside.submit(beside)
                 deadline = monotonic() + max(job.patience_s, _GPU_PATIENCE_S if gpu else 0.0)
                 compilation.wait()
                 compiling.recall(max(0.0, deadline - monotonic()))
-            if aside.ident is not None:
-                aside.join()
         report_results(compilation.release())
         if counting is not pair:
             counting.end()
