@@ -20,18 +20,20 @@ from grader.grading.compilation import Compilation
 from grader.grading.fitness import unfit_here
 from grader.grading.job import Job
 from grader.grading.results import grader_failed, result_of, unjudged
-from grader.grading.shrinking import Shrinking
+from grader.grading.shrinking import Least, Shrinking
 from grader.judge.bench import Bench
 from grader.judge.coverage import coverage_of_wrong
 from grader.judge.failures import Failure, missing_function, why_not_loaded
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.rules import decide
+from grader.judge.ruling import Ruling
 from grader.judge.truth import Truth
 from grader.protocol.messages import Loaded
 from grader.record import CheckResult, Counterexample, Coverage, Status
 from grader.sandbox.outcome import Finished
 from grader.sandbox.pair import Pair, RecordedAnswer
 from grader.speed.lock import GpuLock
+from grader.timeline import spent
 
 # After this many timeouts the other checks of a part do not run.
 _MOST_TIMEOUTS = 2
@@ -119,7 +121,8 @@ class Answers:
                         blocked = Failure("not_implemented", result.cause)
                     yield result
             if self._job.diagnosed:
-                self._diagnosis.search_repair(bench.interpreted(), planned, self._job.source)
+                with spent("search for a repair"):
+                    self._diagnosis.search_repair(bench.interpreted(), planned, self._job.source)
         if blocked is not None:
             self._blocked[part.name] = blocked
         for covering in bench.covering:
@@ -181,14 +184,16 @@ class Answers:
         started, worked_s = monotonic(), bench.pair.worked_s
         try:
             ruling = decide(bench, planned)
-            failure = ruling.failure
-            if self._job.diagnosed:
-                failure = self._diagnosis.look_closer(bench, planned, ruling, bench.pair.worked_s - worked_s)
-            counterexample = None
+            failure, failing = ruling.failure, ruling.failing
+            worked_s = bench.pair.worked_s - worked_s
+            least = self._shrinking.least(bench, planned, failure, failing) if failure and failing else None
+            if failure and self._job.diagnosed:
+                with spent("look for causes"):
+                    failure = self._diagnosis.look_closer(bench, planned, _quick(ruling, least), worked_s)
             self._note_wrong_call(planned, failure)
-            if failure and ruling.failing:
-                counterexample = self._shrinking.counterexample(bench, planned, failure, ruling.failing)
-                failure = self._seen_in_smallest(bench, planned, failure, ruling.failing, counterexample)
+            counterexample = least.shown if least else None
+            if failure and failing:
+                failure = self._seen_in_smallest(bench, planned, failure, failing, counterexample)
             status: Status = "pass"
             if ruling.undecided or ruling.unfit:
                 status = "inconclusive" if ruling.undecided else "skipped_environment"
@@ -214,7 +219,8 @@ class Answers:
             if one != failing:
                 self._diagnosis.look_at_smallest(bench, planned, one)
             return failure
-        return self._diagnosis.look_in_interpreter(bench, planned, failure, one)
+        with spent("look at the smallest case in the interpreter"):
+            return self._diagnosis.look_in_interpreter(bench, planned, failure, one)
 
     def _note_wrong_call(self, planned: PlannedCheck, failure: Failure | None) -> None:
         """Keep what the programs of a wrong call touch, of the part's first one."""
@@ -236,3 +242,11 @@ class Answers:
         said = result.cause.rationale if result.cause else result.reason or result.status
         reason = f"bytes are counted in the interpreter, where this call did not succeed: {said}"
         return replace(result_of(planned, None, status="skipped_environment", reason=reason), notes=result.notes)
+
+
+def _quick(ruling: Ruling, least: Least | None) -> Ruling:
+    """Return the ruling as the diagnosis should look at it: in place of a large failing call, the smallest one."""
+    first, smaller = ruling.failure, least.failure if least else None
+    if first is None or first.seen is None or not first.seen.is_large or smaller is None or smaller.seen is None:
+        return ruling
+    return replace(ruling, failure=smaller, alike=())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import monotonic
 
 from grader.exercise.cases import Case, Space
@@ -13,9 +13,18 @@ from grader.judge.bench import Bench
 from grader.judge.failures import Failure
 from grader.judge.rules import failure_of, shrinkable
 from grader.record import Counterexample
+from grader.timeline import spent
 
 _CHECK_S = 2.0
 _GRADING_S = 5.0
+
+
+@dataclass(frozen=True)
+class Least:
+    """The case of a failing check to show, and its failure; None where it is the case that was given."""
+
+    shown: Counterexample
+    failure: Failure | None = None
 
 
 class Shrinking:
@@ -25,13 +34,11 @@ class Shrinking:
         self._exercise = job.entry.id
         self._left_s = _GRADING_S if job.shrink else 0.0
 
-    def counterexample(
-        self, bench: Bench, planned: PlannedCheck, failure: Failure, failing: PlannedCase
-    ) -> Counterexample | None:
+    def least(self, bench: Bench, planned: PlannedCheck, failure: Failure, failing: PlannedCase) -> Least | None:
         """Return the smallest case found that fails as `failing` does; None where nothing is implemented."""
         if failure.status == "not_implemented":
             return None
-        found = self._unshrunk(planned, failing)
+        found = Least(self._unshrunk(planned, failing))
         budget_s = min(_CHECK_S, self._left_s)
         if planned.space is None or budget_s <= 0 or not shrinkable(planned, failure):
             return found
@@ -42,16 +49,17 @@ class Shrinking:
             return again.status if again is not None else ""
 
         space = _space_of(planned, failing.case) or planned.space
-        with bench.aside():
+        with bench.aside(), spent("find the smallest failing case"):
             least = smallest(space, failing.case, failure.status, status_of, budget_s)
             smaller = replace(failing, case=least.case)
             again = failure_of(bench, planned, smaller)
         self._left_s -= monotonic() - started
         if again is None or again.status != failure.status:
             return found
-        return replace(
+        shown = replace(
             self._unshrunk(planned, smaller), rationale=again.cause.rationale, passes=least.passes, tried=least.tried
         )
+        return Least(shown, None if smaller == failing else again)
 
     def _unshrunk(self, planned: PlannedCheck, one: PlannedCase) -> Counterexample:
         token = ReplayToken(self._exercise, planned.id, one.case, one.seed)

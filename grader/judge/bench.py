@@ -119,6 +119,8 @@ class Bench:
     _stopped: bool = False
     _lost: bool = False
     _before_s: float = field(init=False)
+    # Whether a call that was made in the submission's own process was wrong there too.
+    _wrong_alone: bool = field(init=False, default=False)
     # Why the latest call with too many programs for the interpreter was stopped.
     _too_slow: str = field(init=False, default="")
 
@@ -192,11 +194,7 @@ class Bench:
             self.prefetch.turn_to([(one.request.part or self.part, one.recipe) for one in calls])
             for place, recorded in enumerate(calls):
                 left = any(isinstance(one.result, RecordedAnswer) for one in calls[place + 1 :])
-                trial = self._examine(recorded, early.outcome(place), direct=direct)
-                if trial.failure:
-                    # Later requests need idle replayers.
-                    early.close()
-                yield trial
+                yield self._examine(recorded, early.outcome(place), direct=direct)
         finally:
             early.close()
             if left or direct or self._lost:
@@ -528,16 +526,18 @@ class Bench:
         """Return how a call is right whose replay was wrong; "" if it is not.
 
         without memory: the same kernels are right without memory of earlier calls. by other means: the call is right in
-        the submission's own process.
+        the submission's own process. Once a call of the part was wrong there too, no other is made there.
         """
         with self.aside():
             self.pair.skip()
             if self.repeat(trial.recipe).failure is None:
                 return "without memory"
+        if self._wrong_alone:
+            return ""
         outcome = self.ask(trial.recipe, slots_for(trial.expected))
         inputs = partial(self.truth.inputs, trial.recipe)
-        right = examine(outcome, trial.expected, inputs, self.path)[0] is None
-        return "by other means" if right else ""
+        self._wrong_alone = examine(outcome, trial.expected, inputs, self.path)[0] is not None
+        return "" if self._wrong_alone else "by other means"
 
     def remembered(self, recipe: Recipe, outcome: Outcome, wanted: Wanted = ANY) -> tuple[Clue, ...]:
         """Return the clue of a wrong call that is right as the first one of a new process, in the same configuration.

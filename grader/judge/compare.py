@@ -89,20 +89,22 @@ def describe(comparison: Comparison, expected: Expected, launches: Sequence[Laun
     wrong, error = comparison.wrong, comparison.error
     shape = tuple(wrong.shape)
     tiles = _tiles(shape, launches)
-    indices = wrong.nonzero() if wrong.dim() else torch.zeros(1, 0, dtype=torch.int64)
-    score = torch.where(wrong, (error / expected.allowed).nan_to_num(math.inf, math.inf), -1.0)
-    worst = _unravel(int(score.argmax()), wrong.shape)
-    magnitude = expected.value.double().abs().clamp(min=1e-300)
-    first = tuple(_difference_at(tuple(int(i) for i in index), comparison, expected) for index in indices[:_FIRST])
+    # Of millions of elements a few may be wrong: only those are looked at.
+    places, all_wrong = wrong.reshape(-1).nonzero()[:, 0], bool(wrong.all())
+    flat = [one.reshape(-1) for one in (error, expected.allowed, expected.value)]
+    off, allowed, right = flat if all_wrong else [one[places] for one in flat]
+    score = (off / allowed).nan_to_num(math.inf, math.inf)
+    worst = _unravel(int(places[score.argmax()]), shape)
+    first = [_difference_at(_unravel(int(place), shape), comparison, expected) for place in places[:_FIRST]]
     return Mismatch(
         output=expected.name,
-        count=int(wrong.sum()),
+        count=len(places),
         total=wrong.numel(),
-        max_abs=number(float(torch.where(wrong, error, 0.0).max())),
-        max_rel=number(float(torch.where(wrong, error / magnitude, 0.0).max())),
+        max_abs=number(float(off.max())),
+        max_rel=number(float((off / right.double().abs().clamp(min=1e-300)).max())),
         worst_index=worst,
         pattern=pattern_of(wrong),
-        first=first,
+        first=tuple(first),
         tile=", ".join(tile.words(first[0].index) for tile in tiles),
         picture=_with_tiles(picture_of(wrong), tiles),
     )
@@ -138,14 +140,16 @@ def picture_of(wrong: Tensor) -> Picture:
     flat = wrong.reshape(-1, wrong.shape[-1]) if wrong.dim() else wrong.reshape(1, 1)
     rows, columns = flat.shape
     tall, broad = -(-rows // _PICTURE_ROWS), -(-columns // _PICTURE_COLUMNS)
-    padded = torch.nn.functional.pad(flat.double(), (0, -columns % broad, 0, -rows % tall))
-    counted = torch.nn.functional.pad(torch.ones_like(flat).double(), (0, -columns % broad, 0, -rows % tall))
-
-    def sum_cells(values: Tensor) -> Tensor:
-        return values.reshape(padded.shape[0] // tall, tall, padded.shape[1] // broad, broad).sum((1, 3))
-
-    share = torch.ceil(9 * sum_cells(padded) / sum_cells(counted)).int()
+    padded = torch.nn.functional.pad(flat, (0, -columns % broad, 0, -rows % tall))
+    wrong_in = padded.reshape(-1, tall, padded.shape[1] // broad, broad).sum((1, 3))
+    high, wide = (_lengths(*one) for one in ((rows, tall), (columns, broad)))
+    share = torch.ceil(9 * wrong_in.double() / (high[:, None] * wide)).int()
     return Picture(tuple(tuple(row) for row in share.tolist()), tall, broad, tuple(wrong.shape))
+
+
+def _lengths(size: int, step: int) -> Tensor:
+    """Return the lengths of the stretches of an axis, the last of which may be shorter."""
+    return torch.tensor([min(step, size - start) for start in range(0, size, step)], dtype=torch.float64)
 
 
 def _difference_at(index: tuple[int, ...], comparison: Comparison, expected: Expected) -> Difference:

@@ -30,6 +30,8 @@ from grader.sandbox.outcome import (
 )
 
 _MOST_FRAMES = 6
+# To look for causes in more wrong values takes seconds.
+_MOST_VALUES = 1 << 18
 # Statuses that need no explanation: the learner did nothing wrong, or nothing yet.
 NO_CAUSE = (*UNJUDGED, "not_implemented", "invalid_submission", "skipped_dependency")
 
@@ -41,6 +43,11 @@ class WrongCall:
     recipe: Recipe
     outcome: Finished
     expected: tuple[Expected, ...]
+
+    @property
+    def is_large(self) -> bool:
+        """Whether its outputs have so many elements that to look for causes in them takes seconds."""
+        return sum(output.value.numel() for output in self.expected) > _MOST_VALUES
 
     def answers(self) -> Iterator[tuple[Tensor, Tensor, Expected]]:
         """Yield every output that came back: its values, the marks of wrong ones, and the expected output."""
@@ -327,7 +334,7 @@ def _recognise(
 ) -> tuple[str, str, str]:
     """Return kind, title and help of a mismatch by its pattern."""
     got, wrong = comparison.got, comparison.wrong
-    if output.dtype.is_floating_point and bool(got[wrong].isnan().all()):
+    if output.dtype.is_floating_point and bool((got.isnan() | ~wrong).all()):
         return (
             "unwritten",
             "Looks like unwritten memory, or a read beyond an input",

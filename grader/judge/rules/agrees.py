@@ -35,6 +35,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     tuned = _tuned_cases(cases, rule)
     usual: dict[PlannedCase, Trial] = {}
     failed: list[tuple[PlannedCase, Failure]] = []
+    first_failed: Trial | None = None
     left_out: dict[PlannedCase, str] = {}
     # Only the far ends of a star may have too many programs for the interpreter.
     far = [not rule.cases.space.holds(one.case) for one in cases]
@@ -48,12 +49,15 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
         if one in tuned or trial.kept:
             usual[one] = trial
         if trial.failure:
-            # Once: the other cases would give the same.
-            judged = trial.failure if failed else judged_apart(bench, one, trial, trial.failure)
-            failed.append((one, judged))
-            if judged.status not in _MAY_GO_ON or (bench.first_failure and judged.status == "fail"):
+            failed.append((one, trial.failure))
+            first_failed = first_failed or trial
+            if trial.failure.status not in _MAY_GO_ON or (bench.first_failure and trial.failure.status == "fail"):
                 break
     trials.close()
+    if first_failed and first_failed.failure:
+        # Once: the other cases would give the same. And last: its calls would have the later cases recorded again.
+        one, _ = failed[0]
+        failed[0] = one, judged_apart(bench, one, first_failed, first_failed.failure)
     if left_out and not run:
         raise NotRunHere(next(iter(left_out.values())))
     # A part is not begun only if it leaves out every case.
@@ -115,12 +119,15 @@ def _most_telling(failed: Sequence[tuple[PlannedCase, Failure]]) -> list[Failure
     """Return the failures to explain: with the first one's status, the largest outputs first.
 
     Patterns show in large outputs. But calls that take the oracle seconds come last, the smallest of them first: it
-    computes each of them many times. Without values to compare, the first failure alone.
+    computes each of them many times. Outputs that are too large for a quick look are left out; where all are, the
+    smallest is enough. Without values to compare, the first failure alone.
     """
     (first, failure), status = failed[0], failed[0][1].status
     if failure.cause.mismatch is None:
         return [_with_case(first, failure)]
     compared = [entry for entry in failed if entry[1].status == status and entry[1].cause.mismatch]
+    quick = [entry for entry in compared if not (entry[1].seen and entry[1].seen.is_large)]
+    compared = quick or [min(compared, key=lambda entry: entry[0].case.volume)]
     largest = sorted(compared, key=lambda entry: _telling_key(*entry), reverse=True)[:_MOST_EXPLAINED]
     return [_with_case(one, found) for one, found in largest]
 
