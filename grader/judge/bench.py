@@ -48,12 +48,14 @@ from grader.protocol.messages import (
 from grader.protocol.trace import Deed, Launch, Trace, launches_in
 from grader.record import Coverage
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered
-from grader.sandbox.pair import Pair, RecordedAnswer, seeds_after
+from grader.sandbox.pair import Pair, RecordedAnswer, decoys_of, seeds_after
 from grader.sandbox.side_by_side import SideBySide
 
 # Number of right answers to remember, and of elements that make one recognisable.
 _RECENT = 6
 _TELLING = 4
+# Groups of kernels of one part whose calls are kept.
+_MOST_GROUPS = 32
 # Limits of outputs that are compared with and without launches.
 _MOST_COMPARED_BYTES = 64 << 20
 _MOST_OUTPUTS = 16
@@ -202,11 +204,8 @@ class Bench:
 
     def _record_all(self, requests: Sequence[CallRequest], *, chained: bool, known: bool) -> Iterator[_RecordedRequest]:
         """Record the requests and yield each with the recipe that counts; chained ones after all are recorded."""
-        # Decoys that are the true inputs would let a trace hold the answer.
-        decoys = [replace(one, seed=one.seed ^ 1) for one in requests] if known else requests
-        decoy_pairs = zip(requests, self._until_one_fails(decoys), strict=False)
         results: Iterator[tuple[CallRequest, _RecordResult]] = (
-            (one, self._record(decoy)) for one, decoy in decoy_pairs
+            (one, self._record(one)) for one in self._until_one_fails(requests)
         )
         for group in [[*results]] if chained else ([one] for one in results):
             own_requests = [request for request, _ in group]
@@ -229,7 +228,7 @@ class Bench:
             return [_seeded(recipe, seed) for recipe in planned]
 
         has_whole = any(map(self.truth.has_whole_numbers, planned)) and not any(one.carries for one in requests)
-        return draw_unlike(drawn, planned, self.truth.whole_numbers) if has_whole else drawn(0)
+        return draw_unlike(drawn, [*map(decoys_of, planned)], self.truth.whole_numbers) if has_whole else drawn(0)
 
     def _until_one_fails(self, requests: Sequence[CallRequest]) -> Iterator[CallRequest]:
         """Yield the requests until a call cannot be recorded."""
@@ -322,11 +321,16 @@ class Bench:
         return Trial(recipe, outcome, expected, failure, worst, untold, recorded, tuning)
 
     def _note_kernels(self, recorded: RecordedAnswer) -> None:
-        """Keep one call for each group of kernels that calls launch together. Nobody can tell before which one."""
+        """Keep one call for each group of kernels that calls launch together. Nobody can tell before which one.
+
+        A recorded call may take megabytes, and a hostile file has any number of groups.
+        """
         if not recorded.is_replayed:
             return
         places = frozenset((text.name, text.line) for text in recorded.trace.kernels)
         known = self.launching.get(places)
+        if known is None and len(self.launching) >= _MOST_GROUPS:
+            return
         if places and (known is None or recorded.digest < known.digest):
             self.launching[places] = recorded
 
@@ -488,8 +492,7 @@ class Bench:
     def _recorded_again(self, recipe: Recipe) -> tuple[RecordedAnswer | None, Call]:
         """Record an earlier call. Return what was recorded, None where nothing was, and the call on its inputs."""
         request = CallRequest(Case(recipe.case), recipe.seed)
-        # Decoys that are the true inputs would let a trace hold the answer.
-        recorded = self._record(replace(request, seed=recipe.seed ^ 1))
+        recorded = self._record(request)
         return recorded if isinstance(recorded, RecordedAnswer) else None, self._call_with_slots(request, recipe)
 
     def kernels_matter(self, request: CallRequest) -> bool:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from grader.exercise.model import Limits
-from grader.protocol.messages import ANY, Call, Loaded, Raised, RecordCall, ReplayCall, Start, Wanted
+from grader.protocol.messages import ANY, Call, Loaded, Raised, Recipe, RecordCall, ReplayCall, Start, Wanted
 from grader.protocol.trace import (
     CuteCall,
     Deed,
@@ -139,7 +139,7 @@ class Pair:
         return self.session.worked_s + sum(replayer.worked_s for replayer in self._replayers)
 
     def record(self, call: Call) -> RecordedAnswer | Raised | Unanswered:
-        """Record a call; its recipe is that of the decoys."""
+        """Record a call on decoys in place of the inputs that its recipe names."""
         loaded = self.session.load()
         if not isinstance(loaded, Loaded):
             return loaded
@@ -147,7 +147,8 @@ class Pair:
         now = self.session.starts, self._replayers[0].starts
         afresh = self._apart or self._processes != now
         self.recorded_anew += afresh
-        answer = self.session.record(RecordCall(call, afresh, bare=self._bare))
+        on_decoys = replace(call, recipe=decoys_of(call.recipe))
+        answer = self.session.record(RecordCall(on_decoys, afresh, bare=self._bare))
         self._processes, self._apart = now, not isinstance(answer, tuple)
         if not isinstance(answer, tuple):
             return answer
@@ -378,6 +379,20 @@ def paired(
         for one in sessions:
             stack.enter_context(one)
         yield Pair(session, sessions[:replayers], sessions[replayers:], bare=bare, slow=SlowKernels(entry))
+
+
+def decoys_of(recipe: Recipe) -> Recipe:
+    """Return the recipe of the decoys of a call.
+
+    Their seeds do not tell the planned one. With it, the submission's process could compute the inputs that follow from
+    a trace, and change the trace until they suit its kernels.
+    """
+
+    def decoy(seed: int) -> int:
+        return int.from_bytes(hashlib.sha256(f"decoys/{seed}".encode()).digest()[:8], "big") >> 1
+
+    patch = None if recipe.patch_seed is None else decoy(recipe.patch_seed)
+    return replace(recipe, seed=decoy(recipe.seed), patch_seed=patch)
 
 
 def seeds_after(recorded_answers: Sequence[RecordedAnswer], salt: str, draw: int = 0) -> Callable[[int], int]:

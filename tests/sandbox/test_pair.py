@@ -13,7 +13,7 @@ import torch
 from grader.exercise.catalogue import Entry
 from grader.protocol.messages import Call, Loaded, Recipe, Slot
 from grader.protocol.trace import Recorded, Trace, decode_trace, fingerprint
-from grader.sandbox.pair import Pair, RecordedAnswer, seeds_after
+from grader.sandbox.pair import Pair, RecordedAnswer, decoys_of, seeds_after
 from grader.sandbox.server import ForkServer
 from tests.recordings import CASE, answer_in, recording
 
@@ -125,6 +125,21 @@ def test_a_call_depends_on_which_of_the_storages_it_finds_that_earlier_traces_le
     assert digest(50) == digest(50)
     # The order of the arguments does nothing, and is in no digest.
     assert digest(0) == digest(0, backwards=True)
+
+
+def test_the_process_that_records_is_told_no_planned_seed(server: ForkServer, ex_15: Entry) -> None:
+    """With it, a forger could change its trace until the inputs that follow suit its kernels."""
+    planned = Recipe("vector_add", dict(CASE), 1234, 99)
+    decoys = decoys_of(planned)
+    assert (decoys.part, decoys.case) == (planned.part, planned.case)
+    assert decoys.seed != 1234 and decoys.patch_seed not in (None, 99)
+    assert decoys_of(decoys) != decoys and decoys_of(Recipe("vector_add", dict(CASE), 1)).patch_seed is None
+    with recording(server, ex_15, "def vector_add(x, y):\n    return added(x, y)\n") as one:
+        asked: list[Any] = []
+        ask = one.pair.session.record
+        one.pair.session.record = lambda request: (asked.append(request), ask(request))[1]  # type: ignore[method-assign]
+        told = one.record()
+        assert [request.call.recipe for request in asked] == [decoys_of(told.call.recipe)]
 
 
 def test_a_process_that_was_replaced_is_recorded_and_replayed_afresh(server: ForkServer, ex_15: Entry) -> None:
