@@ -9,6 +9,9 @@ ALLOCATING = EMPTY | frozenset(
     {"full", "full_like", "ones", "ones_like", "zeros", "zeros_like", "new_full", "new_ones", "new_zeros"}
 )
 
+# Operators that write to their first argument, and do not read it.
+OVERWRITING = frozenset({"copy_", "fill_", "zero_"})
+
 # With views, which are no steps of a trace, these are all that torch may do beside the kernels.
 SUPPORTING = ALLOCATING | frozenset(
     {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from base64 import b64decode
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -37,7 +37,8 @@ class _Place:
 
     whole: it holds whole numbers that no kernel made and that were never another type's. before: its bytes when a
     kernel got it that must leave it as it is; None where no kernel did. first, end: of the bytes that windows may
-    show; an argument lies between guard bands.
+    show; an argument lies between guard bands. written: the dtypes under which torch has put numbers there that are not
+    whole ones.
     """
 
     content: Tensor
@@ -47,6 +48,7 @@ class _Place:
     before: Tensor | None = None
     first: int = 0
     end: int = 1 << 62
+    written: set[str] = field(default_factory=set)
 
 
 class Memory:
@@ -79,7 +81,7 @@ class Memory:
                 content = _as_storage(buffer, GUARD_BYTES, place.content.numel())
             else:
                 buffer, content = place.buffer, place.content.clone()
-            other._places[number] = replace(place, content=content, buffer=buffer)
+            other._places[number] = replace(place, content=content, buffer=buffer, written={*place.written})
         return other
 
     def known(self) -> frozenset[int]:
@@ -101,7 +103,10 @@ class Memory:
         """Register an argument's buffer, of bytes, under a number. tensor: the argument, in that buffer."""
         first = int(tensor.storage_offset()) * tensor.element_size()
         end = first + _span(tensor.shape, tensor.stride()) * tensor.element_size()
-        self._places[number] = _Place(buffer, buffer[:0], (), is_whole(tensor.dtype), first=first, end=end)
+        written = {str(tensor.dtype).removeprefix("torch.")}
+        self._places[number] = _Place(
+            buffer, buffer[:0], (), is_whole(tensor.dtype), first=first, end=end, written=written
+        )
 
     def place_constant(self, step: Constant) -> None:
         """Make a storage of bytes that came from Python. Raises Unreplayable."""
@@ -123,6 +128,11 @@ class Memory:
         Raises Unreplayable where its memory is not new.
         """
         self._refuse_known(number)
+        if fresh.is_quantized:
+            raise Unreplayable("a tensor must not be quantised")
+        if self._guarded and not _is_dense(fresh):
+            # Torch leaves what was there before between the elements.
+            bytes_of(fresh).fill_(_POISON)
         # What the submission made on the host lies on the device too: the replay has one memory.
         content = bytes_of(fresh).to(self._device)
         if content.numel() and any(place.content.data_ptr() == content.data_ptr() for place in self._places.values()):
@@ -162,10 +172,34 @@ class Memory:
         # A kernel may lend bits of its own to an argument, and take them back before the call ends.
         return place.before is None or torch.equal(place.content, place.before)
 
+    def reads_as_written(self, window: Window) -> bool:
+        """Return whether a window shows its numbers under the dtype that they were put there under."""
+        place = self._places.get(window.storage)
+        return place is None or self.is_whole(window) or place.written <= {window.dtype}
+
+    def note_write(self, window: Window, sources: Iterable[Window], *, whole: bool) -> None:
+        """Note that an operator has put numbers into a window: those of sources, all whole ones or not.
+
+        Bits of another type stay such in a copy.
+        """
+        place = self._places[window.storage]
+        if whole and place.whole:
+            return
+        place.written.add(window.dtype)
+        for source in sources:
+            if not self.reads_as_written(source):
+                place.written |= self._places[source.storage].written
+
     def taint(self, number: int) -> None:
         """Note that a storage may hold other values than whole numbers."""
         if number in self._places:
             self._places[number].whole = False
+
+    def distrust(self) -> None:
+        """Note that any storage may hold bits of any type."""
+        for place in self._places.values():
+            place.whole = False
+            place.written.add("")
 
     def lend(self, number: int) -> None:
         """Note that a kernel gets a storage that it must leave as it is."""
@@ -233,6 +267,16 @@ class Memory:
 def _span(shape: Sequence[int], strides: Sequence[int]) -> int:
     """Return the number of elements from the first to the last one, both included; 0 where there is none."""
     return 0 if 0 in shape else 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+
+
+def _is_dense(tensor: Tensor) -> bool:
+    """Return whether the elements of a tensor fill its storage, each in a place of its own."""
+    count = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size != 1 and stride != count:
+            return tensor.numel() == 0
+        count *= size
+    return tensor.untyped_storage().nbytes() == count * tensor.element_size()
 
 
 def _as_storage(buffer: Tensor, start: int, size: int) -> Tensor:

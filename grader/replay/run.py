@@ -15,7 +15,7 @@ from grader.calls.modes import tensors_in
 from grader.calls.tuning import is_passed_over
 from grader.protocol import messages
 from grader.protocol.footprint import MOST_LAUNCHES
-from grader.protocol.operators import EMPTY, NUMBERING
+from grader.protocol.operators import ALLOCATING, EMPTY, NUMBERING, OVERWRITING
 from grader.protocol.trace import (
     Choose,
     Constant,
@@ -29,6 +29,7 @@ from grader.protocol.trace import (
     TensorValue,
     Trace,
     Value,
+    Window,
 )
 from grader.replay.arguments import ArgumentBuilder as Values
 from grader.replay.cute_programs import Program
@@ -183,6 +184,9 @@ class Run:
         name = step.name.partition(".")[0]
         if self._notes and name in NUMBERING and not whole:
             raise Computed(f"aten.{name}")
+        sources = self._sources(name)
+        if self._notes and not whole:
+            self._refuse_cast_of_bits(step, sources)
         self.line = 0
         for place, result in zip(step.results, results, strict=True):
             window = self._trace.windows[place]
@@ -195,14 +199,30 @@ class Run:
                 memory.adopt(window.storage, result)
             elif result.numel() and result.data_ptr() != memory.tensor(window).data_ptr():
                 # The submission's process has another operator of that name, or the trace is forged: nobody can tell
-                # what this one wrote to, so no storage holds numbers that may be computed with.
-                for number in memory.known():
-                    memory.taint(number)
+                # what this one wrote to, so no storage holds numbers that may be computed with or cast.
+                memory.distrust()
                 continue
+            if self._notes and sources:
+                memory.note_write(window, sources, whole=whole)
             if whole:
                 memory.accept(window.storage)
             else:
                 memory.taint(window.storage)
+
+    def _sources(self, name: str) -> list[Window]:
+        """Return the windows whose numbers the current operator reads."""
+        read = [] if name in ALLOCATING else self._met[1:] if name in OVERWRITING else self._met
+        return [self._trace.windows[index] for index in read]
+
+    def _refuse_cast_of_bits(self, step: Operator, sources: Sequence[Window]) -> None:
+        """Raise Computed for a cast of numbers whose bytes were put there as those of another type.
+
+        The cast of one number is a rounding. The cast of one that is made of several numbers' bytes combines them: what
+        is its exponent chooses among the bytes of its mantissa.
+        """
+        dtypes = {one.dtype for one in sources} | {self._trace.windows[place].dtype for place in step.results}
+        if sources and len(dtypes) > 1 and not all(map(self._place.memory.reads_as_written, sources)):
+            raise Computed(f"aten.{step.name.partition('.')[0]} of bits of another type")
 
     def _run_launch(self, step: Launch) -> None:
         if self._launches == "none":

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from grader.protocol.trace import Window
-from grader.replay.memory import Memory
+from grader.replay.memory import Memory, Unreplayable
 
 LENGTHS = Window(storage=0, offset=0, shape=(4,), strides=(1,), dtype="int32")
 
@@ -69,3 +69,19 @@ def test_a_view_of_an_argument_that_reaches_a_guard_band_is_told(dtype: str, off
     assert told == f"shape [{size}], strides [1], {offset} elements from the start of the memory"
     held.begin()
     assert held.outside() == ()
+
+
+@pytest.mark.parametrize(("shape", "strides"), [((3,), (5,)), ((2, 2), (0, 3)), ((2, 3), (3, 2))])
+def test_no_memory_of_earlier_tensors_lies_between_elements(shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    """Bits of inputs that were there would look like indices."""
+    held, fresh = Memory(torch.device("cpu")), torch.empty_strided(shape, strides, dtype=torch.int64)
+    held.adopt(1, fresh)
+    size = fresh.untyped_storage().nbytes()
+    assert held.tensor(Window(1, "uint8", 0, (size,), (1,))).unique().tolist() == [255]
+
+
+@pytest.mark.filterwarnings("ignore:.*deprecated")
+def test_a_tensor_is_not_quantised() -> None:
+    """Torch fills no such tensor, and neither does anybody know what its numbers are."""
+    with pytest.raises(Unreplayable, match="quantised"):
+        Memory(torch.device("cpu")).adopt(1, torch.empty(4, dtype=torch.qint8))

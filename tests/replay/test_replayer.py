@@ -321,6 +321,25 @@ def test_indices_may_be_computed_by_torch(lines: str, server: ForkServer, ex_15:
             "BLOCK=64); b = b + 1",
             id="what a kernel made",
         ),
+        pytest.param("b = x.view(torch.int32).to(torch.float64)", id="a cast of the bits of an argument"),
+        pytest.param(
+            "b = torch.empty((n, 4), dtype=torch.uint8); b.copy_(x.view(torch.uint8).view(n, 4)); b[:, 3].fill_(75); "
+            "b = b.view(torch.float32).to(torch.int32)",
+            id="a cast of a number with another exponent",
+        ),
+        pytest.param(
+            "b = torch.empty(2 * n, dtype=torch.uint8); b[:n].copy_(x.view(torch.uint8)[:n]); "
+            "b[n:].copy_(y.view(torch.uint8)[:n]); "
+            "c = torch.empty(n, dtype=torch.int16); c.copy_(b.view(torch.int16)); c = c.to(torch.bool)",
+            id="a cast of a copy of bytes of two arguments",
+        ),
+        pytest.param(
+            "b = torch.empty(n, dtype=torch.int16).copy_(x.view(torch.int16)[:n]).to(torch.bool)",
+            id="a cast of a copy of halves of numbers",
+        ),
+        pytest.param(
+            "b = torch.cat((x.view(torch.int32), torch.arange(n)))", id="numbers that are joined and cast at once"
+        ),
     ],
 )
 def test_torch_computes_with_nothing_but_indices(lines: str, server: ForkServer, ex_15: Entry) -> None:
@@ -331,6 +350,26 @@ def test_torch_computes_with_nothing_but_indices(lines: str, server: ForkServer,
         assert raised.kind == COMPUTED
         assert raised.message.startswith("aten.")
         assert raised.frames[-1].line == one.line_of("slots = torch.arange(n)")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "b = x.to(torch.float16).to(torch.float32)",
+        "b = torch.empty(4 * n, dtype=torch.uint8); b.view(torch.float32).copy_(x); b = b.view(torch.float32).half()",
+        "b = torch.zeros(4 * n, dtype=torch.uint8); add[(2,)](x, y, b.view(torch.float32), n, BLOCK=64); "
+        "b = b.view(torch.float32).half()",
+        "b = torch.zeros(n); add[(2,)](x, y, b, n, BLOCK=64); b.view(torch.uint8).zero_(); b = b.half()",
+        "b = torch.empty(4 * n, dtype=torch.uint8); b.copy_(x.view(torch.uint8)); b = torch.zeros_like(b).float()",
+        "b = torch.arange(n).view(torch.int32).to(torch.int64)",
+    ],
+)
+def test_torch_casts_numbers_of_the_type_that_they_have(lines: str, server: ForkServer, ex_15: Entry) -> None:
+    slots = "; slots = torch.arange(n)"
+    with recording(server, ex_15, GATHERING.replace("{lines}", lines + slots)) as one:
+        told = one.record()
+        assert (told.deeds, told.untold) == ((), ())
+        torch.testing.assert_close(answer_in(one.replay(told)), one.wanted(), rtol=0, atol=0)
 
 
 def test_bits_that_torch_computes_with_cost_the_check_and_the_line_is_told(hastily: Grade, tmp_path: Path) -> None:
