@@ -144,15 +144,16 @@ class Run:
         if step.renewal is None:
             return
         known, launched = self._place.memory.known(), len(self.launched)
-        cleared = [self._tensor(window) for window in step.renewal.cleared]
-        restored = [(one, one.clone()) for one in map(self._tensor, step.renewal.restored)]
-        for one in cleared:
-            one.zero_()
+        cleared = step.renewal.cleared
+        restored = [(window, self._tensor(window).clone()) for window in step.renewal.restored]
+        for window in cleared:
+            self._tensor(window).zero_()
         self.steps(step.alternatives[place])
-        for one, before in restored:
-            one.copy_(before)
-        for one in cleared:
-            one.zero_()
+        # Looked up again: a forged trace may have freed them.
+        for window, before in restored:
+            self._tensor(window).copy_(before)
+        for window in cleared:
+            self._tensor(window).zero_()
         self._place.memory.drop_but(known)
         del self.launched[launched:]
 

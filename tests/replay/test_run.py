@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from triton.runtime.errors import OutOfResources
 
 from grader.protocol.messages import LaunchInfo, Traffic
-from grader.protocol.trace import Choose
-from grader.replay.run import first_that_works
+from grader.protocol.trace import Choose, Free, Renewal, Trace, Window
+from grader.replay.memory import Memory, Unreplayable
+from grader.replay.run import Run, first_that_works
 
 
 def launch(name: str, stored_bytes: int | None = 0) -> LaunchInfo:
@@ -51,3 +54,14 @@ def test_launches_before_the_refused_one_count() -> None:
 
 def test_a_refused_launch_that_stored_something_before_counts() -> None:
     assert launched((launch("refused", 4),), (launch("works"),)) == (1, ["earlier", "refused", "works"])
+
+
+@pytest.mark.parametrize("renewal", [Renewal((), (0,)), Renewal((0,), ())])
+def test_an_autotuner_renews_no_memory_that_its_trial_freed(renewal: Renewal) -> None:
+    """The recorder sees no such trial; a forged trace may tell of one."""
+    memory = Memory(torch.device("cpu"))
+    memory.adopt(1, torch.arange(4))
+    place: Any = SimpleNamespace(memory=memory, device=torch.device("cpu"))
+    trace = Trace({}, (Window(1, "int64", 0, (4,), (1,)),), (), (), ())
+    with pytest.raises(Unreplayable, match="must lie in a known storage"):
+        Run(place, trace).rehearse(Choose(((Free((1,)),),), 1, renewal), 0)
