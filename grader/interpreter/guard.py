@@ -88,6 +88,17 @@ class Extent:
         """Return a mask of the accesses at these byte offsets that lie in allocated memory, visible or not."""
         return offsets <= np.uint64(max(0, self.room - width))
 
+    def misaligned_by(self, lanes: Addresses, access: Access) -> int | None:
+        """Return by how many bytes the first lane that is not aligned to its type is not; None where all are.
+
+        Only a pointer that was cast to a wider type can miss its alignment.
+        """
+        if access.spill or access.width <= self.itemsize:
+            return None
+        past = (lanes & _ADDRESS) % np.uint64(access.width)
+        missed = past[past != 0]
+        return int(missed[0]) if missed.size else None
+
     def _filled(self, gaps: Lanes, offsets: Addresses, width: int) -> Lanes:
         """Return a mask of the accesses that touch visible elements only; a pointer to a wider type touches several."""
         size = np.uint64(self.itemsize)
@@ -182,7 +193,8 @@ class Guard:
         """Check one access before it happens. values: the values that a store stores.
 
         Returns the addresses without their tags, and a mask of the allowed lanes (None: all active lanes). Raises
-        TypeError where the width is no plain int: the arithmetic of other types may wrap around.
+        TypeError where the width is no plain int: the arithmetic of other types may wrap around. Raises ValueError
+        where a pointer to a wider type is not aligned to it: a GPU stops there.
         """
         if type(access.width) is not int or access.width < 1:
             raise TypeError("an access moves a whole number of bytes")
@@ -198,6 +210,9 @@ class Guard:
         extent = self.extents.get(int(lanes[0]) >> _TAG_SHIFT)
         if extent is not None:
             offsets = lanes - extent.tagged
+            if (past := extent.misaligned_by(lanes, access)) is not None:
+                rule = f"at an address that is a multiple of {access.width}, and this one is {past} bytes past one"
+                raise ValueError(f"{access.kind} of {access.width} bytes must begin {rule}")
             if not access.spill and extent.holds_all(offsets, access.width):
                 self._keep(access, extent, offsets, stored)
                 return pointers & _ADDRESS, None
@@ -235,7 +250,7 @@ class Guard:
         if not lanes.size:
             return pointers & _ADDRESS
         extent = self.extents.get(int(lanes[0]) >> _TAG_SHIFT)
-        if extent is None:
+        if extent is None or extent.misaligned_by(lanes, access) is not None:
             return None
         offsets = lanes - extent.tagged
         if access.spill:

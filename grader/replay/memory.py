@@ -264,6 +264,25 @@ class Memory:
                 self._overrun.append(f"{text}, the nearest {first} bytes away")
 
 
+def overlap(one: Window, other: Window) -> bool:
+    """Return whether two windows share an element; where their elements differ in size, whether they may."""
+    first, second = _bytes_reached(one), _bytes_reached(other)
+    if one.storage != other.storage or max(first.start, second.start) >= min(first.stop, second.stop):
+        return False
+    if first.step != second.step:
+        return True
+    marks = torch.zeros(max(first.stop, second.stop) // first.step, dtype=torch.bool)
+    marks.as_strided(one.shape, one.strides, one.offset).fill_(value=True)
+    return bool(marks.as_strided(other.shape, other.strides, other.offset).any())
+
+
+def _bytes_reached(window: Window) -> range:
+    """Return the bytes from the first to the last element of a window, in steps of an element; empty without any."""
+    size = getattr(torch, window.dtype).itemsize
+    start = window.offset * size
+    return range(start, start + _span(window.shape, window.strides) * size, size)
+
+
 def _span(shape: Sequence[int], strides: Sequence[int]) -> int:
     """Return the number of elements from the first to the last one, both included; 0 where there is none."""
     return 0 if 0 in shape else 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import linecache
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ from grader.protocol.trace import (
     Choose,
     KernelText,
     Trace,
+    Window,
     decode_trace,
 )
 from grader.replay.compiling import TraceCompiler
@@ -45,7 +46,7 @@ from grader.replay.cute_programs import Program, Programs
 from grader.replay.kernels import Kernels
 from grader.replay.language import keywords, offers
 from grader.replay.launching import lend_workspaces
-from grader.replay.memory import Computed, Memory, Unreplayable
+from grader.replay.memory import Computed, Memory, Unreplayable, overlap
 from grader.replay.operators import operators
 from grader.replay.run import Run, first_that_works
 from grader.replay.text import Text
@@ -301,17 +302,19 @@ class Replayer:
     def _returned_message(self, call: Call, trace: Trace, run: Run, memory_fd: int) -> Returned:
         given = frozenset(trace.arguments.values())
         outputs: list[tuple[Form, Tensor | None]] = []
+        own: list[Window] = []
         for output in trace.outputs:
-            storage = trace.windows[output.window].storage if output.window >= 0 else -1
-            alias = self._alias(trace.arguments, storage) if output.form.kind == "tensor" else ""
-            tensor, form = None, output.form
+            tensor, form, alias = None, output.form, ""
             if output.window >= 0:
-                tensor = self._home.memory.tensor(trace.windows[output.window])
+                window = trace.windows[output.window]
+                tensor = self._home.memory.tensor(window)
+                alias = self._alias(trace.arguments, window, own) if form.kind == "tensor" else ""
                 # Only the recorder knows a tensor's device.
                 form = dataclasses.replace(form_of(tensor), device=form.device)
+                own.append(window)
             outputs.append((dataclasses.replace(form, alias=alias, copied=False), tensor))
-            if storage >= 0 and storage not in given:
-                self._home.results[:] = [*self._home.results, storage][-_MOST_RESULTS:]
+        made = [window.storage for window in own if window.storage not in given]
+        self._home.results[:] = [*self._home.results, *made][-_MOST_RESULTS:]
         outputs += [(form_of(one), one) for one in map(self._home.arguments.tensor, call.mutates)]
         forms = copied_out(outputs, call.slots, memory_fd, self._home.device.type)
         changed, overrun = self._home.arguments.disturbed(call.mutates)
@@ -322,11 +325,14 @@ class Replayer:
         told = (*lines, meets, self._home.memory.outside(), CONTRACTION.happened)
         return Returned("returned", forms, changed, overrun, launched, (), findings, most_bytes, self._taken, *told)
 
-    def _alias(self, arguments: Mapping[str, int], storage: int) -> str:
+    def _alias(self, arguments: Mapping[str, int], result: Window, own: Sequence[Window]) -> str:
+        """Return whose memory a result shares; "" for nobody's. own: the results before it, of the same call."""
         for name, number in arguments.items():
-            if number == storage:
+            if number == result.storage:
                 return f"argument {name}"
-        return "an earlier result" if storage in self._home.results else ""
+        if result.storage in self._home.results:
+            return "an earlier result"
+        return "another result" if any(overlap(result, other) for other in own) else ""
 
     def _unordered(self) -> tuple[int, ...]:
         return self._watch.take_unordered() if self._watch else ()

@@ -25,10 +25,12 @@ def matmul_bias_silu(case: Mapping[str, object], generator: Generator) -> tuple[
     """Return a: [M, K], b: [K, N], bias: [N].
 
     "cancelling": the bias is the rounded negative of the product's first row, so that only rounding is left of that
-    row. "extreme": it is ±10^4, where exp overflows. "nonfinite": it has some inf and NaN, but no -inf, whose silu has
-    no value in floating point.
+    row. "extreme": it is ±10^4, where exp overflows. "nonfinite": a and bias have some inf and NaN, and b no negative
+    number: no sum is -inf, whose silu has no value in floating point.
     """
     a, b = _operands(case, generator)
+    if case["values"] == "nonfinite":
+        a, b = a.where(a != -math.inf, math.inf), b.abs()
     a, b = laid_out(a, case["a_layout"]), laid_out(b, case["b_layout"])
     shape = (int(case["N"]),)
     if case["values"] == "cancelling":

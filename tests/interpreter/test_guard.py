@@ -395,6 +395,20 @@ def test_a_line_is_told_once_for_each_kind_and_not_endlessly() -> None:
     assert [one.line for one in guard.findings] == list(range(8))
 
 
+@pytest.mark.parametrize(("kind", "past"), [("load", 2), ("store", 4), ("atomic", 6)])
+def test_a_pointer_to_a_wider_type_is_aligned_to_it(kind: str, past: int) -> None:
+    """A GPU stops at such an access, also where all of it lies inside the tensor."""
+    guard, x = Guard("k"), torch.zeros(64, dtype=torch.float16)
+    x_ptr = guard.admit("x", x)
+    wide = access(kind, width=8)
+    said = f"{kind} of 8 bytes must begin at an address that is a multiple of 8, and this one is {past} bytes past one"
+    missed = lanes(x_ptr + np.uint64(past), 0, 2)
+    with pytest.raises(ValueError, match=said):
+        look(guard, wide, missed)
+    assert guard.access_in_lockstep(wide, np.arange(1), missed[None], np.ones((1, 2), dtype=bool)) is None
+    assert look(guard, wide, lanes(x_ptr, 0, 2)) == look(guard, access(kind, width=2), missed) == [True, True]
+
+
 @pytest.mark.parametrize("width", [0, -1, np.uint64(2**61), np.int64(1), 1.0, True, None])
 def test_a_width_that_is_no_number_of_bytes_is_refused(width: Any) -> None:
     """Such widths wrap around in the guard's arithmetic: what lies outside would seem to lie inside."""

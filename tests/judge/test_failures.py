@@ -148,6 +148,16 @@ def test_a_promise_that_does_not_hold_is_told_with_what_to_leave_out() -> None:
     assert "remove tl.multiple_of where a size, a stride or a first element can be any number" in failure.cause.help
 
 
+def test_an_access_that_is_not_aligned_is_told_with_what_to_check() -> None:
+    said = "store of 8 bytes must begin at an address that is a multiple of 8, and this one is 2 bytes past one"
+    failure = judged(raised(kind="ValueError", message=said, frames=(Frame(7, "double", "tl.store(y + e, x)"),)))
+    assert (failure.cause.title, failure.cause.rationale) == (
+        "An access that is not aligned",
+        f"ValueError (line 7): {said}",
+    )
+    assert "a multiple of 8 bytes" in failure.cause.help
+
+
 @pytest.mark.parametrize(
     ("others", "listed"), [((), "no function of another name"), (("triple", "half"), "triple, half")]
 )

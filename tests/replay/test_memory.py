@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from grader.protocol.trace import Window
-from grader.replay.memory import Memory, Unreplayable
+from grader.replay.memory import Memory, Unreplayable, overlap
 
 LENGTHS = Window(storage=0, offset=0, shape=(4,), strides=(1,), dtype="int32")
 
@@ -78,6 +78,31 @@ def test_no_memory_of_earlier_tensors_lies_between_elements(shape: tuple[int, ..
     held.adopt(1, fresh)
     size = fresh.untyped_storage().nbytes()
     assert held.tensor(Window(1, "uint8", 0, (size,), (1,))).unique().tolist() == [255]
+
+
+@pytest.mark.parametrize(
+    ("offset", "shape", "strides", "dtype", "shared"),
+    [
+        (6, (2, 3), (3, 1), "float32", False),  # the second half of a buffer
+        (5, (2, 3), (3, 1), "float32", True),
+        (3, (2, 3), (6, 1), "float32", True),
+        (0, (0, 3), (3, 1), "float32", False),
+        (12, (4,), (1,), "float16", False),
+        (11, (4,), (1,), "float16", True),
+    ],
+)
+def test_views_of_one_buffer_share_memory_where_they_share_an_element(
+    offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str, shared: bool
+) -> None:
+    first = Window(1, "float32", 0, (2, 3), (3, 1))
+    other = Window(1, dtype, offset, shape, strides)
+    assert overlap(first, other) == overlap(other, first) == shared
+    assert not overlap(first, Window(2, dtype, offset, shape, strides))
+
+
+def test_interleaved_views_share_no_element() -> None:
+    even, odd = (Window(1, "float32", start, (4, 2), (4, 1)) for start in (0, 2))
+    assert not overlap(even, odd)
 
 
 @pytest.mark.filterwarnings("ignore:.*deprecated")

@@ -167,6 +167,18 @@ def _broken_promise(found: re.Match[str], _: Fault) -> Words:
     )
 
 
+@RULES.rule(r"\A(load|store|atomic) of (\d{1,3}) bytes must begin at")
+def _misaligned_access(found: re.Match[str], _: Fault) -> Words:
+    return Words(
+        "An access that is not aligned",
+        "",
+        f"A pointer that is cast to a wider type must be a multiple of {found[2]} bytes, or a GPU stops there. A "
+        "tensor may begin at any element, and so may its rows: check data_ptr() and the strides, and go element by "
+        "element where they do not fit.",
+        "size_assumed",
+    )
+
+
 @RULES.rule("misaligned address")
 def _misaligned(_: re.Match[str], __: Fault) -> Words:
     return Words(
