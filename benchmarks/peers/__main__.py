@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -59,15 +59,19 @@ def main() -> int:
         print(f"Nothing can be measured here: {trouble}.\n\nThese files would be fed:\n")
         print("\n".join(f"{fed.kind:<12} {fed.task.exercise} {fed.task.part:<12} {fed.name}" for fed in feds))
         return 4
-    known = kept.load(options.rows, feds)
+    rows = kept.load(options.rows, feds)
     gpus = visible_gpus()
     jobs = options.jobs or len(gpus)
     devices, stop = Devices(gpus, jobs), time.monotonic() + options.seconds
     with ThreadPoolExecutor(jobs) as pool:
         asks = _graders(options.kernelbench, options.popcorn, pool, devices)
-        rows = list(pool.map(lambda fed: known.get(fed.key) or measured(fed, asks, devices, stop), feds))
-    kept.save(options.rows, rows)
-    text = page([row for row in rows if row.outcomes], list(asks), _setting(options, rows))
+        begun = [pool.submit(measured, rows.get(fed.key, Row(fed, {})), asks, devices, stop) for fed in feds]
+        for done in as_completed(begun):
+            rows[done.result().fed.key] = done.result()
+            # An evaluator may hang: what was measured before is kept.
+            kept.save(options.rows, [*rows.values()])
+    ordered = [rows[fed.key] for fed in feds]
+    text = page([row for row in ordered if row.outcomes], list(asks), _setting(options, ordered))
     if options.markdown:
         options.markdown.write_text(text, encoding="utf-8")
     print(text)
@@ -87,9 +91,13 @@ def missing(kernelbench_at: Path | None, popcorn_at: Path | None) -> str:
     return ""
 
 
-def measured(fed: Fed, asks: Mapping[str, Ask], devices: Devices, stop: float) -> Row:
-    """Ask every grader about one file, one after the other on the same GPU; none once it is too late."""
-    outcomes = {}
+def measured(row: Row, asks: Mapping[str, Ask], devices: Devices, stop: float) -> Row:
+    """Ask about one file every grader whose outcome a row lacks, one after the other on the same GPU.
+
+    None is asked once it is too late.
+    """
+    fed, outcomes = row.fed, {**row.outcomes}
+    asks = {name: ask for name, ask in asks.items() if name not in outcomes}
     with devices.one() as environment:
         for name, ask in asks.items() if time.monotonic() < stop else ():
             with tempfile.TemporaryDirectory(prefix="peers-", ignore_cleanup_errors=True) as folder:
@@ -151,7 +159,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=0, help="files at a time; default: one for each GPU")
     parser.add_argument("--seconds", type=float, default=3600.0, help="begin no file later than this")
     parser.add_argument(
-        "--rows", type=Path, help="a JSON file: what it holds is not measured again; all is written there"
+        "--rows", type=Path, help="a JSON file: what it holds is not measured again; each result is written there"
     )
     parser.add_argument("--markdown", type=Path, help="also write the page here")
     return parser

@@ -174,6 +174,20 @@ def test_rows_are_kept_and_read_again(tmp_path: Path) -> None:
     assert kept.load(tmp_path / "none.json", [fed]) == kept.load(tmp_path / "rows.json", []) == {}
 
 
+def test_only_graders_whose_outcome_is_missing_are_asked() -> None:
+    known, found = Outcome("accepted", 1.0, 1.0), Outcome("refused", 2.0, None, "mismatch")
+    asked: list[str] = []
+
+    def ask_of(name: str) -> command.Ask:
+        return lambda *_: (asked.append(name), found)[1]
+
+    row, devices = Row(fed_of(), {"one": known}), command.Devices(["0"], 1)
+    asks = {name: ask_of(name) for name in ("one", "other")}
+    assert command.measured(row, asks, devices, float("inf")).outcomes == {"one": known, "other": found}
+    assert command.measured(row, asks, devices, 0.0) == row
+    assert asked == ["other"]
+
+
 def test_the_page_counts_by_kind_and_shows_every_file() -> None:
     rows = [
         Row(fed_of(), {"KernelBench": Outcome("accepted", 8.0, 1.0), "grade": Outcome("accepted", 6.0, 0.97)}),
