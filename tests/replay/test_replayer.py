@@ -140,6 +140,19 @@ def test_a_result_that_is_an_argument_is_told(server: ForkServer, ex_15: Entry) 
     assert outcome.answer.outputs[0].alias == "argument x"
 
 
+def test_results_of_a_call_may_lie_in_one_buffer_and_share_no_element_of_it(server: ForkServer, ex_15: Entry) -> None:
+    source = """
+def vector_add(x, y):
+    both = torch.stack((added(x, y), x), 1)
+    return both[:, 0], both[:, 1], both[3:5, 0]
+"""
+    with recording(server, ex_15, source) as one:
+        outcomes = [one.replay(one.record()) for _ in range(2)]
+    for outcome in outcomes:
+        assert isinstance(outcome, Finished)
+        assert [form.alias for form in outcome.answer.outputs] == ["", "", "another result"]
+
+
 @pytest.mark.parametrize("grid", [(1, 65536), (2**31,), (2**31 - 1, 65535, 65535)])
 def test_a_grid_that_no_gpu_runs_is_refused_at_once(server: ForkServer, ex_15: Entry, grid: tuple[int, ...]) -> None:
     source = f"""
