@@ -6,8 +6,9 @@ Says where and how they differ.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import torch
 from torch import Tensor
@@ -19,6 +20,8 @@ from grader.record import Difference, Mismatch, Picture, clean, number
 _FIRST = 5
 _PICTURE_ROWS = 24
 _PICTURE_COLUMNS = 64
+# Block sizes to look at, and ways to cut an output into tiles: a hostile launch has any number.
+_MOST_BLOCKS, _MOST_WAYS = 8, 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,20 +187,42 @@ class _Tile:
 
 
 def _tiles(shape: tuple[int, ...], launches: Sequence[LaunchInfo]) -> list[_Tile]:
-    """Return the tiles of an output, where the grid and block sizes of a launch reveal them."""
+    """Return the tiles of an output, where the grid and block sizes of a launch reveal them.
+
+    There must be one program for each tile. Nothing is told where the programs may as well take an index each.
+    """
     for launch in launches:
-        found, grid = [], list(launch.grid)
-        for axis, size in enumerate(shape):
-            for name, block in launch.constants.items():
-                count = -(-size // block) if block > 1 else 0
-                if count > 1 and count in grid:
-                    found.append(_Tile(axis, name, block, count))
-                    # One dimension of the grid cuts one axis.
-                    grid.remove(count)
-                    break
-        if found:
-            return found
+        # What is as long as an axis is that axis in whole.
+        blocks = [(name, block) for name, block in launch.constants.items() if block > 1 and block not in shape]
+        found = [*islice(_ways(shape, blocks[:_MOST_BLOCKS], math.prod(launch.grid)), _MOST_WAYS)]
+        if found and all(found):
+            return max(found, key=len)
     return []
+
+
+def _ways(
+    shape: tuple[int, ...], blocks: Sequence[tuple[str, int]], programs: int, axis: int = 0
+) -> Iterator[list[_Tile]]:
+    """Yield the ways to cut an output, from an axis on, into as many tiles as there are programs.
+
+    An axis is cut into blocks, each size for one axis, or a program takes all of it, or one index; of the last axis it
+    takes more than one.
+    """
+    if axis == len(shape):
+        if programs == 1:
+            yield []
+        return
+    size = shape[axis]
+    cuts = [_Tile(axis, name, block, -(-size // block)) for name, block in blocks if size > block]
+    ways = (
+        [(tile.count, [tile]) for tile in cuts]
+        + [(1, [])]
+        + ([(size, [])] if size > 1 and axis < len(shape) - 1 else [])
+    )
+    for count, tiles in ways:
+        if programs % count == 0:
+            left = [one for one in blocks if not tiles or one[0] != tiles[0].name]
+            yield from ([*tiles, *rest] for rest in _ways(shape, left, programs // count, axis + 1))
 
 
 def _with_tiles(picture: Picture, tiles: Sequence[_Tile]) -> Picture:

@@ -343,6 +343,36 @@ def test_one_dimension_of_the_grid_cuts_one_axis_only() -> None:
 
 
 @pytest.mark.parametrize(
+    ("shape", "grid", "constants", "words"),
+    [
+        # One program for each tile of a flat grid; steps along K cut nothing.
+        (
+            (128, 256),
+            (8,),
+            {"BM": 64, "BN": 64, "BK": 32},
+            "tile 0 of 2 along axis 0 (BM=64), tile 1 of 4 along axis 1 (BN=64)",
+        ),
+        (
+            (128, 256),
+            (8,),
+            {"BK": 32, "BM": 64, "BN": 64},
+            "tile 0 of 2 along axis 0 (BM=64), tile 1 of 4 along axis 1 (BN=64)",
+        ),
+        # Eight programs for eight heads, or for pieces of them.
+        ((4, 2, 64), (4, 2), {"SPLITS": 16}, ""),
+        ((4, 2, 64, 32), (4, 8), {"ROWS": 16, "D": 32}, "tile 0 of 4 along axis 2 (ROWS=16)"),
+        # Programs share a tile.
+        ((128, 256), (8, 3), {"BM": 64, "BN": 64}, ""),
+    ],
+)
+def test_a_constant_is_named_where_it_makes_as_many_tiles_as_there_are_programs(
+    shape: tuple[int, ...], grid: tuple[int, ...], constants: dict[str, int], words: str
+) -> None:
+    index = (0,) * (len(shape) - 1) + (shape[-1] // 2 - 1,)
+    assert tile_words(shape, index, LaunchInfo("kernel", grid, constants)) == words
+
+
+@pytest.mark.parametrize(
     ("shape", "grid", "tile"),
     [
         ((500,), (8,), (0, 64)),
