@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -33,6 +33,11 @@ _PLACED = 0.2
 # Weight of a remainder that is as long as all before it: no block of them is longer than it.
 _NO_REMAINDER = 0.15
 _COARSER = (torch.float16, torch.bfloat16)
+# A conversion to float32 rounds nothing that is float32.
+_OF_FLOAT32 = (
+    "Does a step run in float16, bfloat16 or TF32, or is it an approximation? Has a constant too few digits, such as "
+    "1.4427 for log2(e) = 1.4426950408889634?"
+)
 # Relative errors of TF32 and float16, with some room for sums.
 _TF32 = (2.0**-16, 2.0**-8)
 _POWERS = tuple(2**i for i in range(15, 0, -1))
@@ -496,19 +501,20 @@ def _rounding(answer: Answer, *, exact: bool) -> Iterator[Clue]:
     placed = _has_place(wrong)
     where = "" if placed else ", and lie anywhere"
     seen = f"The errors are small, about {typical:.0e} of the values around them{where}."
+    rounded = Clue("rounded_intermediate", 0.5, seen, help=_OF_FLOAT32 if answer.got.dtype == torch.float32 else "")
     if placed:
         # A few rows, all wrong beside others that are right: rounding alone is rarely so choosy.
-        yield Clue("rounded_intermediate", _PLACED, seen)
+        yield replace(rounded, weight=_PLACED)
         yield Clue("low_precision_sum", _PLACED, seen)
         return
     if answer.got.dtype == torch.float32 and exact:
         low, high = _TF32
         if low <= typical <= high:
             yield Clue("tf32", 0.5, seen)
-        yield Clue("rounded_intermediate", 0.4, seen)
+        yield replace(rounded, weight=0.4)
         yield Clue("low_precision_sum", 0.4, seen)
     else:
-        yield Clue("rounded_intermediate", 0.5, seen)
+        yield rounded
         yield Clue("low_precision_sum", 0.5, seen)
 
 

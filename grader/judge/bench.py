@@ -525,17 +525,19 @@ class Bench:
         """The calls of the part have used up the time that they may take together."""
         return self.pair.worked_s - self._before_s > self.most_s
 
-    def right_otherwise(self, trial: Trial) -> Literal["", "without memory", "by other means"]:
+    def right_otherwise(
+        self, trial: Trial, *, briefly: bool = False
+    ) -> Literal["", "without memory", "by other means"]:
         """Return how a call is right whose replay was wrong; "" if it is not.
 
         without memory: the same kernels are right without memory of earlier calls. by other means: the call is right in
-        the submission's own process. Once a call of the part was wrong there too, no other is made there.
+        the submission's own process. briefly: once a call of the part was wrong there too, no other is made there.
         """
         with self.aside():
             self.pair.skip()
             if self.repeat(trial.recipe).failure is None:
                 return "without memory"
-        if self._wrong_alone:
+        if briefly and self._wrong_alone:
             return ""
         outcome = self.ask(trial.recipe, slots_for(trial.expected))
         inputs = partial(self.truth.inputs, trial.recipe)

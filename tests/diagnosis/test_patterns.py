@@ -255,6 +255,16 @@ def test_small_errors_of_float32_products_look_like_tf32_and_others_do_not() -> 
     assert "tf32" not in {clue.kind for clue in clues_of([answer(got, output)], [("x", X.half())])}
 
 
+def test_an_early_rounding_is_no_conversion_to_the_inputs_dtype_where_that_is_float32() -> None:
+    noise = 1 + 3e-3 * torch.randn(16, 32, generator=GENERATOR, dtype=torch.float64)
+    helps = [
+        next(clue.help for clue in clues((RIGHT * noise).to(dtype)) if clue.kind == "rounded_intermediate")
+        for dtype in (torch.float32, torch.float16)
+    ]
+    assert "too few digits" in helps[0]
+    assert helps[1] == ""
+
+
 def test_wrong_numbers_at_the_end_look_like_a_mask() -> None:
     got = right()
     got[:, 29:] += 1.0

@@ -57,7 +57,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     if first_failed and first_failed.failure:
         # Once: the other cases would give the same. And last: its calls would have the later cases recorded again.
         one, _ = failed[0]
-        failed[0] = one, judged_apart(bench, one, first_failed, first_failed.failure)
+        failed[0] = one, judged_apart(bench, one, first_failed, first_failed.failure, briefly=True)
     if left_out and not run:
         raise NotRunHere(next(iter(left_out.values())))
     # A part is not begun only if it leaves out every case.

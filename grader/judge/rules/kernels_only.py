@@ -97,16 +97,16 @@ def _first_names(names: Sequence[str]) -> str:
     return ", ".join(clean(name, 160) for name in names[:5])
 
 
-def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure) -> Failure:
+def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure, *, briefly: bool = False) -> Failure:
     """Return the failure of a replay, or what is behind it.
 
     The call is made again without memory of earlier calls, and in the submission's own process: if it is right there,
     something besides the kernels does part of the work. Beside a GPU, kernels that are right in the interpreter by
-    themselves do all of it: on the GPU they race, and only the replay met it.
+    themselves do all of it: on the GPU they race, and only the replay met it. briefly: as in Bench.right_otherwise.
     """
     replayed = bench.part.is_replayed and not trial.untold and isinstance(trial.outcome, Finished)
     doubted = replayed and failure.status == "fail" and failure.cause.kind not in _SEEN_IN_REPLAYS
-    how = bench.right_otherwise(trial) if doubted else ""
+    how = bench.right_otherwise(trial, briefly=briefly) if doubted else ""
     if how == "without memory":
         seen = "The same call is right without memory from earlier calls."
         return replace(failure, clues=(*failure.clues, Clue(LEFT_OVER, 0.7, seen)))
