@@ -5,7 +5,7 @@ Takes a wrong call, gives mistakes and clues; runs the oracle only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import torch
 
@@ -40,16 +40,23 @@ _SPOILT, _NAN_ROWS = 2, 0.5
 _MOST = 3
 
 
-def mistakes_in(truth: Truth, part: Part, seen: WrongCall) -> list[KnownMistake]:
-    """Return up to _MOST known mistakes, of different kinds, whose values the wrong call returned."""
+def mistakes_in(truth: Truth, part: Part, seen: WrongCall, among: Collection[str] | None = None) -> list[KnownMistake]:
+    """Return up to _MOST known mistakes, of different kinds, whose values the wrong call returned.
+
+    among: the kinds to look for; None for all.
+    """
+    most = _MOST if among is None else min(_MOST, len(among))
+    if not most:
+        return []
     for i, (got, wrong, output) in enumerate(seen.answers()):
         if bool(wrong.any()):
             found: dict[str, KnownMistake] = {}
             for one in truth.known_mistakes(part, seen.recipe):
-                if one.kind not in found and _explains(one.outputs[i], got, wrong, output):
+                wanted = one.kind not in found and (among is None or one.kind in among)
+                if wanted and _explains(one.outputs[i], got, wrong, output):
                     found[one.kind] = one
-                if len(found) == _MOST:
-                    break
+                    if len(found) == most:
+                        break
             return list(found.values())
     return []
 

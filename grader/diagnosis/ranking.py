@@ -6,7 +6,7 @@ It changes no status and no points.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -108,8 +108,11 @@ _BY_SYMPTOM = {
 }
 
 
-def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
-    """Return the clues of one failure by itself: from the rule, the symptom and the values."""
+def clues_in(failure: Failure, part: Part, truth: Truth, among: Collection[str] | None = None) -> list[Clue]:
+    """Return the clues of one failure by itself: from the rule, the symptom and the values.
+
+    among: the kinds of known mistakes to look for; None for all.
+    """
     found = list(failure.clues)
     if not part.reduces:
         # There is nothing to join: programs that meet compute one address twice.
@@ -130,7 +133,7 @@ def clues_in(failure: Failure, part: Part, truth: Truth) -> list[Clue]:
         answers = [Answer(got, wrong, expected, olds.get(expected.name)) for got, wrong, expected in seen.answers()]
         traffic = [launch.traffic for launch in seen.outcome.answer.launches]
         found += _to_a_copy(answers, traffic, part)
-        found += mistake_clues(mistakes_in(truth, part, seen), seen, untouched=_is_untouched(answers))
+        found += mistake_clues(mistakes_in(truth, part, seen, among), seen, untouched=_is_untouched(answers))
         if any(clue.confirmed for clue in found):
             return found
         multiplies = any(one is None or one.dot_flops for one in traffic)
@@ -272,7 +275,10 @@ def gathered(bench: Bench, first: Failure, alike: Sequence[Failure], *, known: b
     known: another check has confirmed a cause; then the first case is enough.
     """
     failures = (first, *(() if known else alike))
-    several = [clues_in(failure, bench.part, bench.truth) for failure in failures]
+    several = [clues_in(first, bench.part, bench.truth)]
+    # Who makes a mistake makes it in every case. The oracle computes each mistake anew for each case.
+    made = {clue.kind for clue in several[0] if clue.by_known_mistake}
+    several += [clues_in(failure, bench.part, bench.truth, made) for failure in failures[1:]]
     clues = [
         replace(clue, weight=_UNLIKELY * clue.weight, confirmed=False)
         if clue.by_known_mistake and _would_show(bench, first, clue)

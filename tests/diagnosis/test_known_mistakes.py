@@ -132,6 +132,16 @@ def test_of_one_kind_one_mistake_is_named() -> None:
     assert named(TRUTH.half() + 1, HALVED) == []
 
 
+def test_of_further_cases_only_the_mistakes_of_the_first_are_looked_for() -> None:
+    one, truth = seen((TRUTH / 2).half()), cast("Truth", Knows(HALVED))
+    assert [found.kind for found in mistakes_in(truth, cast("Part", None), one, {"zeros", HALVED.kind})] == [
+        HALVED.kind
+    ]
+    assert mistakes_in(truth, cast("Part", None), one, {"zeros"}) == []
+    # Not even the oracle is asked.
+    assert mistakes_in(cast("Truth", None), cast("Part", None), one, ()) == []
+
+
 @pytest.mark.parametrize("value", [0.0, torch.nan])
 def test_zeros_and_nan_could_be_anything_s(value: float) -> None:
     nothing = torch.full_like(TRUTH, value)

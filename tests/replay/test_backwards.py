@@ -9,11 +9,13 @@ import pytest
 import torch
 
 from grader.exercise.catalogue import Entry
+from grader.judge.trial import CallRequest
 from grader.protocol.messages import ANY, NEEDS_GPU, Raised
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer
+from tests.benches import bench_of
 from tests.conftest import SHORT, limited
-from tests.recordings import answer_in, recording
+from tests.recordings import HEAD, answer_in, recording
 
 
 @pytest.fixture(scope="module")
@@ -191,3 +193,20 @@ def test_programs_that_do_not_meet_need_no_second_order(server: ForkServer, ex_1
         outcome = one.replay(one.record())
     assert isinstance(outcome, Finished)
     assert not outcome.answer.meets
+
+
+def test_races_are_sought_until_another_mistake_shows(
+    server: ForkServer, ex_15: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A check that has failed needs no second replay of each right case."""
+    source = SOURCE.format(middle=TICKET, how="").replace("y_ptr + mine, inside)", "y_ptr + mine, inside) + (n == 100)")
+    with bench_of(server, ex_15, HEAD + source) as bench:
+        asked: list[object] = []
+        replay = bench.pair.replay_backwards
+        monkeypatch.setattr(bench.pair, "replay_backwards", lambda *given: (asked.append(given), replay(*given))[1])
+        space = bench.part.checks[1].cases.space  # type: ignore[union-attr]
+        for lengths, right, times in ((90, 91), [True, True], 2), ((100, 90, 91), [False, True, True], 0):
+            asked.clear()
+            trials = [*bench.tries([CallRequest(space.case(N=length), 1) for length in lengths])]
+            assert [trial.failure is None for trial in trials] == right
+            assert len(asked) == times
