@@ -46,7 +46,7 @@ class WrongCall:
 
     @property
     def is_large(self) -> bool:
-        """Whether its outputs have so many elements that to look for causes in them takes seconds."""
+        """Return whether its outputs have so many elements that to look for causes in them takes seconds."""
         return sum(output.value.numel() for output in self.expected) > _MOST_VALUES
 
     def answers(self) -> Iterator[tuple[Tensor, Tensor, Expected]]:

@@ -389,7 +389,7 @@ def decoys_of(recipe: Recipe) -> Recipe:
     """
 
     def decoy(seed: int) -> int:
-        return int.from_bytes(hashlib.sha256(f"decoys/{seed}".encode()).digest()[:8], "big") >> 1
+        return _seed_of(hashlib.sha256(f"decoys/{seed}".encode()).digest())
 
     patch = None if recipe.patch_seed is None else decoy(recipe.patch_seed)
     return replace(recipe, seed=decoy(recipe.seed), patch_seed=patch)
@@ -408,7 +408,11 @@ def seeds_after(recorded_answers: Sequence[RecordedAnswer], salt: str, draw: int
     def seed(planned: int) -> int:
         own = digest.copy()
         own.update(str(planned).encode())
-        # Fewer bits could be tried one after another while the call is recorded.
-        return int.from_bytes(own.digest()[:8], "big") >> 1
+        return _seed_of(own.digest())
 
     return seed
+
+
+def _seed_of(digest: bytes) -> int:
+    """Return a seed of 63 bits: fewer could be tried one after another while a call is recorded."""
+    return int.from_bytes(digest[:8], "big") >> 1
