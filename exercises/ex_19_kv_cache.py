@@ -64,8 +64,8 @@ Three things to know
 - `tl.dot` wants at least 16 rows: pad a group of query heads with masked ones. Products are float32; round only the
   operands of a second `tl.dot`: `tl.dot(p.to(v.dtype), v)`.
 - The online softmax of FlashAttention works here too: a new maximum m_new multiplies l and acc by exp(m - m_new).
-- A cache may have more than 2**31 elements. Make page and slot numbers 64 bits wide before you multiply them by a
-  stride: `page.to(tl.int64) * stride`.
+- A cache may have more than 2**31 elements. Make the numbers of sequences, pages and slots 64 bits wide before you
+  multiply them by a stride: `page.to(tl.int64) * stride`.
 """
 
 import torch

@@ -3,7 +3,7 @@
 The names below are what a specification (`reference/<exercise>/spec.py`, and interview.py beside it) is written with.
 """
 
-from grader.exercise.cases import Case, Cases, Choice, Size, Space, Star, Value
+from grader.exercise.cases import FAR_APART, FEWEST_FAR_APART, Case, Cases, Choice, Size, Space, Star, Value
 from grader.exercise.causes import Contrast, Kind
 from grader.exercise.interview import Figures, Question
 from grader.exercise.model import (
@@ -29,6 +29,8 @@ from grader.exercise.model import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "FAR_APART",
+    "FEWEST_FAR_APART",
     "Agrees",
     "Allowance",
     "Case",

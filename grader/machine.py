@@ -12,10 +12,14 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.exercise.cases import FAR_APART
 from grader.exercise.gpus import known
 from grader.exercise.model import Package, Part
 from grader.record import Environment
 from grader.sandbox.server import Mode
+
+# Two processes hold two such tensors of 4 GiB each, and earlier calls' as well.
+_FAR_APART_GIB = 64
 
 
 @dataclass(frozen=True)
@@ -83,11 +87,16 @@ def find_gpu() -> CudaDevice | None:
         return CudaDevice("unknown", "unknown", "unknown")
 
 
-def lacked_types() -> tuple[str, ...]:
-    """Return the data types that this machine's GPU has no instructions for; () for an unknown GPU."""
+def lacked_values() -> tuple[str, ...]:
+    """Return the values of a case's axes that this machine's GPU cannot judge; () for an unknown GPU.
+
+    Data types without instructions, and tensors whose slices lie far apart: several processes hold some.
+    """
     gpu = find_gpu()
     architecture = known(gpu.capability) if gpu else None
-    return architecture.lacks if architecture else ()
+    if architecture is None:
+        return ()
+    return (*architecture.lacks, *([FAR_APART] if architecture.gpu.memory_gib < _FAR_APART_GIB else []))
 
 
 def is_root() -> bool:

@@ -48,13 +48,23 @@ def test_the_first_visible_gpu_is_named_and_one_that_the_driver_does_not_know_is
 
 
 @pytest.mark.parametrize(
-    ("capability", "lacked"), [("7.5", ("bfloat16",)), ("9.0", ()), ("8.7", ()), ("unknown", ()), (None, ())]
+    ("capability", "lacked"),
+    [
+        # 16, 24, 80 and more GiB.
+        ("7.5", ("bfloat16", "far")),
+        ("8.9", ("far",)),
+        ("8.0", ()),
+        ("9.0", ()),
+        ("8.7", ()),
+        ("unknown", ()),
+        (None, ()),
+    ],
 )
-def test_a_known_gpu_s_types_are_told_and_an_unknown_one_is_taken_to_have_all(
+def test_what_a_known_gpu_cannot_judge_is_told_and_an_unknown_one_is_taken_to_judge_all(
     capability: str | None, lacked: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine, "find_gpu", lambda: CudaDevice("G", "1", capability) if capability else None)
-    assert machine.lacked_types() == lacked
+    assert machine.lacked_values() == lacked
 
 
 def test_a_hidden_gpu_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,22 +14,34 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from grader.exercise.tensors import distinct
+from grader.exercise.tensors import distinct, unwritten
 
 # A block that runs over an end stays inside.
 GUARD_BYTES = 1 << 16
 # Keeps a slice's address as far from a 256-byte boundary as the inputs' builder put it.
 _ALIGNMENT = 256
+# Larger buffers, of which the elements are this small a share, are left unwritten between them.
+_LARGE_BYTES = 1 << 28
+_FULL_SHARE = 1 / 16
 
 
 @dataclass
 class _Placed:
-    """One tensor argument: the buffer, the view handed out, and a private view to write it by."""
+    """One tensor argument: the buffer, the view handed out, and a private view to write it by.
+
+    sparse: the elements lie far apart. before: what was watched when the call began.
+    """
 
     buffer: Tensor
     view: Tensor
     writer: Tensor
+    sparse: bool
     before: Tensor
+
+    @property
+    def watched(self) -> Tensor:
+        """The bytes in which a change shows: the buffer's; of a sparse one, those of the elements."""
+        return _as_bytes(self, self.buffer) if self.sparse else self.buffer
 
 
 class PlacedArguments:
@@ -66,7 +78,7 @@ class PlacedArguments:
                 if name not in carries:
                     _fill(placed, value, self._band)
                 if self._band:
-                    placed.before = placed.buffer.clone()
+                    placed.before = placed.watched.clone()
                 self._placed[name] = placed
                 self._values[i] = placed.view
         return list(self._values)
@@ -93,11 +105,14 @@ class PlacedArguments:
     def disturbed(self, may_change: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return (arguments whose elements changed without permission, descriptions of writes outside an argument).
 
-        may_change: the arguments that the call may write to.
+        may_change: the arguments that the call may write to. Between elements that lie far apart, nothing is seen.
         """
         changed, overrun = [], []
         for name, placed in self._placed.items() if self._band else ():
-            if torch.equal(placed.buffer, placed.before):
+            if torch.equal(placed.watched, placed.before):
+                continue
+            if placed.sparse:
+                changed += [name] if name not in may_change else []
                 continue
             inside = torch.zeros_like(placed.buffer)
             _as_bytes(placed, inside).fill_(255)
@@ -124,34 +139,37 @@ def _allocate(value: Tensor, device: torch.device, band: int) -> _Placed:
     span = 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True))
     offset = value.storage_offset() * itemsize
     start = band + offset % _ALIGNMENT if band else offset
-    size = (start + max(span, 0) * itemsize + band,)
-    if band:
-        buffer = torch.full(size, 255, dtype=torch.uint8, device=device)
-    else:
-        buffer = torch.empty(size, dtype=torch.uint8, device=device)
-
-    def view() -> Tensor:
-        storage = buffer.untyped_storage()
-        return torch.empty(0, dtype=value.dtype, device=device).set_(
-            storage, start // itemsize, value.shape, value.stride()
-        )
-
-    return _Placed(buffer, view(), view(), buffer)
+    size = int(start + max(span, 0) * itemsize + band)
+    sparse = size > _LARGE_BYTES and distinct(value).numel() * itemsize < size * _FULL_SHARE
+    buffer = unwritten(size, torch.uint8, device) if sparse else torch.empty(size, dtype=torch.uint8, device=device)
+    if band and not sparse:
+        buffer.fill_(255)
+    return _in_buffer(buffer, value, start // itemsize, sparse=sparse)
 
 
-def _rewound(placed: _Placed) -> _Placed:
-    buffer, one = placed.before.clone(), placed.writer
+def _in_buffer(buffer: Tensor, like: Tensor, offset: int, *, sparse: bool) -> _Placed:
+    """Return an argument that lies in a buffer from an element on."""
     view, writer = (
-        torch.empty(0, dtype=one.dtype, device=one.device).set_(
-            buffer.untyped_storage(), one.storage_offset(), one.shape, one.stride()
+        torch.empty(0, dtype=like.dtype, device=buffer.device).set_(
+            buffer.untyped_storage(), offset, like.shape, like.stride()
         )
         for _ in range(2)
     )
-    return _Placed(buffer, view, writer, buffer)
+    return _Placed(buffer, view, writer, sparse, buffer)
+
+
+def _rewound(placed: _Placed) -> _Placed:
+    one = placed.writer
+    if not placed.sparse:
+        return _in_buffer(placed.before.clone(), one, int(one.storage_offset()), sparse=False)
+    buffer = unwritten(placed.buffer.numel(), torch.uint8, placed.buffer.device)
+    rewound = _in_buffer(buffer, one, int(one.storage_offset()), sparse=True)
+    rewound.watched.copy_(placed.before)
+    return rewound
 
 
 def _fill(placed: _Placed, value: Tensor, band: int) -> None:
-    if band:
+    if band and not placed.sparse:
         placed.buffer.fill_(255)
     distinct(placed.writer).copy_(distinct(value))
 

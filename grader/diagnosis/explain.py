@@ -11,7 +11,13 @@ from dataclasses import replace
 
 from grader.diagnosis.contraction import contraction_clues
 from grader.diagnosis.elsewhere import Shown, explaining, shown_by
-from grader.diagnosis.interpreted import EXPLAINED, is_right_unpipelined, right_in_interpreter, with_access
+from grader.diagnosis.interpreted import (
+    ENDS_OF_A_CALL,
+    EXPLAINED,
+    is_right_unpipelined,
+    right_in_interpreter,
+    with_access,
+)
 from grader.diagnosis.kinds import OF_REDUCTIONS, known_kinds
 from grader.diagnosis.padding import KIND as PADDING
 from grader.diagnosis.padding import masks_lanes, padding_clues, padding_elsewhere
@@ -173,14 +179,16 @@ class Diagnosis:
         bench: of the GPU.
         """
         part, interpreted = planned.part.name, bench.interpreted()
-        known = any(clue.confirmed for clue in self._clues.get(planned.id, ()))
+        ended = {clue.kind for clue in self._clues.get(planned.id, ()) if clue.confirmed}
+        known = ended - ENDS_OF_A_CALL
         if known or failure.status not in EXPLAINED or self._interpreted.get(part, 0) >= _MOST_INTERPRETED:
             return failure
         self._interpreted[part] = self._interpreted.get(part, 0) + 1
         try:
             ruling = decide(interpreted, replace(planned, cases=(one,)))
             repeated = ruling.failure
-            if ruling.unfit or ruling.undecided or (repeated is not None and repeated.status not in EXPLAINED):
+            told_nothing = ended if repeated is None else repeated.status not in EXPLAINED
+            if ruling.unfit or ruling.undecided or told_nothing:
                 return failure
             if repeated is None:
                 worst = float(ruling.metrics.get("worst_error_over_allowed", 0.0))
@@ -194,6 +202,8 @@ class Diagnosis:
             if not any(clue.confirmed for clue in clues):
                 clues += contraction_clues(interpreted, repeated)
             shown = with_access(failure, repeated)
+            if ended and shown is failure:
+                clues = list(self._clues[planned.id])
         except Exception:
             return failure
         self._clues[planned.id] = clues

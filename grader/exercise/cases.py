@@ -19,6 +19,11 @@ Value = int | float | bool | str
 
 # The oracle computes a case up to this volume in a moment: a product of 160 × 160 × 160, say.
 QUICK_VOLUME = 1 << 22
+# A layout: the slices of an axis lie so far apart that a product of two 32-bit numbers wraps around. It takes 4 GiB and
+# more: on a CPU of addresses, on a GPU of memory.
+FAR_APART = "far"
+# With fewer slices, the stride itself would not fit into 32 bits.
+FEWEST_FAR_APART = 3
 
 
 class Case(Mapping[str, Value]):

@@ -513,7 +513,8 @@ class Part:
 class Limits:
     """The resources of one submission. A call beyond its time ends as `timeout`, beyond its memory or disk as `oom`.
 
-    part_s: seconds for all calls of one part together.
+    part_s: seconds for all calls of one part together. sparse_bytes: of addresses beside memory_bytes, without
+    a GPU: tensors whose slices lie far apart take many addresses and little memory.
     """
 
     load_s: float = 20.0
@@ -525,10 +526,14 @@ class Limits:
     scratch_bytes: int = 2 << 30
     # More files than any compiler makes, and few enough to be removed in seconds.
     scratch_files: int = 50_000
+    sparse_bytes: int = 0
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            require(value > 0, f"Limits.{name}", "be positive", value)
+            if name == "sparse_bytes":
+                require(value >= 0, f"Limits.{name}", "be at least 0", value)
+            else:
+                require(value > 0, f"Limits.{name}", "be positive", value)
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ def _suited(part: Part, check: Check, seed: int, lacks: Collection[str]) -> Plan
     suited = _without(held, lacks) if held else None
     if held is None or suited == held:
         return _draw_check(part, check, seed, gpu=True)
-    lacked = f"{' and '.join(lacks)}, which this GPU has no instructions for"
+    lacked = f"{' and '.join(lacks)}, which this GPU has no instructions or no memory for"
     if suited is None:
         return PlannedCheck(part, check, (), None, unfit=f"all its cases are in {lacked}")
     planned = _draw_check(part, replace(check, rule=check.rule.with_sizes(suited)), seed, gpu=True)

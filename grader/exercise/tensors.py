@@ -8,12 +8,22 @@ every process, but other bits on another kind of device).
 from __future__ import annotations
 
 import math
+import mmap
+import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from itertools import permutations
 
 import torch
 from torch import Generator, Tensor
+
+from grader.exercise.cases import FEWEST_FAR_APART
+
+_WRAPS_AT = 1 << 31
+# A multiple of what any access needs, so that rows stay aligned.
+_ROW_ELEMENTS = 64
+# Linux. The pages of such memory exist once they are written.
+_NO_RESERVE = 0x4000
 
 
 def dtype_of(name: object) -> torch.dtype:
@@ -242,6 +252,32 @@ def with_row_gap(matrix: Tensor, gap: int) -> Tensor:
     view = matrix.new_empty(rows, columns + gap)[:, :columns]
     view.copy_(matrix)
     return view
+
+
+def far_apart(tensor: Tensor, axis: int) -> Tensor:
+    """Return the same tensor with the slices of one axis far apart: the last begins 2**31 elements after the first.
+
+    The axis's stride is below 2**31, so that Triton passes it in 32 bits. Gaps hold anything. Raises ValueError for an
+    axis of fewer slices than FEWEST_FAR_APART: its stride would not fit.
+    """
+    count = tensor.shape[axis]
+    if count < FEWEST_FAR_APART:
+        raise ValueError(f"an axis whose slices lie far apart must have at least {FEWEST_FAR_APART}, got {count}")
+    inner = tensor.movedim(axis, 0).contiguous()
+    apart = -(-_WRAPS_AT // (count - 1))
+    apart += -apart % _ROW_ELEMENTS
+    buffer = unwritten((count - 1) * apart + inner[0].numel(), tensor.dtype, tensor.device)
+    view = buffer.as_strided(inner.shape, (apart, *inner.stride()[1:])).movedim(0, axis)
+    view.copy_(tensor)
+    return view
+
+
+def unwritten(count: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Return memory for `count` elements, as a vector; on a CPU, what is not written takes addresses only."""
+    if device.type != "cpu" or sys.platform != "linux":
+        return torch.empty(count, dtype=dtype, device=device)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
+    return torch.frombuffer(mmap.mmap(-1, count * dtype.itemsize, flags=flags), dtype=dtype)
 
 
 def distinct(view: Tensor) -> Tensor:

@@ -10,7 +10,9 @@ Pure bookkeeping on NumPy arrays; the hooks are in grader.interpreter.memory.
 from __future__ import annotations
 
 import linecache
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -44,6 +46,8 @@ _MOST_LANES = 1 << 24
 # Offsets below this fit into 32 bits.
 _SHORT = 1 << 32
 _MOST_FINDINGS = 8
+# A tensor of more places than this from first to last is looked at slice by slice.
+_MOST_FLAGS = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,8 @@ class Extent:
     """The visible elements of one tensor argument.
 
     gaps: None where they lie densely; else one flag for each place from first to last, True for a visible element.
-    room: the bytes from the first element to the end of the memory that was allocated.
+    room: the bytes from the first element to the end of the memory that was allocated. apart: the bytes from one slice
+    to the next where slices lie far apart; `gaps` is then that of a slice. 0: they do not.
     """
 
     name: str
@@ -63,6 +68,7 @@ class Extent:
     strides: tuple[int, ...]
     gaps: Lanes | None
     room: int = 0
+    apart: int = 0
 
     @property
     def tagged(self) -> np.uint64:
@@ -102,10 +108,13 @@ class Extent:
     def _filled(self, gaps: Lanes, offsets: Addresses, width: int) -> Lanes:
         """Return a mask of the accesses that touch visible elements only; a pointer to a wider type touches several."""
         size = np.uint64(self.itemsize)
+        if self.apart:
+            offsets = offsets % np.uint64(self.apart)
         first, last = offsets // size, (offsets + np.uint64(width - 1)) // size
-        filled: Lanes = gaps[first]
+        end = np.uint64(len(gaps) - 1)
+        filled: Lanes = gaps[np.minimum(first, end)] & (last <= end)
         for further in range(1, int((last - first).max(initial=0)) + 1):
-            filled = filled & gaps[np.minimum(first + np.uint64(further), last)]
+            filled = filled & gaps[np.minimum(np.minimum(first + np.uint64(further), last), end)]
         return filled
 
     def place_of(self, offset: int) -> tuple[tuple[int, ...], int]:
@@ -128,14 +137,25 @@ def extent_of(name: str, tag: int, tensor: Tensor) -> Extent:
     if tensor.numel() == 0:
         return Extent(name, tag, tensor.data_ptr(), 0, itemsize, shape, strides, None)
     span = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
-    spread = [size for size, stride in zip(shape, strides, strict=True) if stride != 0]
-    gaps = None
-    if int(np.prod(spread, dtype=np.int64)) != span:
-        gaps = np.zeros(span, dtype=bool)
-        np.lib.stride_tricks.as_strided(gaps, shape, strides)[...] = True
     storage = tensor.untyped_storage()
     room = storage.data_ptr() + storage.nbytes() - tensor.data_ptr()
-    return Extent(name, tag, tensor.data_ptr(), span * itemsize, itemsize, shape, strides, gaps, room)
+    first = partial(Extent, name, tag, tensor.data_ptr(), span * itemsize, itemsize, shape, strides, room=room)
+    spread = [size for size, stride in zip(shape, strides, strict=True) if stride != 0]
+    if int(np.prod(spread, dtype=np.int64)) == span:
+        return first(gaps=None)
+    if span <= _MOST_FLAGS:
+        return first(gaps=_flags(shape, strides))
+    widest = max(range(len(shape)), key=lambda axis: strides[axis] if shape[axis] > 1 else 0)
+    within = [axis for axis in range(len(shape)) if axis != widest]
+    gaps = _flags([shape[axis] for axis in within], [strides[axis] for axis in within])
+    return first(gaps=gaps, apart=strides[widest] * itemsize)
+
+
+def _flags(shape: Sequence[int], strides: Sequence[int]) -> Lanes:
+    """Return a flag for each place from the first element to the last, True for an element."""
+    flags = np.zeros(1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)), dtype=bool)
+    np.lib.stride_tricks.as_strided(flags, shape, strides)[...] = True
+    return flags
 
 
 @dataclass

@@ -21,6 +21,8 @@ _STRIDED = 2
 _BATCHED = 3
 # At this many times the length, a wrong stride is likelier than a missing mask.
 _FAR = 2
+# What an offset loses that wraps around in 32 bits.
+_WRAPPED_BY = 1 << 32
 # Offsets of this size come from a product that overflowed 32 bits.
 _LEAST_WRAPPED, _MOST_WRAPPED = 1 << 29, 1 << 33
 
@@ -144,6 +146,12 @@ def _readings(found: GuardFinding) -> Iterator[_AccessReading]:
         not found.elements,
         "This tensor is empty: every load from it and every store to it needs a mask.",
         (("missing_mask", 0.8),),
+    )
+    yield _AccessReading(
+        0 <= found.element + _WRAPPED_BY < found.elements,
+        f"The offset has wrapped around in 32 bits: {_WRAPPED_BY:,} elements further lies an element of the tensor. "
+        "Convert a factor before multiplying: row.to(tl.int64) * stride.",
+        (("offset_overflow", 0.95),),
     )
     yield _AccessReading(
         _LEAST_WRAPPED <= abs(found.element) < _MOST_WRAPPED,

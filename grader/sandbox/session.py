@@ -405,9 +405,9 @@ class Session:
         if self._scratch.is_filling(self._limits.scratch_bytes):
             # This process is not to blame for the leftovers of an earlier one.
             self._scratch.clear()
-        address_space = 0 if self.runs_on_gpu else self._limits.memory_bytes
+        addresses = self._limits.memory_bytes + self._limits.sparse_bytes
         limits: dict[str, float] = {
-            "address_space_bytes": address_space,
+            "address_space_bytes": 0 if self.runs_on_gpu else addresses,
             "processes": self._limits.processes,
             "file_bytes": self._limits.file_bytes,
         }

@@ -13,7 +13,16 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Generator, Tensor
 
-from grader.exercise.tensors import differing, dtype_of, one_apart, starting_at, stretch_of, values
+from grader import FAR_APART
+from grader.exercise.tensors import (
+    differing,
+    dtype_of,
+    far_apart,
+    one_apart,
+    starting_at,
+    stretch_of,
+    values,
+)
 
 LAYOUTS = ("bhsd", "bshd", "sliced", "unaligned")
 # No two of these have the same strides.
@@ -43,6 +52,8 @@ def append_kv(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
     new = [values(case["values"], (batch, heads, tokens, width), dtype, generator) for _ in "kv"]
     lone = one_apart(("k_cache", "v_cache", "k_new", "v_new"), str(case["layout"]), "bhsd", "sliced")
     layouts = lone or _layouts(case, 2) * 2
+    if case["layout"] == FAR_APART:
+        return far_apart(caches[0], 0), far_apart(caches[1], 2), *new, lengths
     placed = [laid_out(one, layout) for one, layout in zip((*caches, *new), layouts, strict=True)]
     return *placed, lengths
 
@@ -62,6 +73,8 @@ def decode_attention(
         longest = int(lengths.argmax())
         k, v = (one[longest : longest + 1].contiguous().expand(len(lengths), -1, -1, -1) for one in (k, v))
         return q, k, v, lengths, _scale(case)
+    if layout == FAR_APART:
+        return q, far_apart(k, 0), far_apart(v, 0), lengths, _scale(case)
     layouts = _layouts_of(case, ("q", "k", "v"))
     q = laid_out(q[:, :, None], layouts[0])[:, :, 0]
     return q, laid_out(k, layouts[1]), laid_out(v, layouts[2]), lengths, _scale(case)
@@ -98,6 +111,8 @@ def paged_decode_attention(
         wider = torch.full((batch + 1, blocks + 3), -1, dtype=torch.int32, device=q.device)
         wider[1:, 2 : 2 + blocks] = table
         table = wider[1:, 2 : 2 + blocks]
+    if layout == FAR_APART:
+        return q, *(far_apart(one, 0) for one in pools), table, lengths, _scale(case)
     # [P, page, Hkv, D]: pages before heads or heads before pages.
     layouts = _layouts_of(case, ("q", "k", "v"))
     q = laid_out(q[:, :, None], layouts[0])[:, :, 0]

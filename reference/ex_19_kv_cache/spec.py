@@ -12,6 +12,8 @@ The first two kinds of lengths have the mean S - unused: formulas can count with
 from collections.abc import Callable, Mapping
 
 from grader import (
+    FAR_APART,
+    FEWEST_FAR_APART,
     Agrees,
     Allowance,
     Case,
@@ -73,9 +75,10 @@ Named = tuple[dict[str, Value], ...]
 
 
 def has_room(case: Case) -> bool:
-    """Return whether no length is below 0."""
+    """Return whether no length is below 0, and what lies far apart has at least 3 slices."""
     room = int(case["S"]) - int(case.get("T", 0))
-    return room >= int(case["unused"]) * (2 if case["lengths"] == "stairs" else 1)
+    slices = min(int(case["B"]), int(case["S"])) if case["layout"] == FAR_APART else FEWEST_FAR_APART
+    return room >= int(case["unused"]) * (2 if case["lengths"] == "stairs" else 1) and slices >= FEWEST_FAR_APART
 
 
 def little_work(case: Case) -> bool:
@@ -238,10 +241,11 @@ APPEND_KV = Part(
                         Size(1, 40),
                         lengths=("ragged",),
                         heads=FEW,
-                        layouts=(*LAYOUTS, *LONE_APPENDED),
+                        layouts=(*LAYOUTS, *LONE_APPENDED, FAR_APART),
                         where=has_room,
                     ),
                     (
+                        sized(12, 3, T=4, Hkv=2, layout=FAR_APART),
                         # Some fill the cache, some do not.
                         *(sized(6, 2, T=tokens, Hkv=2, layout=one) for one in LONE_APPENDED for tokens in (2, 6)),
                         sized(20, 2, T=3, Hkv=2, layout="bshd"),
@@ -522,13 +526,14 @@ def decode_checks(
                 ),
                 # Of several tiles: a loop may step over v by the strides of k.
                 sized(300, 1, Hkv=2, group=2, layout="v_apart"),
+                sized(40, 3, Hkv=2, group=2, layout=FAR_APART),
             ),
             1,
             lengths=("equal", "stairs", "ragged"),
             unused=Size(0, 20),
             heads=FEW,
             groups=GROUPS,
-            layouts=(*layouts, *LONE_READ),
+            layouts=(*layouts, *LONE_READ, FAR_APART),
             slots=Size(1, 300),
         ),
         agrees(
@@ -853,6 +858,7 @@ KINDS = (
     Kind("table_of_first", "one sequence's table that is used for all", "Which row of the table does a program read?"),
 )
 CONTRASTS = (
+    Contrast("layout", "offset_overflow", "whose slices lie so far apart that 32 bits cannot count", (FAR_APART,), 0.8),
     Contrast("layout", "strides_ignored", "whose tensors are not contiguous"),
     Contrast("scale", "scale_ignored", "with a given scale", every=True),
     Contrast("scale", "scaled_maximum", "with a negative scale", (-0.5,)),
@@ -883,7 +889,7 @@ EXERCISE = Exercise(
     title="KV cache",
     version="1",
     parts=(APPEND_KV, DECODE_ATTENTION, PAGED_DECODE_ATTENTION),
-    limits=Limits(call_s=20.0),
+    limits=Limits(call_s=20.0, sparse_bytes=64 << 30),
     kinds=KINDS,
     contrasts=CONTRASTS,
 )

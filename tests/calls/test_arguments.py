@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from grader.calls.arguments import PlacedArguments
-from grader.exercise.tensors import starting_at, with_row_gap
+from grader.exercise.tensors import far_apart, starting_at, with_row_gap
 
 CPU = torch.device("cpu")
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
@@ -228,3 +228,20 @@ def test_an_alias_of_an_argument_is_recognised() -> None:
         "a0",
     ]
     assert arguments.owner(x.clone()) == ""
+
+
+def test_an_argument_whose_rows_lie_far_apart_is_watched_element_by_element() -> None:
+    value = far_apart(torch.arange(12, dtype=torch.float16).view(4, 3), 0)
+    arguments, (first, second) = placed(value, value)
+    assert torch.equal(first, value)
+    assert first.stride() == value.stride()
+    assert disturbed(arguments) == ((), ())
+    first[3, 2] = 7
+    second[0, 0] = 7
+    assert disturbed(arguments, ("a1",)) == (("a0",), ())
+    rewound = arguments.rewound()
+    assert torch.equal(rewound.tensor("a0"), value)
+    assert first[3, 2] == 7
+    # The next call gets the same memory, with the values as built.
+    placed(value, value, storage="same", into=arguments)
+    assert torch.equal(first, value)

@@ -135,6 +135,17 @@ def test_masked_lanes_that_reach_the_result_are_found_in_the_interpreter(server:
     assert cause_of(result).help.endswith("Write `other=0` in the load at line 9.")
 
 
+def test_an_access_that_the_interpreter_sees_explains_an_exception(server: ForkServer, ex_15: Entry) -> None:
+    raising = VECTOR_ADD + "\n\ndef vector_add(x, y):\n    raise RuntimeError('CUDA error: an illegal memory access')\n"
+    unmasked = VECTOR_ADD.replace("tl.store(z_ptr + offsets, x + y, mask=mask)", "tl.store(z_ptr + offsets, x + y)")
+    result = shown(server, ex_15, raising, unmasked)
+    assert (result.status, cause_of(result).kind) == ("crash", "out_of_bounds")
+    assert "CUDA error: an illegal memory access" in cause_of(result).rationale
+    # What the interpreter does not meet stays an exception.
+    alone = cause_of(shown(server, ex_15, raising, VECTOR_ADD))
+    assert [one.kind for one in alone.suspects][:1] == ["exception"]
+
+
 @pytest.mark.parametrize("interpreted", ["def vector_add(x, y):\n    raise NotImplementedError\n", "x = ("])
 def test_a_case_that_does_not_run_in_the_interpreter_changes_nothing(
     server: ForkServer, ex_15: Entry, interpreted: str

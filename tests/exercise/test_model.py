@@ -149,6 +149,13 @@ def test_every_limit_must_be_positive(name: str) -> None:
     assert str(refused.value) == f"Limits.{name} must be positive, got 0"
 
 
+def test_addresses_beside_the_memory_may_be_none_and_not_fewer() -> None:
+    assert Limits(sparse_bytes=0) == Limits()
+    with pytest.raises(SpecError) as refused:
+        Limits(sparse_bytes=-1)
+    assert str(refused.value) == "Limits.sparse_bytes must be at least 0, got -1"
+
+
 @pytest.mark.parametrize("points", [0, 99, 99.999, 101])
 def test_the_points_must_make_one_hundred(points: float) -> None:
     with pytest.raises(SpecError) as refused:

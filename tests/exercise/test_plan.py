@@ -356,7 +356,7 @@ def test_cases_in_a_type_that_the_gpu_lacks_are_left_out_and_noted() -> None:
     found = suited(Agrees(Cases(SPACE, CANONICAL, generated=17, large=({"N": 9999, "dtype": "bfloat16"},))), "bfloat16")
     assert "bfloat16" not in {one.case["dtype"] for one in found.cases}
     assert len(found.cases) == 2 + 17
-    assert found.notes == ("left out: cases in bfloat16, which this GPU has no instructions for",)
+    assert found.notes == ("left out: cases in bfloat16, which this GPU has no instructions or no memory for",)
     assert found.unfit == ""
 
 
@@ -365,7 +365,7 @@ def test_sizes_in_a_type_that_the_gpu_lacks_are_not_timed() -> None:
     found = suited(band, "bfloat16")
     assert isinstance(found.check.rule, SpeedBand)
     assert [case["dtype"] for case in found.check.rule.suite.named] == ["float32", "float16"]
-    assert found.notes == ("left out: cases in bfloat16, which this GPU has no instructions for",)
+    assert found.notes == ("left out: cases in bfloat16, which this GPU has no instructions or no memory for",)
 
 
 @pytest.mark.parametrize(
@@ -379,7 +379,7 @@ def test_sizes_in_a_type_that_the_gpu_lacks_are_not_timed() -> None:
 def test_a_check_whose_every_case_the_gpu_lacks_the_type_for_says_so(rule: Rule) -> None:
     found = suited(rule, "bfloat16")
     assert (found.cases, found.notes) == ((), ())
-    assert found.unfit == "all its cases are in bfloat16, which this GPU has no instructions for"
+    assert found.unfit == "all its cases are in bfloat16, which this GPU has no instructions or no memory for"
     assert unfit_here(found, on_gpu=True) == found.unfit
 
 

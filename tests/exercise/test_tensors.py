@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 
@@ -10,7 +11,17 @@ import torch
 from torch import Generator, Tensor
 
 from grader.exercise import tensors
-from grader.exercise.tensors import bytes_of, dtype_of, one_apart, patched, starting_at, values, with_row_gap
+from grader.exercise.tensors import (
+    bytes_of,
+    dtype_of,
+    far_apart,
+    one_apart,
+    patched,
+    starting_at,
+    values,
+    with_row_gap,
+)
+from grader.sandbox import usage
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 FINITE = ("normal", "large", "tiny", "constant", "one_hot", "shifted", "extreme", "negative", "lowest")
@@ -302,3 +313,19 @@ def test_what_follows_from_other_inputs_is_made_anew_after_a_patch() -> None:
 def test_a_seed_as_large_as_the_command_line_takes_builds_inputs() -> None:
     case = {"N": 7, "values": "normal", "dtype": "float32"}
     assert len(tensors.build(SOURCE, "sum_of", case, 2**64 - 1)) == 3
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_slices_lie_far_apart_and_take_no_memory(axis: int) -> None:
+    before = usage.memory_bytes([os.getpid()])
+    tensor = torch.arange(60, dtype=torch.float16).view(4, 3, 5)
+    apart = far_apart(tensor, axis)
+    assert torch.equal(apart, tensor)
+    assert apart.stride(axis) < 2**31 <= apart.stride(axis) * (tensor.shape[axis] - 1)
+    assert apart.stride(2) == 1
+    assert usage.memory_bytes([os.getpid()]) - before < 256 << 20
+
+
+def test_two_slices_cannot_lie_far_apart() -> None:
+    with pytest.raises(ValueError, match="must have at least 3, got 2"):
+        far_apart(torch.zeros(2, 9), 0)

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
+from grader.exercise.tensors import far_apart
 from grader.interpreter.guard import Guard, extent_of
 from grader.interpreter.races import Access
 from grader.judge.access_findings import cause_of, clues_of
@@ -309,6 +310,20 @@ def look(guard: Guard, one: Access, pointers: np.ndarray, *masked: int) -> list[
     return (active if allowed is None else allowed).tolist()
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_slices_that_lie_far_apart_have_gaps_between_them(axis: int) -> None:
+    tensor = far_apart(torch.zeros(4, 3, 6, dtype=torch.float16)[:, :, :5], axis)
+    extent = extent_of("x", 1, tensor)
+    places = [sum(i * step for i, step in zip(index, tensor.stride(), strict=True)) for index in np.ndindex(4, 3, 5)]
+    beside = [one for one in {place + step for place in places for step in (-1, 1)} if one not in places]
+    offsets = np.array([*places, *beside, 999_999_999, -(1 << 31)], dtype=np.int64).astype(np.uint64) * np.uint64(2)
+    assert extent.holds(offsets, 2).tolist() == [True] * len(places) + [False] * (len(offsets) - len(places))
+    assert extent.holds_all(offsets[: len(places)], 2)
+    # Two elements at once: the second one of a slice's last two lies behind it.
+    last = np.array([places[-1] - 1, places[-1]], dtype=np.uint64) * np.uint64(2)
+    assert extent.holds(last, 4).tolist() == [True, False]
+
+
 def test_bytes_are_counted_access_by_access_and_once() -> None:
     guard = Guard("kernel")
     x, y = torch.empty(8), torch.empty(8)
@@ -489,6 +504,7 @@ def test_a_finding_says_line_kernel_program_argument_index_shape_and_lanes() -> 
         ({"element": -1, "index": (-1,)}, "can an offset, or an index from a table, be negative"),
         ({"element": -(2**31) + 5}, "wrap around in 32 bits"),
         ({"element": 2**31 + 5}, "wrap around in 32 bits"),
+        ({"element": 7 - 2**32, "elements": 8}, "4,294,967,296 elements further lies an element of the tensor"),
         ({"element": 40, "shape": (25, 40), "index": (0, 40), "elements": 1576}, "do not lie side by side"),
         ({"element": 998, "elements": 999, "wide": True}, "cast to a wider type"),
         ({"clipped": True, "masked": True}, "needs boundary_check"),

@@ -32,8 +32,8 @@ def append_kernel(
     D: tl.constexpr,
     ROWS: tl.constexpr,
 ):
-    b = tl.program_id(1)
-    row, dims = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None], tl.arange(0, D)[None, :]
+    b = tl.program_id(1).to(tl.int64)
+    row, dims = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None], tl.arange(0, D)[None, :]
     mask = row < rows
     h, t = row // T, row % T
     slot = tl.load(lengths_ptr + b) + t
