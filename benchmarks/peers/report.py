@@ -66,7 +66,7 @@ def _introduction(setting: Setting) -> Iterator[str]:
         f"All inputs are float32. For the others atol = rtol = {TOLERANCE:g}: KernelBench's own for that type; popcorn "
         "leaves it to the task. The sizes stand in `benchmarks/peers/tasks.py`. A speed-up is what each grader "
         "believes, relative to eager torch, at its own sizes and in its own types. Seconds are of all commands for one "
-        "file."
+        "file; as many files as GPUs ran at a time."
     )
     if setting.left_out:
         yield from ("", f"{setting.left_out} files were not reached in the time.")

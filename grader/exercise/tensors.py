@@ -17,8 +17,6 @@ from itertools import permutations
 import torch
 from torch import Generator, Tensor
 
-from grader.exercise.cases import FEWEST_FAR_APART
-
 _WRAPS_AT = 1 << 31
 # A multiple of what any access needs, so that rows stay aligned.
 _ROW_ELEMENTS = 64
@@ -258,14 +256,14 @@ def far_apart(tensor: Tensor, axis: int) -> Tensor:
     """Return the same tensor with the slices of one axis far apart: the last begins 2**31 elements after the first.
 
     The axis's stride is below 2**31, so that Triton passes it in 32 bits. Gaps hold anything. Raises ValueError for an
-    axis of fewer slices than FEWEST_FAR_APART: its stride would not fit.
+    axis of fewer than 3 slices: its stride would not fit.
     """
     count = tensor.shape[axis]
-    if count < FEWEST_FAR_APART:
-        raise ValueError(f"an axis whose slices lie far apart must have at least {FEWEST_FAR_APART}, got {count}")
-    inner = tensor.movedim(axis, 0).contiguous()
-    apart = -(-_WRAPS_AT // (count - 1))
+    apart = -(-_WRAPS_AT // max(count - 1, 1))
+    if apart >= _WRAPS_AT:
+        raise ValueError(f"an axis whose slices lie far apart must have at least 3 of them, got {count}")
     apart += -apart % _ROW_ELEMENTS
+    inner = tensor.movedim(axis, 0).contiguous()
     buffer = unwritten((count - 1) * apart + inner[0].numel(), tensor.dtype, tensor.device)
     view = buffer.as_strided(inner.shape, (apart, *inner.stride()[1:])).movedim(0, axis)
     view.copy_(tensor)

@@ -327,5 +327,5 @@ def test_slices_lie_far_apart_and_take_no_memory(axis: int) -> None:
 
 
 def test_two_slices_cannot_lie_far_apart() -> None:
-    with pytest.raises(ValueError, match="must have at least 3, got 2"):
+    with pytest.raises(ValueError, match="must have at least 3 of them, got 2"):
         far_apart(torch.zeros(2, 9), 0)
