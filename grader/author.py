@@ -44,7 +44,8 @@ from grader.sandbox.server import ForkServer
 
 # Number of cases whose tensors are stored for the next file: all of an exercise.
 _KNOWN_CASES = 1024
-_CLAIM = re.compile(r"(?P<check>\w+\.\w+) (?P<status>partly|fail|policy|crash|timeout|oom|compile_error): (?P<why>.+)")
+_STATUS = "partly|fail|policy|crash|timeout|oom|compile_error"
+_CLAIM = re.compile(rf"(?P<check>\w+\.\w+) (?P<status>{_STATUS})(?:, on a GPU (?P<on_gpu>{_STATUS}))?: (?P<why>.+)")
 
 _CAUSE = re.compile(r"^Cause: (?P<kinds>\w+(?: or \w+)*)$", re.MULTILINE)
 
@@ -94,11 +95,13 @@ class Claim:
     """The verdict that a planted mistake must get, as its docstring says.
 
     The first line names check and status; a line "Cause: <kind>" names the cause, or "<kind> or <kind>" for a cause
-    with two names. The status "partly" means a pass with some of the points; it has no cause.
+    with two names. The status "partly" means a pass with some of the points; it has no cause. on_gpu: the status on a
+    GPU.
     """
 
     check: str
     status: str
+    on_gpu: str
     why: str
     causes: tuple[str, ...] = ()
 
@@ -112,7 +115,8 @@ def claim_of(mistake: PlantedMistake) -> Claim:
             f"{mistake.path.name}: the text on top must begin '<part>.<check> <status>: <what is wrong>', got {first!r}"
         )
     label = _CAUSE.search(rest)
-    return Claim(match["check"], match["status"], match["why"], tuple(label["kinds"].split(" or ")) if label else ())
+    causes = tuple(label["kinds"].split(" or ")) if label else ()
+    return Claim(match["check"], match["status"], match["on_gpu"] or match["status"], match["why"], causes)
 
 
 @dataclass(frozen=True)
@@ -248,7 +252,7 @@ def run_gate(
     def judged(trial: _Trial, record: Record) -> Iterator[GateLine]:
         for finding in _findings(trial, record, entry):
             if finding.holds is False and trial.claim and interpreter and _passes(trial.claim, record):
-                again = _caught(trial.path, trial.claim, graded(trial, interpreter))
+                again = planted_finding(trial.path, trial.claim, graded(trial, interpreter))
                 yield replace(again, outcome=f"{again.outcome} in the interpreter, pass on this GPU")
             else:
                 yield finding
@@ -290,7 +294,7 @@ def _without_submission(plan: Plan, truth: Truth) -> list[GateLine]:
 def _findings(trial: _Trial, record: Record, entry: Entry) -> Iterator[GateLine]:
     """Yield the findings about a file from its record."""
     if trial.claim:
-        yield _caught(trial.path, trial.claim, record)
+        yield planted_finding(trial.path, trial.claim, record)
         if unlabelled := label_fault(trial.claim, entry):
             yield GateLine(f"{_named(trial.path)}, cause", False, unlabelled)
     elif trial.parts is None:
@@ -348,17 +352,19 @@ def _compiles(record: Record) -> GateLine:
     return GateLine("solution, compiled", None if missing else True, "; ".join([outcome, *sorted(missing)]))
 
 
-def _caught(path: Path, claim: Claim, record: Record) -> GateLine:
+def planted_finding(path: Path, claim: Claim, record: Record) -> GateLine:
+    """Return whether a planted mistake got the verdict that it claims."""
     named = next((result for result in record.checks if result.id == claim.check), None)
     if named is None:
         return GateLine(_named(path), False, f"names {claim.check}, which is no check")
     if named.status in UNJUDGED:
         return GateLine(_named(path), None, f"{claim.check}: {named.reason}")
     got = "partly" if in_part(named) else named.status
-    holds = got == claim.status
+    wanted = claim.on_gpu if record.env.mode == "gpu" else claim.status
+    holds = got == wanted
     outcome = f"{claim.check}: {got}"
     if not holds:
-        outcome += f", must be {claim.status}{f': {named.reason}' if named.reason else ''}"
+        outcome += f", must be {wanted}{f': {named.reason}' if named.reason else ''}"
     return GateLine(_named(path), holds, outcome)
 
 

@@ -6,13 +6,16 @@ from dataclasses import replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
 
 from grader.author import (
+    Claim,
     Share,
     honest_finding,
+    planted_finding,
     repeatable_inputs,
     seeded_inputs,
     shares,
@@ -22,6 +25,7 @@ from grader.author import (
 from grader.exercise.catalogue import resolve
 from grader.exercise.plan import Plan, draw
 from grader.judge.truth import Truth
+from grader.record import UNJUDGED
 from tests.conftest import ROOT
 from tests.records import samples
 
@@ -140,6 +144,16 @@ def test_an_honest_file_of_which_nothing_can_be_judged_on_this_machine_is_neithe
     unjudged = replace(record, checks=record.checks[:2])
     found = honest_finding(HONEST, frozenset({"f"}), unjudged)
     assert (found.holds, found.outcome) == (None, f"nothing judged here: {samples.NO_DSL}")
+
+
+@pytest.mark.parametrize(("mode", "wanted"), [("interpret", "fail"), ("gpu", "crash")])
+def test_a_planted_mistake_may_end_in_another_way_on_a_gpu(mode: Literal["interpret", "gpu"], wanted: str) -> None:
+    record = samples.without_parts()
+    check = next(one for one in record.checks if one.status not in UNJUDGED)
+    claim = Claim(check.id, "fail", "crash", "a wild address")
+    for status in ("fail", "crash"):
+        judged = replace(record, env=replace(record.env, mode=mode), checks=(replace(check, status=status),))
+        assert planted_finding(HONEST, claim, judged).holds is (status == wanted)
 
 
 def test_an_honest_file_is_sound_by_what_was_judged_and_bad_where_it_has_no_part() -> None:

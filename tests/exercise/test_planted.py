@@ -37,6 +37,9 @@ def test_a_patch_is_applied_and_its_text_takes_the_place_of_the_docstring(folder
     assert mistake.text == f'"""{TOP.strip()}\n"""\n' + BASE.partition("\n")[2].replace("= 1", "= 2")
     claim = claim_of(mistake)
     assert (claim.check, claim.status, claim.causes) == ("f.values", "fail", ("wrong_constant",))
+    assert claim.on_gpu == "fail"
+    with_gpu = TOP.replace(" fail:", " fail, on a GPU crash:")
+    assert claim_of(read(patch(folder, top=with_gpu))).on_gpu == "crash"
 
 
 def test_several_hunks_are_applied_and_what_lies_between_is_kept(folder: Path) -> None:
