@@ -40,7 +40,7 @@ class _Placed:
 
     @property
     def watched(self) -> Tensor:
-        """The bytes in which a change shows: the buffer's; of a sparse one, those of the elements."""
+        """Return the bytes in which a change shows: the buffer's; of a sparse one, those of the elements."""
         return _as_bytes(self, self.buffer) if self.sparse else self.buffer
 
 
