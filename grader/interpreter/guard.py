@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -107,14 +107,16 @@ class Extent:
 
     def _filled(self, gaps: Lanes, offsets: Addresses, width: int) -> Lanes:
         """Return a mask of the accesses that touch visible elements only; a pointer to a wider type touches several."""
-        size = np.uint64(self.itemsize)
         if self.apart:
             offsets = offsets % np.uint64(self.apart)
+            inside: Lanes = offsets + np.uint64(width) <= np.uint64(len(gaps) * self.itemsize)
+            inside[inside] = replace(self, apart=0)._filled(gaps, offsets[inside], width)
+            return inside
+        size = np.uint64(self.itemsize)
         first, last = offsets // size, (offsets + np.uint64(width - 1)) // size
-        end = np.uint64(len(gaps) - 1)
-        filled: Lanes = gaps[np.minimum(first, end)] & (last <= end)
+        filled: Lanes = gaps[first]
         for further in range(1, int((last - first).max(initial=0)) + 1):
-            filled = filled & gaps[np.minimum(np.minimum(first + np.uint64(further), last), end)]
+            filled = filled & gaps[np.minimum(first + np.uint64(further), last)]
         return filled
 
     def place_of(self, offset: int) -> tuple[tuple[int, ...], int]:
@@ -139,16 +141,16 @@ def extent_of(name: str, tag: int, tensor: Tensor) -> Extent:
     span = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
     storage = tensor.untyped_storage()
     room = storage.data_ptr() + storage.nbytes() - tensor.data_ptr()
-    first = partial(Extent, name, tag, tensor.data_ptr(), span * itemsize, itemsize, shape, strides, room=room)
+    extent = partial(Extent, name, tag, tensor.data_ptr(), span * itemsize, itemsize, shape, strides, room=room)
     spread = [size for size, stride in zip(shape, strides, strict=True) if stride != 0]
     if int(np.prod(spread, dtype=np.int64)) == span:
-        return first(gaps=None)
+        return extent(gaps=None)
     if span <= _MOST_FLAGS:
-        return first(gaps=_flags(shape, strides))
+        return extent(gaps=_flags(shape, strides))
     widest = max(range(len(shape)), key=lambda axis: strides[axis] if shape[axis] > 1 else 0)
     within = [axis for axis in range(len(shape)) if axis != widest]
     gaps = _flags([shape[axis] for axis in within], [strides[axis] for axis in within])
-    return first(gaps=gaps, apart=strides[widest] * itemsize)
+    return extent(gaps=gaps, apart=strides[widest] * itemsize)
 
 
 def _flags(shape: Sequence[int], strides: Sequence[int]) -> Lanes:
