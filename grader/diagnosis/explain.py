@@ -103,7 +103,7 @@ class Diagnosis:
             if is_quick and not others and not any(clue.confirmed for clue in clues):
                 clues += again(bench, first)
             if is_quick and not any(clue.confirmed for clue in clues):
-                clues += self._probed(bench, planned, first, others)
+                clues += self._probed(bench, planned, (first, *ruling.alike), others)
         except Exception:
             return first
         self._clues[planned.id] = clues
@@ -113,13 +113,14 @@ class Diagnosis:
             return shown
 
     def _probed(
-        self, bench: Bench, planned: PlannedCheck, failure: Failure, others: Sequence[Sequence[Clue]]
+        self, bench: Bench, planned: PlannedCheck, alike: Sequence[Failure], others: Sequence[Sequence[Clue]]
     ) -> Iterable[Clue]:
         """Return the clue of a call that an earlier one spoils; run variations of the case of any other.
 
-        A cause that another check has confirmed explains this one too. A part is asked until the answer is no.
+        A cause that another check has confirmed explains this one too. A part is asked until the answer is no. alike:
+        the failures of the check, the one to show first.
         """
-        seen = failure.seen
+        seen = alike[0].seen
         if seen is None or seen.recipe.part != bench.part.name:
             return ()
         known = {clue.kind for clues in others for clue in clues if clue.confirmed}
@@ -129,7 +130,7 @@ class Diagnosis:
         if not found:
             self._alone.add(bench.part.name)
             self._vary(bench, planned, seen)
-        if found and any(clue.kind == LEFT_OVER for clue in failure.clues):
+        if found and any(clue.kind == LEFT_OVER for failure in alike for clue in failure.clues):
             # An input that is remembered is missing without the memory that holds it.
             return [sure(LEFT_OVER, f"{found[0].seen} It is right without their memory too.")]
         return found

@@ -123,8 +123,8 @@ _KINDS = (
     ),
     Kind(
         "not_cleared",
-        "an accumulator that does not start at zero",
-        "Which value does the accumulator hold before the first addition, in the first call and in the next?",
+        "an accumulator or a counter that does not start at zero",
+        "Which value does it hold before the first addition, in the first call and in the next?",
     ),
     Kind(
         "writes_beyond",

@@ -174,7 +174,8 @@ def _error(value: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
 def _alike(kind: str, error: torch.Tensor, known: torch.Tensor) -> Clue | None:
     """Return a clue where the errors of an answer resemble those of a known rounding; or None."""
     finite = error.isfinite()
-    if not torch.equal(finite, known.isfinite()):
+    # NaN, as in memory that nobody wrote, is no infinity.
+    if not torch.equal(finite, known.isfinite()) or not torch.equal(error.isnan(), known.isnan()):
         return None
     if not bool(finite.all()):
         return Clue(kind, 0.85, "The same elements overflow as with this mistake.")

@@ -98,6 +98,11 @@ def blocked_gemm_mistakes(
     help_text = "How many tiles does K need if it is no multiple of the tile?"
     title = "Looks as if the last, partly filled tile of K is left out"
     yield "remainder_skipped", title, help_text, mA[:, :whole] @ mB[:, :whole].T
+    if step < depth:
+        stale = slice(depth - step, last)
+        title = "Looks as if the last tile's fragments hold values of the tile before, beyond K"
+        help_text = "What does a fragment hold where the predicate is false? Clear it for every tile of K."
+        yield "padding_counted", title, help_text, (mA @ mB.T) + mA[:, stale] @ mB[:, stale].T
     yield (
         "not_cleared",
         "Looks as if the result is added to mC",

@@ -211,6 +211,15 @@ def test_an_infinity_that_is_right_is_no_overflow_and_one_of_the_other_sign_no_r
     assert found(other) == []
 
 
+def test_nan_where_a_rounding_overflows_is_not_that_rounding() -> None:
+    over = NUMBERS.clone()
+    over[2, 5] = torch.inf
+    unwritten = over.clone()
+    unwritten[2, 5] = torch.nan
+    assert rounded_like(over, ("low_precision_sum", over)) == {"low_precision_sum": (0.85, False)}
+    assert rounded_like(unwritten, ("low_precision_sum", over)) == {}
+
+
 # -- what the exercises foresee --------------------------------------------------------------------------------------
 
 

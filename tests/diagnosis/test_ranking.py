@@ -264,6 +264,7 @@ def test_contrasts_point_to_known_kinds_and_no_exercise_hides_a_general_one(entr
 TOLD = [
     ("ex_15", "global_sum_never_cleared", "not_cleared"),
     ("ex_15", "global_sum_overwrites", "stores_collide"),
+    ("ex_15", "global_sum_tickets_kept", "not_cleared"),
     ("ex_15", "row_softmax_ignores_stride", "strides_ignored"),
     ("ex_15", "row_softmax_three_passes", "read_again"),
     ("ex_15", "vector_add_clamped", "clamped"),
