@@ -338,17 +338,24 @@ def launches_in(steps: Sequence[Step]) -> tuple[Launch | CuteCall, ...]:
 
 def windows_in(value: Value) -> Iterator[int]:
     """Yield the places of the tensors in a value."""
+    return (index for index, _ in shown_in(value))
+
+
+def shown_in(value: Value) -> Iterator[tuple[int, str]]:
+    """Yield the place of each tensor in a value, and the dtype that it is seen under; "" for its own."""
     match value:
         case TensorValue(index):
-            yield index
+            yield index, ""
+        case WrapperValue(base, dtype):
+            yield base.index, dtype
         case TupleValue(items) | ListValue(items) | NamedValue(items=items):
             for one in items:
-                yield from windows_in(one)
+                yield from shown_in(one)
         case DictValue(items):
             for key, one in items:
-                yield from (*windows_in(key), *windows_in(one))
-        case ConstexprValue(one) | DescriptorValue(base=one) | WrapperValue(base=one):
-            yield from windows_in(one)
+                yield from (*shown_in(key), *shown_in(one))
+        case ConstexprValue(one) | DescriptorValue(base=one):
+            yield from shown_in(one)
 
 
 def kernels_in(value: Value) -> Iterator[int]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import zlib
 from base64 import b64decode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import torch
 from torch import Tensor
@@ -37,8 +38,8 @@ class _Place:
 
     whole: it holds whole numbers that no kernel made and that were never another type's. before: its bytes when a
     kernel got it that must leave it as it is; None where no kernel did. first, end: of the bytes that windows may
-    show; an argument lies between guard bands. written: the dtypes under which torch has put numbers there that are not
-    whole ones.
+    show; an argument lies between guard bands. written: the dtypes under which torch or a kernel has put numbers there
+    that are not whole ones, each with the bytes from the first to the last of them.
     """
 
     content: Tensor
@@ -48,7 +49,13 @@ class _Place:
     before: Tensor | None = None
     first: int = 0
     end: int = 1 << 62
-    written: set[str] = field(default_factory=set)
+    written: dict[str, range] = field(default_factory=dict)
+
+    def note(self, dtype: str, reached: range) -> None:
+        """Note that numbers of a dtype were put into these bytes."""
+        if reached:
+            known = self.written.get(dtype, reached)
+            self.written[dtype] = range(min(known.start, reached.start), max(known.stop, reached.stop))
 
 
 class Memory:
@@ -81,7 +88,7 @@ class Memory:
                 content = _as_storage(buffer, GUARD_BYTES, place.content.numel())
             else:
                 buffer, content = place.buffer, place.content.clone()
-            other._places[number] = replace(place, content=content, buffer=buffer, written={*place.written})
+            other._places[number] = replace(place, content=content, buffer=buffer, written={**place.written})
         return other
 
     def known(self) -> frozenset[int]:
@@ -103,7 +110,7 @@ class Memory:
         """Register an argument's buffer, of bytes, under a number. tensor: the argument, in that buffer."""
         first = int(tensor.storage_offset()) * tensor.element_size()
         end = first + _span(tensor.shape, tensor.stride()) * tensor.element_size()
-        written = {str(tensor.dtype).removeprefix("torch.")}
+        written = {str(tensor.dtype).removeprefix("torch."): range(first, end)}
         self._places[number] = _Place(
             buffer, buffer[:0], (), is_whole(tensor.dtype), first=first, end=end, written=written
         )
@@ -174,8 +181,23 @@ class Memory:
 
     def reads_as_written(self, window: Window) -> bool:
         """Return whether a window shows its numbers under the dtype that they were put there under."""
+        return not any(True for _ in self._others_in(window))
+
+    def cuts_numbers(self, window: Window) -> bool:
+        """Return whether a window shows some of the bytes of numbers of a larger dtype, and not the rest."""
+        size = getattr(torch, window.dtype).itemsize
+        larger = (getattr(torch, name).itemsize // size for name in self._others_in(window) if name)
+        return any(count > 1 and not _has_runs_of(count, window) for count in larger)
+
+    def _others_in(self, window: Window) -> Iterator[str]:
+        """Yield the dtypes, other than its own, under which numbers were put into a window."""
         place = self._places.get(window.storage)
-        return place is None or self.is_whole(window) or place.written <= {window.dtype}
+        if place is None or self.is_whole(window):
+            return
+        reached = _bytes_reached(window)
+        for name, written in place.written.items():
+            if name != window.dtype and _meet(written, reached):
+                yield name
 
     def note_write(self, window: Window, sources: Iterable[Window], *, whole: bool) -> None:
         """Note that an operator has put numbers into a window: those of sources, all whole ones or not.
@@ -185,10 +207,13 @@ class Memory:
         place = self._places[window.storage]
         if whole and place.whole:
             return
-        place.written.add(window.dtype)
-        for source in sources:
-            if not self.reads_as_written(source):
-                place.written |= self._places[source.storage].written
+        for name in (window.dtype, *chain.from_iterable(map(self._others_in, sources))):
+            place.note(name, _bytes_reached(window))
+
+    def note_kernel(self, window: Window, dtype: str) -> None:
+        """Note that a kernel may have put numbers of a dtype around a window: a pointer reaches all of its storage."""
+        place = self._places[window.storage]
+        place.note(dtype, range(place.content.numel()))
 
     def taint(self, number: int) -> None:
         """Note that a storage may hold other values than whole numbers."""
@@ -199,7 +224,7 @@ class Memory:
         """Note that any storage may hold bits of any type."""
         for place in self._places.values():
             place.whole = False
-            place.written.add("")
+            place.note("", range(place.content.numel()))
 
     def lend(self, number: int) -> None:
         """Note that a kernel gets a storage that it must leave as it is."""
@@ -267,13 +292,25 @@ class Memory:
 def overlap(one: Window, other: Window) -> bool:
     """Return whether two windows share an element; where their elements differ in size, whether they may."""
     first, second = _bytes_reached(one), _bytes_reached(other)
-    if one.storage != other.storage or max(first.start, second.start) >= min(first.stop, second.stop):
+    if one.storage != other.storage or not _meet(first, second):
         return False
     if first.step != second.step:
         return True
     marks = torch.zeros(max(first.stop, second.stop) // first.step, dtype=torch.bool)
     marks.as_strided(one.shape, one.strides, one.offset).fill_(value=True)
     return bool(marks.as_strided(other.shape, other.strides, other.offset).any())
+
+
+def _meet(one: range, other: range) -> bool:
+    return max(one.start, other.start) < min(one.stop, other.stop)
+
+
+def _has_runs_of(count: int, window: Window) -> bool:
+    """Return whether a window has so many neighbours together everywhere, from a multiple of the count on."""
+    axes = [(size, stride) for size, stride in zip(window.shape, window.strides, strict=True) if size != 1]
+    runs = [size for size, stride in axes if stride == 1]
+    rest = [stride for _, stride in axes if stride != 1]
+    return len(runs) == 1 and all(number % count == 0 for number in (window.offset, *runs, *rest))
 
 
 def _bytes_reached(window: Window) -> range:

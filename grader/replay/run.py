@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from math import prod
 from typing import Any, Literal, Protocol
 
@@ -13,6 +14,7 @@ from triton.runtime.errors import OutOfResources
 from grader.calls import launches
 from grader.calls.modes import tensors_in
 from grader.calls.tuning import is_passed_over
+from grader.exercise.tensors import is_whole
 from grader.protocol import messages
 from grader.protocol.footprint import MOST_LAUNCHES
 from grader.protocol.operators import ALLOCATING, EMPTY, NUMBERING, OVERWRITING
@@ -30,6 +32,7 @@ from grader.protocol.trace import (
     Trace,
     Value,
     Window,
+    shown_in,
 )
 from grader.replay.arguments import ArgumentBuilder as Values
 from grader.replay.cute_programs import Program
@@ -187,7 +190,7 @@ class Run:
             raise Computed(f"aten.{name}")
         sources = self._sources(name)
         if self._notes and not whole:
-            self._refuse_cast_of_bits(step, sources)
+            self._refuse_arithmetic(step, sources)
         self.line = 0
         for place, result in zip(step.results, results, strict=True):
             window = self._trace.windows[place]
@@ -215,15 +218,22 @@ class Run:
         read = [] if name in ALLOCATING else self._met[1:] if name in OVERWRITING else self._met
         return [self._trace.windows[index] for index in read]
 
-    def _refuse_cast_of_bits(self, step: Operator, sources: Sequence[Window]) -> None:
-        """Raise Computed for a cast of numbers whose bytes were put there as those of another type.
+    def _refuse_arithmetic(self, step: Operator, sources: Sequence[Window]) -> None:
+        """Raise Computed for a copy or a cast that computes.
 
         The cast of one number is a rounding. The cast of one that is made of several numbers' bytes combines them: what
-        is its exponent chooses among the bytes of its mantissa.
+        is its exponent chooses among the bytes of its mantissa. So does a cast to a whole number, and a copy of a part
+        of a number takes out what was chosen.
         """
-        dtypes = {one.dtype for one in sources} | {self._trace.windows[place].dtype for place in step.results}
-        if sources and len(dtypes) > 1 and not all(map(self._place.memory.reads_as_written, sources)):
-            raise Computed(f"aten.{step.name.partition('.')[0]} of bits of another type")
+        memory, name = self._place.memory, f"aten.{step.name.partition('.')[0]}"
+        if any(map(memory.cuts_numbers, sources)):
+            raise Computed(f"{name} of parts of numbers")
+        results = {self._trace.windows[place].dtype for place in step.results}
+        if len({one.dtype for one in sources} | results) > 1 and not all(map(memory.reads_as_written, sources)):
+            raise Computed(f"{name} of bits of another type")
+        fractions = any(not is_whole(getattr(torch, one.dtype)) for one in sources if not memory.is_whole(one))
+        if fractions and any(is_whole(getattr(torch, dtype)) for dtype in results):
+            raise Computed(f"{name} of fractions to whole numbers")
 
     def _run_launch(self, step: Launch) -> None:
         if self._launches == "none":
@@ -237,7 +247,8 @@ class Run:
         args, kwargs, options = self._launch_arguments(step, kernel)
         if self._notes:
             constants = launches.constants(kernel, launches.bound(kernel, args, kwargs))
-            self._note_launch(messages.LaunchInfo(launches.name_of(kernel), step.grid, constants))
+            told = messages.LaunchInfo(launches.name_of(kernel), step.grid, constants)
+            self._note_launch(told, (*step.args, *step.kwargs.values()))
         warps = options.get("num_warps")
         if isinstance(warps, int) and warps > _MOST_WARPS:
             # No GPU has so many threads in a block; the interpreter has no threads.
@@ -263,7 +274,7 @@ class Run:
         if self._launches == "run":
             bound = program.bind([self._cute_argument(one) for one in step.args])
             if self._notes:
-                self._note_launch(messages.LaunchInfo(program.name, (), dict(program.operations)))
+                self._note_launch(messages.LaunchInfo(program.name, (), dict(program.operations)), step.args)
             bound.run()
         self.line = 0
 
@@ -298,15 +309,16 @@ class Run:
             raise RefusedFunction(step.line, rule, python=False)
         return args, kwargs, {name: value(one) for name, one in step.options.items()}
 
-    def _note_launch(self, launch: messages.LaunchInfo) -> None:
+    def _note_launch(self, launch: messages.LaunchInfo, values: Iterable[Value]) -> None:
         self.launched.append(launch)
-        for index in self._met:
+        for index, dtype in chain.from_iterable(map(shown_in, values)):
             # It may store there. An argument must stay as it is, and is compared before torch computes with it.
-            storage = self._trace.windows[index].storage
-            if storage in self._trace.arguments.values():
-                self._place.memory.lend(storage)
+            window = self._trace.windows[index]
+            if window.storage in self._trace.arguments.values():
+                self._place.memory.lend(window.storage)
             else:
-                self._place.memory.taint(storage)
+                self._place.memory.taint(window.storage)
+                self._place.memory.note_kernel(window, dtype or window.dtype)
 
     def _kernel(self, index: int) -> Any:
         return self._place.kernels(self._trace.kernels).kernel(index)

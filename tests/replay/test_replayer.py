@@ -353,6 +353,17 @@ def test_indices_may_be_computed_by_torch(lines: str, server: ForkServer, ex_15:
         pytest.param(
             "b = torch.cat((x.view(torch.int32), torch.arange(n)))", id="numbers that are joined and cast at once"
         ),
+        pytest.param("b = x.to(torch.bool)", id="a cast of fractions to whole numbers"),
+        pytest.param(
+            "b = torch.zeros(n, dtype=torch.int32); add[(2,)](x, y, b, n, BLOCK=64); b = b.view(torch.float32).half()",
+            id="a cast of bits that a kernel has stored",
+        ),
+        pytest.param(
+            "b = torch.zeros(n); add[(2,)](x, y, triton.reinterpret(b, torch.int32), n, BLOCK=64); b = b.half()",
+            id="a cast of bits that a kernel has stored under another dtype",
+        ),
+        pytest.param("b = x.view(torch.uint8)[::4].clone()", id="a copy of one byte of each number"),
+        pytest.param("b = x.view(torch.uint8).clone()[1:5].clone()", id="a copy of bytes across two numbers"),
     ],
 )
 def test_torch_computes_with_nothing_but_indices(lines: str, server: ForkServer, ex_15: Entry) -> None:
@@ -375,6 +386,10 @@ def test_torch_computes_with_nothing_but_indices(lines: str, server: ForkServer,
         "b = torch.zeros(n); add[(2,)](x, y, b, n, BLOCK=64); b.view(torch.uint8).zero_(); b = b.half()",
         "b = torch.empty(4 * n, dtype=torch.uint8); b.copy_(x.view(torch.uint8)); b = torch.zeros_like(b).float()",
         "b = torch.arange(n).view(torch.int32).to(torch.int64)",
+        "b = torch.zeros(2 * n, dtype=torch.int32); add[(2,)](x, y, b[n:], n, BLOCK=64); b = b[n:].clone()",
+        "b = x.view(torch.int16).clone().view(torch.float32).clone()",
+        "b = torch.empty(5 * n, dtype=torch.uint8); b[: 4 * n].view(torch.float32).copy_(x); "
+        "b[4 * n :].copy_(torch.arange(n)); b = b[: 4 * n].view(torch.float32).half()",
     ],
 )
 def test_torch_casts_numbers_of_the_type_that_they_have(lines: str, server: ForkServer, ex_15: Entry) -> None:
