@@ -76,6 +76,7 @@ from grader.sandbox.outcome import (
 )
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import Spawned, Spawner
+from grader.sandbox.watchdog import Watchdog
 from grader.timeline import spent
 
 _TOO_EARLY = "an answer must follow its question, got one before it was asked"
@@ -144,12 +145,21 @@ class _Exceeded(Exception):
 
 @dataclass
 class _Child:
-    """The running process. baseline_bytes: its memory right after loading; limits count from there."""
+    """The running process. baseline_bytes: its memory right after loading; limits count from there.
+
+    watchdog: of the one process that the submission's own code runs in; a replay's process is idle between answers.
+    """
 
     spawned: Spawned
     drain: threading.Thread
     notice: Notice
     baseline_bytes: int = 0
+    watchdog: Watchdog | None = None
+
+    @property
+    def exceeded(self) -> OutOfMemory | OutOfSpace | None:
+        """Return the limit for which it was killed between two answers, or None."""
+        return self.watchdog.exceeded if self.watchdog else None
 
 
 class Session:
@@ -390,6 +400,8 @@ class Session:
         child, self._child = self._child, None
         if child is None:
             return -1
+        if child.watchdog:
+            child.watchdog.end()
         child.spawned.channel.close()
         child.notice.close()
         with spent("end a process"):
@@ -402,7 +414,7 @@ class Session:
         self.restart()
         self.starts += 1
         self._scratch.renew()
-        if self._scratch.is_filling(self._limits.scratch_bytes):
+        if self._is_filling():
             # This process is not to blame for the leftovers of an earlier one.
             self._scratch.clear()
         addresses = self._limits.memory_bytes + self._limits.sparse_bytes
@@ -414,7 +426,12 @@ class Session:
         spawned = self._server.spawn(
             str(self._scratch.folder), self._scratch.uid, limits, packages=self._start.packages
         )
-        self._child = _Child(spawned, self.printed.drain(spawned.log_fd), notice)
+        self._child = child = _Child(spawned, self.printed.drain(spawned.log_fd), notice)
+        if not self._beside:
+            child.watchdog = Watchdog(
+                lambda: self._measured(child, thoroughly=True, filling=self._is_filling()),
+                lambda: usage.family(spawned.pid, self._scratch.uid),
+            )
 
     def _exchange(
         self, message: Question, answer_type: type[T], limit_s: float, memory_fd: int | None = None
@@ -430,10 +447,10 @@ class Session:
         have ended before a check.
         """
         assert self._child is not None
-        if not isinstance(message, Sample | Show):
-            filling = self._scratch.is_filling(self._limits.scratch_bytes)
-            if exceeded := self._exceeded(thoroughly=filling):
-                return exceeded
+        if self._child.exceeded:
+            return self._bury()
+        if not isinstance(message, Sample | Show) and (exceeded := self._exceeded(thoroughly=self._is_filling())):
+            return exceeded
         # Answers are matched by order alone: an extra one would pass as the answer to the next question.
         if has_more(self._child.spawned.channel):
             return self._garbled(_TOO_EARLY)
@@ -527,29 +544,41 @@ class Session:
         process itself.
         """
         assert self._child is not None
-        pid, limit = self._child.spawned.pid, self._limits.memory_bytes
+        exceeded = self._measured(self._child, thoroughly=thoroughly, filling=thoroughly)
+        return exceeded and self._end_for(exceeded)
+
+    def _measured(self, child: _Child, *, thoroughly: bool, filling: bool) -> OutOfMemory | OutOfSpace | None:
+        """Return the limit that a process exceeds, or None. Changes nothing. filling: measure its folder too."""
+        pid, limit = child.spawned.pid, self._limits.memory_bytes
         used = usage.resident_bytes(pid)
-        if thoroughly and used <= self._child.baseline_bytes + limit:
+        if thoroughly and used <= child.baseline_bytes + limit:
             used = usage.memory_bytes(usage.family(pid, self._scratch.uid))
-        if used > self._child.baseline_bytes + limit:
-            self.restart()
+        if used > child.baseline_bytes + limit:
             return OutOfMemory(limit, used)
         limit = self._limits.scratch_bytes
-        if thoroughly and self._used_disk_bytes(pid, limit) > limit:
-            self.restart()
+        return OutOfSpace(limit) if filling and self._used_disk_bytes(pid, limit) > limit else None
+
+    def _end_for(self, exceeded: OutOfMemory | OutOfSpace) -> OutOfMemory | OutOfSpace:
+        """End the submission's processes for a limit, and return it."""
+        self.restart()
+        if isinstance(exceeded, OutOfSpace):
             self._scratch.clear()
-            return OutOfSpace(limit)
-        return None
+        return exceeded
+
+    def _is_filling(self) -> bool:
+        return self._scratch.is_filling(self._limits.scratch_bytes)
 
     def _used_disk_bytes(self, pid: int, limit: int) -> int:
         """Return the bytes that the submission's files take up, deleted ones included while the disk is filling."""
         used = self._scratch.used_bytes(limit, self._limits.scratch_files)
         # A deleted file that is still open has no name to find it by.
-        filling = used <= limit and self._scratch.is_filling(limit)
+        filling = used <= limit and self._is_filling()
         return used + (usage.deleted_bytes(usage.family(pid, self._scratch.uid)) if filling else 0)
 
-    def _bury(self) -> Died:
+    def _bury(self) -> Died | OutOfMemory | OutOfSpace:
         """End the process, and return how it ended."""
+        if self._child and self._child.exceeded:
+            return self._end_for(self._child.exceeded)
         status = self.restart()
         if status >= 0 and os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
