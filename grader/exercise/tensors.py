@@ -272,7 +272,7 @@ def far_apart(tensor: Tensor, axis: int) -> Tensor:
 
 def unwritten(count: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """Return memory for `count` elements, as a vector; on a CPU, what is not written takes addresses only."""
-    if device.type != "cpu" or sys.platform != "linux":
+    if not count or device.type != "cpu" or sys.platform != "linux":
         return torch.empty(count, dtype=dtype, device=device)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
     return torch.frombuffer(mmap.mmap(-1, count * dtype.itemsize, flags=flags), dtype=dtype)

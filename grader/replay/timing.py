@@ -16,6 +16,7 @@ from grader.calls.outputs import form_of
 from grader.calls.storage import bytes_of
 from grader.calls.tuning import is_passed_over
 from grader.calls.watching import fill_uninitialised_memory
+from grader.exercise.tensors import unwritten
 from grader.protocol import messages
 from grader.protocol.configurations import lightest_first
 from grader.protocol.messages import (
@@ -324,9 +325,12 @@ class Blank(Memory):
     def tensor(self, window: Window) -> Tensor:
         """Return a window as a tensor, and make its storage if it does not exist."""
         if not self.knows(window.storage):
-            content = torch.empty(self._sizes[window.storage], dtype=torch.uint8, device=self._device)
+            content = unwritten(self._sizes[window.storage], torch.uint8, self._device)
             self.place_argument(window.storage, content, content)
         return super().tensor(window)
+
+    def lend(self, number: int) -> None:
+        """Keep no copy of what a kernel gets: none runs, and storages may have more addresses than memory."""
 
 
 def _end_byte(window: Window) -> int:

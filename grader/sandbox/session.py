@@ -430,7 +430,7 @@ class Session:
         if not self._beside:
             child.watchdog = Watchdog(
                 lambda: self._measured(child, thoroughly=True, filling=self._is_filling()),
-                lambda: usage.family(spawned.pid, self._scratch.uid),
+                lambda: self._family(child),
             )
 
     def _exchange(
@@ -508,9 +508,7 @@ class Session:
             # A call that fills memory or disk until its time is over has exceeded both limits: name what it filled.
             thoroughly = late or time.monotonic() - looked > _LOOK_S
             if thoroughly and clock.has_waited:
-                # Siblings of the same user, which replay beside this process, are not to blame for its waits.
-                family = usage.family(child.spawned.pid, 0 if self._beside else self._scratch.uid)
-                clock.charge(usage.others_s(child.spawned.pid, family))
+                clock.charge(usage.others_s(child.spawned.pid, self._family(child)))
             if exceeded := self._exceeded(thoroughly=thoroughly):
                 raise _Exceeded(exceeded)
             if late:
@@ -552,11 +550,15 @@ class Session:
         pid, limit = child.spawned.pid, self._limits.memory_bytes
         used = usage.resident_bytes(pid)
         if thoroughly and used <= child.baseline_bytes + limit:
-            used = usage.memory_bytes(usage.family(pid, self._scratch.uid))
+            used = usage.memory_bytes(self._family(child))
         if used > child.baseline_bytes + limit:
             return OutOfMemory(limit, used)
         limit = self._limits.scratch_bytes
-        return OutOfSpace(limit) if filling and self._used_disk_bytes(pid, limit) > limit else None
+        return OutOfSpace(limit) if filling and self._used_disk_bytes(child, limit) > limit else None
+
+    def _family(self, child: _Child) -> list[int]:
+        """Return the processes that a process answers for: not its siblings, which replay as the same user."""
+        return usage.family(child.spawned.pid, 0 if self._beside else self._scratch.uid)
 
     def _end_for(self, exceeded: OutOfMemory | OutOfSpace) -> OutOfMemory | OutOfSpace:
         """End the submission's processes for a limit, and return it."""
@@ -568,12 +570,12 @@ class Session:
     def _is_filling(self) -> bool:
         return self._scratch.is_filling(self._limits.scratch_bytes)
 
-    def _used_disk_bytes(self, pid: int, limit: int) -> int:
+    def _used_disk_bytes(self, child: _Child, limit: int) -> int:
         """Return the bytes that the submission's files take up, deleted ones included while the disk is filling."""
         used = self._scratch.used_bytes(limit, self._limits.scratch_files)
         # A deleted file that is still open has no name to find it by.
         filling = used <= limit and self._is_filling()
-        return used + (usage.deleted_bytes(usage.family(pid, self._scratch.uid)) if filling else 0)
+        return used + (usage.deleted_bytes(self._family(child)) if filling else 0)
 
     def _bury(self) -> Died | OutOfMemory | OutOfSpace:
         """End the process, and return how it ended."""

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 import torch
 
-from grader.protocol.trace import Window
+from grader.protocol.trace import Trace, Window
 from grader.replay.memory import Memory, Unreplayable, overlap
+from grader.replay.timing import Blank
+from grader.sandbox import usage
 
 LENGTHS = Window(storage=0, offset=0, shape=(4,), strides=(1,), dtype="int32")
 
@@ -110,3 +116,17 @@ def test_a_tensor_is_not_quantised() -> None:
     """Torch fills no such tensor, and neither does anybody know what its numbers are."""
     with pytest.raises(Unreplayable, match="quantised"):
         Memory(torch.device("cpu")).adopt(1, torch.empty(4, dtype=torch.qint8))
+
+
+def test_a_trace_that_is_only_compiled_takes_addresses_and_no_memory() -> None:
+    far = Window(0, "float16", 0, (3, 64), (1 << 32, 1))
+    before = usage.resident_bytes(os.getpid())
+    blank = Blank(torch.device("cpu"), cast("Trace", SimpleNamespace(windows=(far,))))
+    assert blank.tensor(far).shape == (3, 64)
+    blank.lend(0)
+    assert usage.resident_bytes(os.getpid()) - before < 64 << 20
+
+
+def test_a_storage_of_no_bytes_can_be_made_for_compiling() -> None:
+    none = Window(0, "float16", 0, (0,), (1,))
+    assert Blank(torch.device("cpu"), cast("Trace", SimpleNamespace(windows=(none,)))).tensor(none).numel() == 0
