@@ -223,9 +223,8 @@ def run_gate(
     # Every file meets the same inputs, so that each expected value is computed once.
     truth = truth_of(entry, on_gpu=server.mode == "gpu", keep=_KNOWN_CASES)
     # Hypothesis draws on one thread only.
-    lacks = machine.lacked_values()
     drawn = {
-        one.mode: draw(entry.exercise, seed, gpu=one.mode == "gpu", lacks=lacks if one.mode == "gpu" else ())
+        one.mode: draw(entry.exercise, seed, gpu=one.mode == "gpu", lacks=machine.lacked_values(gpu=one.mode == "gpu"))
         for one in (server, interpreter or server)
     }
 

@@ -87,16 +87,32 @@ def find_gpu() -> CudaDevice | None:
         return CudaDevice("unknown", "unknown", "unknown")
 
 
-def lacked_values() -> tuple[str, ...]:
-    """Return the values of a case's axes that this machine's GPU cannot judge; () for an unknown GPU.
+def lacked_values(*, gpu: bool) -> tuple[str, ...]:
+    """Return the values of a case's axes that this machine cannot judge, on its GPU or on the CPU.
 
-    Data types without instructions, and tensors whose slices lie far apart: several processes hold some.
+    Data types without instructions, and tensors whose slices lie far apart: several processes hold some. () for an
+    unknown GPU.
     """
-    gpu = find_gpu()
-    architecture = known(gpu.capability) if gpu else None
+    if not gpu:
+        return () if _has_addresses() else (FAR_APART,)
+    found = find_gpu()
+    architecture = known(found.capability) if found else None
     if architecture is None:
         return ()
     return (*architecture.lacks, *([FAR_APART] if architecture.gpu.memory_gib < _FAR_APART_GIB else []))
+
+
+def _has_addresses() -> bool:
+    """Return whether a process may map tensors far apart: a limit (ulimit -v), or strict accounting, may forbid it."""
+    import torch
+
+    from grader.exercise.tensors import unwritten
+
+    try:
+        unwritten(_FAR_APART_GIB << 30, torch.uint8, torch.device("cpu"))
+    except (OSError, RuntimeError):
+        return False
+    return True
 
 
 def is_root() -> bool:

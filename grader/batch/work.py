@@ -234,6 +234,6 @@ class _WorkerState:
             if name not in self._plans:
                 parts = frozenset(task.parts) or None
                 gpu = self._processes.mode == "gpu"
-                lacks = machine.lacked_values() if gpu else ()
+                lacks = machine.lacked_values(gpu=gpu)
                 self._plans[name] = draw(entry.exercise, int(task.seed, 16), gpu=gpu, parts=parts, lacks=lacks)
         return self._plans[name]

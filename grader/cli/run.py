@@ -189,7 +189,7 @@ def replay(token_text: str | None, submission: str | None, *, cpu: bool, json: s
         from grader.grading import Job, grade
 
         gpu = server.mode == "gpu"
-        planned = plan.replay_plan(entry.exercise, token, gpu=gpu, lacks=machine.lacked_values() if gpu else ())
+        planned = plan.replay_plan(entry.exercise, token, gpu=gpu, lacks=machine.lacked_values(gpu=gpu))
         command = f"grade replay {token}"
         job = Job(entry, str(path.resolve()), source, planned, command, now(), shrink=False, compiled=False)
         record = grade(job, server)
@@ -237,7 +237,7 @@ def job_for(entry: Entry, path: Path, source: str, seed: int | None, options: Ru
         from grader.grading import Job
 
     chosen = plan.default_seed(entry.id) if seed is None else seed
-    lacks = machine.lacked_values() if gpu else ()
+    lacks = machine.lacked_values(gpu=gpu)
     drawn = plan.draw(entry.exercise, chosen, gpu=gpu, parts=frozenset(options.parts) or None, lacks=lacks)
     words = [f"grade {entry.id}"]
     if path.resolve() != entry.stub.resolve():

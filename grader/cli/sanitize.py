@@ -132,7 +132,7 @@ def _subject(
     from grader.sanitizer.run import SanitizeTarget
 
     chosen = plan.default_seed(entry.id) if seed is None else seed
-    lacks = machine.lacked_values() if on_gpu else ()
+    lacks = machine.lacked_values(gpu=on_gpu)
     drawn = plan.draw(entry.exercise, chosen, gpu=on_gpu, parts=frozenset(options.parts) or None, lacks=lacks)
     own = () if path.resolve() == entry.stub.resolve() else ("--submission", str(path))
     words = ["grade", "sanitize", entry.id, *own]

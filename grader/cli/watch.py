@@ -387,7 +387,7 @@ class _Loop:
             from grader.report import terminal
 
             gpu = server.mode == "gpu"
-            lacks = machine.lacked_values() if gpu else ()
+            lacks = machine.lacked_values(gpu=gpu)
             planned = plan.replay_plan(entry.exercise, plan.parse_token(effect.token), gpu=gpu, lacks=lacks)
             command, file = f"grade replay {effect.token}", str(path.resolve())
             job = Job(entry, file, effect.source, planned, command, now(), shrink=False, compiled=False)

@@ -92,7 +92,11 @@ class StaticAssertFailed(CompileTimeAssertionFailure):  # type: ignore[misc]
 
 
 def static_assert(cond: Any, msg: Any = "") -> None:
-    """Stand in for tl.static_assert. Raises StaticAssertFailed."""
+    """Stand in for tl.static_assert. Raises StaticAssertFailed, and TypeError where the compiler knows no answer."""
+    from triton.language import tensor
+
+    if isinstance(cond, tensor):
+        raise TypeError("tl.static_assert is decided when the kernel is compiled: give it constexprs and shapes only")
     if not getattr(cond, "value", cond):
         raise StaticAssertFailed(str(getattr(msg, "value", msg)) or "a static assertion failed")
 

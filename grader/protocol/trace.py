@@ -15,6 +15,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Literal
 
 from grader.protocol.decode import Bounds, DecodeError, decode
@@ -336,6 +337,16 @@ def launches_in(steps: Sequence[Step]) -> tuple[Launch | CuteCall, ...]:
     return tuple(found)
 
 
+def _goes_on_after_launch(steps: Sequence[Step]) -> bool:
+    """Return whether torch does something after a launch."""
+    return is_out_of_order([isinstance(one, Launch | CuteCall | Choose) for one in steps if not isinstance(one, Free)])
+
+
+def is_out_of_order(launches: Sequence[bool]) -> bool:
+    """Return whether an alternative goes on after a launch. launches: which of its steps are launches."""
+    return any(before and not after for before, after in pairwise(launches))
+
+
 def windows_in(value: Value) -> Iterator[int]:
     """Yield the places of the tensors in a value."""
     return (index for index, _ in shown_in(value))
@@ -570,6 +581,9 @@ class _Reader:
                 found = tuple(self.steps(one, where, depth - 1) for one in _list(alternatives, where))
                 if not found:
                     raise DecodeError(f"{where} must hold an alternative")
+                if any(_goes_on_after_launch(one) for one in found):
+                    # Whether a launch compiles would decide what torch does.
+                    raise DecodeError(f"{where} must hold alternatives that end in their launches")
                 kept = _count(rest[0], where) if rest else 0
                 if kept >= len(found):
                     raise DecodeError(f"{where} must have an alternative of its own, got {kept} of {len(found)} kept")

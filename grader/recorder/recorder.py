@@ -28,6 +28,7 @@ from grader.protocol.trace import (
     MOST_STEPS,
     Deed,
     Recorded,
+    is_out_of_order,
 )
 from grader.recorder import cute, launching
 from grader.recorder.kernels import KernelTexts
@@ -35,6 +36,7 @@ from grader.recorder.storages import Storages, Untold, content_of, window_of
 from grader.recorder.telling import Telling
 
 _MOST_DEEDS = 64
+_LAUNCHING = ("launch", "cute", "choose")
 _MOST_ORIGINS = 16
 _MOST_CHARACTERS = 2 << 20
 
@@ -332,6 +334,9 @@ class Recorder:
                     alternatives.append(call.steps)
         finally:
             call.steps = before
+        kinds = ([step[0] for step in steps if step[0] != "free"] for steps in alternatives)
+        if len(alternatives) > 1 and any(is_out_of_order([kind in _LAUNCHING for kind in one]) for one in kinds):
+            call.cannot_tell("a hook of an autotuner that works after the launch")
         if len(alternatives) == 1:
             call.steps += alternatives[0]
         else:

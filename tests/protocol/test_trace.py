@@ -60,6 +60,7 @@ def test_a_trace_is_decoded_into_steps() -> None:
     assert step == Launch(0, (2,), (TensorValue(0), 1.5, None), {"BLOCK": 4}, {"num_warps": 4}, 9)
 
 
+ZERO = ["operator", "zero_.default", [["tensor", 0]], {}, [0], 1]
 REFUSED: dict[str, tuple[Any, str]] = {
     "no object": ([], "must have the fields"),
     "a field too many": (trace(more=1), "must have the fields"),
@@ -69,6 +70,18 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a kernel that is not there": (trace(steps=[["launch", 1, [1], [], {}, {}, 1]]), "must name one of 1"),
     "an alternative too few": (trace(steps=[["choose", [], 1]]), "must hold an alternative"),
     "none but kept alternatives": (trace(steps=[["choose", [[], []], 1, 2]]), "an alternative of its own, got 2 of 2"),
+    "an alternative that goes on after its launch": (
+        trace(
+            steps=[
+                [
+                    "choose",
+                    [[["launch", 0, [1], [], {}, {}, 1], ZERO]],
+                    1,
+                ]
+            ]
+        ),
+        "alternatives that end in their launches",
+    ),
     "a renewed tensor that is not there": (trace(steps=[["choose", [[]], 1, 0, [7], []]]), "must name one of 1"),
     "only one of two lists of renewed tensors": (trace(steps=[["choose", [[]], 1, 0, []]]), "must be a step"),
     "too many steps": (trace(steps=[["choose", [[["free", []]] * 4000] * 2, 1]]), "at most 4096 steps"),
