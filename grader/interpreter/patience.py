@@ -1,8 +1,9 @@
 """Gives up a call that has too many programs or turns of a loop for the interpreter, before the call's time limit.
 
 A GPU runs such a call in a moment, so the kernel is not at fault. A program that never ends is at fault: it runs into
-the time limit, as does a loop so long that a GPU would be slow too. A launch in which nearly all programs write nothing
-is given up much earlier: its grid is too large.
+the time limit, as does a loop so long that a GPU would be slow too, and a call of far more programs or turns than its
+tensors have elements: no work needs them. A launch in which nearly all programs write nothing is given up much earlier:
+its grid is too large.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ MANY = 200
 # With fewer turns of loops, too; and a loop of more turns takes a GPU seconds.
 MANY_TURNS = 2000
 _MOST_TURNS = 1 << 20
+# The most programs, and turns of loops, that some work needs for an element of its tensors.
+_MOST_PER_ELEMENT = 4
 # The seconds for a launch in which only one program of so many writes something.
 _IDLE_S = 1.0
 _ONE_OF = 16
@@ -34,6 +37,7 @@ class Patience:
     def __init__(self, clock: Callable[[], float] = time.process_time) -> None:
         self._clock = clock
         self._ends_s = inf
+        self._most = inf
         self._begun = 0
         self._turns = 0
         self._given_s = 0.0
@@ -41,8 +45,9 @@ class Patience:
         self._idle_ends_s = inf
         self._writers: Sized = ()
 
-    def begin(self, seconds: float) -> None:
-        """Start over with a call that may take so many seconds; 0: no limit."""
+    def begin(self, seconds: float, elements: float = inf) -> None:
+        """Start over with a call that may take so many seconds; 0: no limit. elements: of its inputs and outputs."""
+        self._most = _MOST_PER_ELEMENT * elements
         self._begun, self._turns, self._given_s = 0, 0, seconds
         self._ends_s = self._clock() + seconds if seconds else inf
         self._idle_ends_s = inf
@@ -56,7 +61,7 @@ class Patience:
         """Note that a program of a grid begins. Raises TooSlow if many ran and the time is up."""
         self._begun += 1
         self._of_launch += 1
-        if self._begun <= MANY:
+        if self._begun <= MANY or max(self._begun, prod(grid)) > self._most:
             return
         now_s = self._clock()
         if now_s > self._ends_s:
@@ -70,6 +75,8 @@ class Patience:
     def turn(self, number: int, of: int) -> None:
         """Note that a turn of a loop begins. Raises TooSlow if many turned, the time is up and the loop is not long."""
         self._turns += 1
+        if max(self._turns, of) > self._most:
+            return
         if self._turns > MANY_TURNS and of <= _MOST_TURNS and self._clock() > self._ends_s:
             words = f"turn {number:,} of a loop of {of:,} began after {self._given_s:g} s"
             raise TooSlow(f"so many turns of a loop: {words}, which is all that the interpreter has for a call")

@@ -269,7 +269,7 @@ class Replayer:
 
         def replay_steps() -> Answer:
             self._place(call, trace)
-            PATIENCE.begin(replay.patience_s)
+            PATIENCE.begin(replay.patience_s, self._elements(call))
             PADDING.begin(replay.filled, replay.filling)
             CONTRACTION.begin(replay.contracted)
             if self._watch:
@@ -283,6 +283,11 @@ class Replayer:
             return self._returned_message(call, trace, run, memory_fd)
 
         return self._answer_or_raised(replay_steps, lambda: run.line)
+
+    def _elements(self, call: Call) -> int:
+        """Return the number of elements of a call's tensors, with outputs of four bytes an element."""
+        given = sum(self._home.arguments.tensor(name).numel() for name in self._home.arguments.tensors)
+        return given + sum(slot.nbytes for slot in call.slots) // 4
 
     def _place(self, call: Call, trace: Trace) -> None:
         recipe = call.recipe

@@ -56,6 +56,18 @@ def test_a_call_of_many_programs_is_given_up_when_its_time_is_up() -> None:
         patience.program((MANY + 1, 0, 0), (5000, 1, 1))
 
 
+def test_a_call_of_more_programs_or_turns_than_its_elements_need_is_left_to_the_limit_of_the_call() -> None:
+    clock = Clock()
+    patience = Patience(clock)
+    patience.begin(7.5, elements=1000)
+    patience.begin_launch(())
+    clock.now_s += 100.0
+    for place in range(2 * MANY):
+        patience.program((place, 0, 0), (5000, 1, 1))
+    for number in range(2 * MANY_TURNS):
+        patience.turn(number, 5000)
+
+
 def test_a_few_programs_that_take_long_are_left_to_the_limit_of_the_call() -> None:
     clock = Clock()
     patience = Patience(clock)
