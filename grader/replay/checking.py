@@ -318,6 +318,9 @@ class _Checker(ast.NodeVisitor):
         found = self._look_up_chain(node)
         if not isinstance(found, Offered) or found.kind != "class":
             self._refuse(node, "isinstance asks for a type of triton.language, int or float", python=False)
+        if found.name == "tuple":
+            # Compiled kernels have tuples of Triton's, interpreted ones Python's: they would differ.
+            self._refuse(node, "isinstance does not ask for a tuple", python=False)
 
     def visit_Constant(self, node: ast.Constant) -> None:
         if (

@@ -403,7 +403,7 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
     yield (
         "maximum_start",
         "Looks as if the running maximum starts at 0",
-        "Start the maximum at -inf: with 0, all weights of a row of very negative logits become 0.",
+        "Start the maximum at -inf, and give hidden keys -inf: any other number exceeds a row of very negative logits.",
         (
             (low @ v[:, heads]) / total.masked_fill(total == 0.0, 1.0)[..., None],
             top.clamp(min=0.0) + total.log(),

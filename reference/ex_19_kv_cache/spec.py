@@ -324,8 +324,12 @@ APPEND_KV = Part(
             BANDWIDTH,
             WorkModel(
                 Cases(
-                    appends(Size(1, 80), slots=Size(1, 300), lengths=("ragged",), heads=FEW),
-                    (sized(300, 2, T=1, Hkv=3), sized(120, 2, T=50, Hkv=2, D=128), sized(300, 2, T=75)),
+                    appends(Size(1, 80), slots=Size(1, 300), lengths=("ragged",), heads=FEW, layouts=("bhsd", "bshd")),
+                    (
+                        sized(300, 2, T=1, Hkv=3, layout="bshd"),
+                        sized(120, 2, T=50, Hkv=2, D=128, layout="bshd"),
+                        sized(300, 2, T=75),
+                    ),
                     generated=0,
                 ),
                 # Both new tensors are read and written; the rest has room for the lengths.
@@ -333,6 +337,8 @@ APPEND_KV = Part(
                 # A program that writes old values back overwrites the new ones of another program. 16 bytes for each
                 # token are room for tables of slots or pages, as servers make them; where T is 1, no old row fits.
                 stored=Allowance("2 * itemsize * B * Hkv * T * D + 16 * B * T", full=1.0, none=1.05),
+                # Such tables, and a copy of the new tokens; none of the caches, which `contiguous()` makes of these.
+                extra=Allowance("2 * itemsize * B * Hkv * T * D + 32 * B * T", full=1.0, none=1.5),
             ),
         ),
         Check(

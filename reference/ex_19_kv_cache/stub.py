@@ -137,8 +137,9 @@ def append_kv(
         larger tensors that start at any element. A length may be 0, and a cache may be full afterwards.
     Judged:
         the whole caches, bit for bit, for one and for many new tokens; that nothing else is written; that kernels do
-        it, in as many launches as you like; bytes loaded and stored, at most those of the new tokens; on a GPU the
-        speed, relative to slice assignment in a loop over the sequences.
+        it, in as many launches as you like; bytes loaded and stored, at most those of the new tokens; memory of your
+        own, at most that of the new tokens; on a GPU the speed, relative to slice assignment in a loop over the
+        sequences.
     """
     raise NotImplementedError("append_kv: write a kernel that copies new rows to where their sequence ends")
 
