@@ -11,6 +11,7 @@ import os
 import platform
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from grader.exercise.cases import FAR_APART
 from grader.exercise.gpus import known
@@ -20,6 +21,8 @@ from grader.sandbox.server import Mode
 
 # Two processes hold two such tensors of 4 GiB each, and earlier calls' as well.
 _FAR_APART_GIB = 64
+# What a grading takes for one such case, beside the memory that its processes hold already.
+_FREE_FAR_APART_GIB = 60
 
 
 @dataclass(frozen=True)
@@ -75,10 +78,7 @@ def find_gpu() -> CudaDevice | None:
         import pynvml
 
         pynvml.nvmlInit()
-        # CUDA_VISIBLE_DEVICES holds places, counted as NVML counts them, or UUIDs.
-        first = os.environ.get("CUDA_VISIBLE_DEVICES", "").partition(",")[0].strip() or "0"
-        find = pynvml.nvmlDeviceGetHandleByIndex if first.isdigit() else pynvml.nvmlDeviceGetHandleByUUID
-        gpu = find(int(first) if first.isdigit() else first)
+        gpu = _first_handle(pynvml)
         major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(gpu)
         name, uuid = pynvml.nvmlDeviceGetName(gpu), pynvml.nvmlDeviceGetUUID(gpu)
         return CudaDevice(name, pynvml.nvmlSystemGetDriverVersion(), f"{major}.{minor}", uuid)
@@ -100,6 +100,25 @@ def lacked_values(*, gpu: bool) -> tuple[str, ...]:
     if architecture is None:
         return ()
     return (*architecture.lacks, *([FAR_APART] if architecture.gpu.memory_gib < _FAR_APART_GIB else []))
+
+
+def crowded_values() -> tuple[str, ...]:
+    """Return the values of a case's axes for which the GPU's free memory is too small just now; () if unknown."""
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        free = pynvml.nvmlDeviceGetMemoryInfo(_first_handle(pynvml)).free
+    except Exception:
+        return ()
+    return (FAR_APART,) if free < _FREE_FAR_APART_GIB << 30 else ()
+
+
+def _first_handle(pynvml: Any) -> Any:
+    """Return NVML's handle of the first visible GPU: CUDA_VISIBLE_DEVICES holds places, as NVML's, or UUIDs."""
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "").partition(",")[0].strip() or "0"
+    find = pynvml.nvmlDeviceGetHandleByIndex if first.isdigit() else pynvml.nvmlDeviceGetHandleByUUID
+    return find(int(first) if first.isdigit() else first)
 
 
 def _has_addresses() -> bool:

@@ -127,6 +127,15 @@ class Choice:
         """Return the value that failing cases shrink towards."""
         return self.values[0]
 
+    def without(self, values: Collection[Value]) -> Choice | None:
+        """Return the domain with none of these values; None if no other is left."""
+        left = tuple(one for one in self.values if one not in values)
+        if left == self.values:
+            return self
+        # Where only a GPU has values left, only a GPU asks.
+        gpu_only = tuple(one for one in self.gpu_only if one in left) if set(left) - set(self.gpu_only) else ()
+        return Choice(tuple(sorted(left, key=lambda one: one in gpu_only)), gpu_only) if left else None
+
     def __contains__(self, value: object) -> bool:
         return value in self.values
 
@@ -193,10 +202,10 @@ class Space:
         """Return the part of the space with none of these values on any axis; None if an axis has no other value."""
         axes: dict[str, Domain] = {}
         for name, domain in self.axes.items():
-            left = tuple(one for one in domain.values if one not in values) if isinstance(domain, Choice) else ()
-            if isinstance(domain, Choice) and not left:
+            left = domain.without(values) if isinstance(domain, Choice) else domain
+            if left is None:
                 return None
-            axes[name] = Choice(left) if isinstance(domain, Choice) and left != domain.values else domain
+            axes[name] = left
         return Space(axes, self.where)
 
     def without_bounds(self) -> Space:

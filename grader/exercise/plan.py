@@ -78,10 +78,10 @@ def draw(
 ) -> Plan:
     """Return the plan of an exercise, or of the named parts.
 
-    Without a GPU, values that need one are left out and noted; with one, the types that it `lacks` are.
+    Without a GPU, values that need one are left out and noted; so are those that the machine `lacks`.
     """
     checks = tuple(
-        _draw_check(part, check, seed, gpu=gpu) if not lacks else _suited(part, check, seed, lacks)
+        _draw_check(part, check, seed, gpu=gpu) if not lacks else _suited(part, check, seed, lacks, gpu=gpu)
         for part, check in exercise.checks()
         if parts is None or part.name in parts
     )
@@ -106,17 +106,26 @@ def _draw_check(part: Part, check: Check, seed: int, *, gpu: bool) -> PlannedChe
     return PlannedCheck(part, check, cases, space, () if gpu else _left_out(check.cases))
 
 
-def _suited(part: Part, check: Check, seed: int, lacks: Collection[str]) -> PlannedCheck:
-    """Plan a check for a GPU that lacks types: on the cases and sizes without them."""
+def _suited(part: Part, check: Check, seed: int, lacks: Collection[str], *, gpu: bool) -> PlannedCheck:
+    """Plan a check for a machine that lacks values: on the cases and sizes without them."""
     held = check.rule.sizes
     suited = _without(held, lacks) if held else None
     if held is None or suited == held:
-        return _draw_check(part, check, seed, gpu=True)
-    lacked = f"{' and '.join(lacks)}, which this GPU has no instructions or no memory for"
+        return _draw_check(part, check, seed, gpu=gpu)
+    lacked = f"{' and '.join(lacks)}, which this {'GPU' if gpu else 'machine'} has no instructions or no memory for"
     if suited is None:
         return PlannedCheck(part, check, (), None, unfit=f"all its cases are in {lacked}")
-    planned = _draw_check(part, replace(check, rule=check.rule.with_sizes(suited)), seed, gpu=True)
+    planned = _draw_check(part, replace(check, rule=check.rule.with_sizes(suited)), seed, gpu=gpu)
     return replace(planned, notes=(*planned.notes, f"left out: cases in {lacked}"))
+
+
+def without_crowded(planned: PlannedCheck, crowded: Collection[str]) -> PlannedCheck:
+    """Return a planned check without the cases of values that the GPU has no free memory for just now."""
+    kept = tuple(one for one in planned.cases if not set(one.case.values()) & set(crowded))
+    if len(kept) == len(planned.cases) or not kept:
+        return planned
+    note = f"left out: cases in {' and '.join(crowded)}, for others use the GPU's memory just now"
+    return replace(planned, cases=kept, notes=(*planned.notes, note))
 
 
 def _without(cases: Cases, lacks: Collection[str]) -> Cases | None:
@@ -298,8 +307,9 @@ def replay_plan(exercise: Exercise, token: ReplayToken, *, gpu: bool = True, lac
                 raise UsageError(f"{token.check}: {outside}") from outside
             if not gpu and (case in large or space.needs_gpu(case)):
                 raise MissingEnvironment(f"this case must run on a GPU, got the interpreter for {case.words()}")
-            if gpu and set(case.values()) & set(lacks):
-                raise MissingEnvironment(f"this case must run on a GPU with {' and '.join(lacks)}, got {case.words()}")
+            if set(case.values()) & set(lacks):
+                where = f"a {'GPU' if gpu else 'machine'} with {' and '.join(lacks)}"
+                raise MissingEnvironment(f"this case must run on {where}, got {case.words()}")
             planned = PlannedCheck(part, check, (PlannedCase(case, token.seed),), None)
             return Plan(token.seed, (planned,))
     known = ", ".join(check_id(part, check) for part, check in exercise.checks())

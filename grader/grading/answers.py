@@ -12,10 +12,11 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from time import monotonic
 
+from grader import machine
 from grader.diagnosis.explain import Diagnosis
 from grader.exercise.cases import Case
 from grader.exercise.model import Part, check_id
-from grader.exercise.plan import PlannedCase, PlannedCheck
+from grader.exercise.plan import PlannedCase, PlannedCheck, without_crowded
 from grader.grading.compilation import Compilation
 from grader.grading.fitness import unfit_here
 from grader.grading.job import Job
@@ -109,7 +110,8 @@ class Answers:
                     yield result_of(check, None, status="skipped_dependency", reason=reason)
                 else:
                     with self._lock.shared() if self._lock else nullcontext():
-                        result = self._judge(bench, check)
+                        here = without_crowded(check, machine.crowded_values() if self._session.runs_on_gpu else ())
+                        result = self._judge(bench, here)
                         # Another grading may time next, and needs quiet cores.
                         prefetch.turn_to(())
                     self._launching[part.name] = tuple(bench.launching.values())

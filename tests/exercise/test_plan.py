@@ -30,6 +30,7 @@ from grader.exercise.plan import (
     replay_plan,
     shrinking_strategy,
     strategy,
+    without_crowded,
 )
 from grader.grading.fitness import unfit_here
 from tests.conftest import plan_of
@@ -358,6 +359,26 @@ def test_cases_in_a_type_that_the_gpu_lacks_are_left_out_and_noted() -> None:
     assert len(found.cases) == 2 + 17
     assert found.notes == ("left out: cases in bfloat16, which this GPU has no instructions or no memory for",)
     assert found.unfit == ""
+
+
+def test_a_machine_without_a_gpu_that_lacks_values_gets_no_cases_for_a_gpu_instead() -> None:
+    rule = Agrees(Cases(SPACE, CANONICAL, generated=17, large=({"N": 9999},)))
+    found = draw(exercise(rule), 17, gpu=False, lacks=("float16",)).checks[0]
+    assert not {"float16", "bfloat16"} & {one.case["dtype"] for one in found.cases}
+    assert 9999 not in {one.case["N"] for one in found.cases}
+
+
+def test_cases_that_a_crowded_gpu_has_no_memory_for_are_left_out_and_noted() -> None:
+    whole = planned(Cases(SPACE, CANONICAL, generated=17))
+    found = without_crowded(whole, ("bfloat16",))
+    assert "bfloat16" not in {one.case["dtype"] for one in found.cases}
+    assert found.notes == ("left out: cases in bfloat16, for others use the GPU's memory just now",)
+    assert without_crowded(whole, ()) is whole
+
+
+def test_a_check_of_nothing_but_such_cases_is_tried_all_the_same() -> None:
+    whole = planned(Cases(SPACE, ({"dtype": "bfloat16"},), generated=0))
+    assert without_crowded(whole, ("bfloat16",)) is whole
 
 
 def test_sizes_in_a_type_that_the_gpu_lacks_are_not_timed() -> None:
