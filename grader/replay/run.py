@@ -312,6 +312,9 @@ class Run:
     def _note_launch(self, launch: messages.LaunchInfo, values: Iterable[Value]) -> None:
         self.launched.append(launch)
         for index, dtype in chain.from_iterable(map(shown_in, values)):
+            if index not in self._met:
+                # A forged launch names it, and its kernel does not get it.
+                continue
             # It may store there. An argument must stay as it is, and is compared before torch computes with it.
             window = self._trace.windows[index]
             if window.storage in self._trace.arguments.values():
