@@ -342,7 +342,8 @@ def _wastes(work: Work, traffic: Sequence[Traffic], results: int) -> _Wastes:
 
 
 _HELP = {
-    "memory": "Which tensor grows faster than the inputs do? Keep one tile of it in registers at a time.",
+    "memory": "Which tensor of yours is so large? Keep one tile of an intermediate in registers at a time, and read an "
+    "input by its strides, without a copy.",
     "stores": "Which values are stored besides the results? Keep them in registers, tile by tile, and use them there.",
 }
 
