@@ -12,13 +12,12 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from time import monotonic
 
-from grader import machine
 from grader.diagnosis.explain import Diagnosis
 from grader.exercise.cases import Case
 from grader.exercise.model import Part, check_id
-from grader.exercise.plan import PlannedCase, PlannedCheck, without_crowded
+from grader.exercise.plan import PlannedCase, PlannedCheck
 from grader.grading.compilation import Compilation
-from grader.grading.fitness import unfit_here
+from grader.grading.fitness import fitting_now, unfit_here
 from grader.grading.job import Job
 from grader.grading.results import grader_failed, result_of, unjudged
 from grader.grading.shrinking import Least, Shrinking
@@ -110,8 +109,7 @@ class Answers:
                     yield result_of(check, None, status="skipped_dependency", reason=reason)
                 else:
                     with self._lock.shared() if self._lock else nullcontext():
-                        here = without_crowded(check, machine.crowded_values() if self._session.runs_on_gpu else ())
-                        result = self._judge(bench, here)
+                        result = self._judge(bench, fitting_now(check, on_gpu=self._session.runs_on_gpu))
                         # Another grading may time next, and needs quiet cores.
                         prefetch.turn_to(())
                     self._launching[part.name] = tuple(bench.launching.values())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from grader import machine
-from grader.exercise.plan import PlannedCheck
+from grader.exercise.cases import FAR_APART
+from grader.exercise.plan import PlannedCheck, without_crowded
 
 
 def unfit_here(planned: PlannedCheck, *, on_gpu: bool) -> str:
@@ -15,3 +16,12 @@ def unfit_here(planned: PlannedCheck, *, on_gpu: bool) -> str:
     if planned.part.on == "gpu" and not planned.check.rule.targets and not on_gpu:
         return "this part runs on a GPU only, and none is used here"
     return ""
+
+
+def fitting_now(planned: PlannedCheck, *, on_gpu: bool) -> PlannedCheck:
+    """Return a check without the cases that the GPU has no free memory for just now.
+
+    The driver is asked only where some case takes much.
+    """
+    takes_much = on_gpu and any(FAR_APART in one.case.values() for one in planned.cases)
+    return without_crowded(planned, machine.crowded_values()) if takes_much else planned
