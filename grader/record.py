@@ -370,7 +370,8 @@ class Work:
     if there is no limit. configuration: the one that was counted, for autotuned kernels; '' for others. flops are those
     of tl.dot, and dots how many there were; exponentials, operations: elements that special functions and all other
     operations computed. models_size: the case is a small copy of a timed size, and was counted to predict times alone.
-    kernels: the names of what was launched.
+    kernels: the names of what was launched. copied_bytes: what PyTorch reads and writes to copy and cast tensors,
+    where kernels must do the copying; they are moved, too.
     """
 
     case: dict[str, int | float | bool | str]
@@ -395,11 +396,12 @@ class Work:
     operations: int = 0
     models_size: bool = False
     kernels: tuple[str, ...] = ()
+    copied_bytes: int = 0
 
     @property
     def moved_bytes(self) -> int:
-        """Return the loaded and the stored bytes together."""
-        return self.loaded_bytes + self.stored_bytes
+        """Return the bytes that kernels load and store, and those that PyTorch reads and writes to copy."""
+        return self.loaded_bytes + self.stored_bytes + self.copied_bytes
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,8 @@ def altered_clues(bench: Bench, failures: Sequence[Failure]) -> list[Clue]:
             shows = all(_gives(one, bench, list(each.answers()), bench.truth.inputs(each.recipe)) for each in others)
             if shows and not _fails_passing(one, bench, seen):
                 told = replace(one, kind="wrong_address") if _by_program(one, seen, inputs) else one
-                return [sure(told.kind, "The values are those of this mistake.", told.title, told.help)]
+                clue = sure(told.kind, "The values are those of this mistake.", told.title, told.help)
+                return [replace(clue, by_known_mistake=True)]
     return []
 
 
@@ -327,6 +328,14 @@ def _placed(places: tuple[int, ...], value: Tensor, name: str) -> Iterator[Alter
     """Yield the same memory, read by other strides that stay inside the tensor."""
     if not 2 <= value.dim() <= _MOST_AXES:
         return
+    # It comes first: other strides of an axis of length 1 make the same memory of it.
+    yield Alteration(
+        "strides_ignored",
+        f"Looks as if {name} is read as if it were contiguous",
+        f"How far apart do neighbours in {name} lie? Use its own strides.",
+        places,
+        _each(lambda one: _by_strides(one, torch.empty(one.shape, device="meta").stride())),
+    )
     for first, second in combinations(range(value.dim()), 2):
 
         def exchanged(one: Tensor, first: int = first, second: int = second) -> Tensor | None:
@@ -355,13 +364,6 @@ def _placed(places: tuple[int, ...], value: Tensor, name: str) -> Iterator[Alter
                 places,
                 _each(partial(_without_stride, axis=axis)),
             )
-    yield Alteration(
-        "strides_ignored",
-        f"Looks as if {name} is read as if it were contiguous",
-        f"How far apart do neighbours in {name} lie? Use its own strides.",
-        places,
-        _each(lambda one: _by_strides(one, torch.empty(one.shape, device="meta").stride())),
-    )
 
 
 def _without_stride(one: Tensor, axis: int) -> Tensor | None:

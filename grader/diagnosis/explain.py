@@ -43,6 +43,8 @@ _PROBE_S = 0.5
 _OF_EARLIER_CALLS = frozenset({"remembered_input", "remembered_result", "work_outside_kernels"})
 # The least weight of a clue that names a kind, so that what another check confirms of it holds here too.
 _NAMED = 0.3
+# The most that other clues weigh beside a probe that proves another cause.
+_DOUBTED = 0.5
 # Failing checks of a part whose case is repeated in the interpreter, on a GPU.
 _MOST_INTERPRETED = 8
 
@@ -95,6 +97,10 @@ class Diagnosis:
             clues, shown = gathered(bench, first, ruling.alike, known=known)
             calls = max(1, int(float(ruling.metrics.get("cases", 1))))
             is_quick = worked_s / calls <= _PROBE_S
+            if is_quick and any(clue.by_known_mistake for clue in clues):
+                proved = self._proved_otherwise(bench, (first, *ruling.alike))
+                if proved:
+                    clues, shown = [*proved, *map(_doubted, clues)], first
             if not any(clue.confirmed for clue in clues):
                 known_padding = [clue for one in others for clue in one if clue.kind == PADDING and clue.confirmed]
                 clues += self._padding_clues(bench, first) if is_quick else padding_elsewhere(first, known_padding)
@@ -112,27 +118,49 @@ class Diagnosis:
         except Exception:
             return shown
 
+    def _proved_otherwise(self, bench: Bench, alike: Sequence[Failure]) -> Sequence[Clue]:
+        """Return the clue of a probe where the values are those of a mistake.
+
+        A probe proves more than equal values do. What an earlier call left may be what the mistake gives, and so may
+        undefined lanes. alike: the failures of the check, the one to show first.
+        """
+        first = alike[0]
+        if first.seen is None:
+            return ()
+        undefined = first.seen.outcome.answer.undefined
+        return self._remembered(bench, first.seen, alike) or [
+            clue for clue in (self._padding_clues(bench, first) if undefined else ()) if clue.confirmed
+        ]
+
+    def _remembered(self, bench: Bench, seen: WrongCall, alike: Sequence[Failure]) -> Sequence[Clue]:
+        """Return the clue of a call that an earlier one spoils. A part is asked until the answer is no."""
+        if seen.recipe.part != bench.part.name or bench.part.name in self._alone:
+            return ()
+        found = bench.remembered(seen.recipe, seen.outcome)
+        if not found:
+            self._alone.add(bench.part.name)
+        elif any(clue.kind == LEFT_OVER for failure in alike for clue in failure.clues):
+            # An input that is remembered is missing without the memory that holds it.
+            return [sure(LEFT_OVER, f"{found[0].seen} It is right without their memory too.")]
+        return found
+
     def _probed(
         self, bench: Bench, planned: PlannedCheck, alike: Sequence[Failure], others: Sequence[Sequence[Clue]]
     ) -> Iterable[Clue]:
         """Return the clue of a call that an earlier one spoils; run variations of the case of any other.
 
-        A cause that another check has confirmed explains this one too. A part is asked until the answer is no. alike:
-        the failures of the check, the one to show first.
+        A cause that another check has confirmed explains this one too. alike: the failures of the check, the one to
+        show first.
         """
         seen = alike[0].seen
         if seen is None or seen.recipe.part != bench.part.name:
             return ()
         known = {clue.kind for clues in others for clue in clues if clue.confirmed}
-        if known - _OF_EARLIER_CALLS or bench.part.name in self._alone:
+        if known - _OF_EARLIER_CALLS or bench.part.name in self._varied:
             return ()
-        found = bench.remembered(seen.recipe, seen.outcome)
+        found = self._remembered(bench, seen, alike)
         if not found:
-            self._alone.add(bench.part.name)
             self._vary(bench, planned, seen)
-        if found and any(clue.kind == LEFT_OVER for failure in alike for clue in failure.clues):
-            # An input that is remembered is missing without the memory that holds it.
-            return [sure(LEFT_OVER, f"{found[0].seen} It is right without their memory too.")]
         return found
 
     def _vary(self, bench: Bench, planned: PlannedCheck, seen: WrongCall) -> None:
@@ -264,3 +292,8 @@ class Diagnosis:
         told = [(clues, self._shown[name]) for name, clues in self._clues.items() if name in siblings]
         named = {clue.kind for clue in own if clue.weight >= _NAMED}
         return [list(explaining(clues, told_by, shown, named)) for clues, told_by in told]
+
+
+def _doubted(clue: Clue) -> Clue:
+    """Return a clue by values beside a probe that proves another cause."""
+    return replace(clue, confirmed=False, weight=min(clue.weight, _DOUBTED))

@@ -132,6 +132,11 @@ _KINDS = (
         "Which elements may the call change? Leave all others as they are.",
     ),
     Kind(
+        "inf_minus_inf",
+        "-inf - (-inf), which is NaN",
+        "Which two numbers are both -inf in one step? Where a maximum is still -inf, subtract 0 instead of it.",
+    ),
+    Kind(
         "clamped",
         "values that are cut off at a limit",
         "Which is the largest value that the result can hold? Does a step before it have a narrower limit?",
@@ -205,8 +210,8 @@ _KINDS = (
     ),
     Kind(
         "remembered_input",
-        "an input, or a part of one, that is remembered from an earlier call",
-        "Which part of the inputs does a later call not read again? Bytes may change behind the same address.",
+        "something of the inputs that is remembered from an earlier call",
+        "What does a later call not take anew: the bytes behind an address, strides, a length, a number?",
     ),
     Kind(
         "reused_output",
@@ -224,6 +229,11 @@ _KINDS = (
         "work_outside_kernels",
         "work outside your kernels",
         "Let torch allocate, fill, make views and cast the final dtype; do the arithmetic in your kernels.",
+    ),
+    Kind(
+        "copied_by_torch",
+        "a copy that PyTorch makes",
+        "Which `.contiguous()`, `.clone()` or `.to()` copies a whole tensor? The kernel can read it by its strides.",
     ),
     Kind(
         "values_read",

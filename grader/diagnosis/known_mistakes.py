@@ -114,8 +114,8 @@ def _explains(value: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, outpu
     near = off <= allowed + _ROUNDINGS * torch.finfo(output.dtype).eps * size
     # Values that are not finite must match, with their sign.
     near |= (wide == value.to(output.dtype).double()) | (wide.isnan() & value.isnan())
-    if bool(wide[wrong].isnan().all()):
-        # How far NaN spreads depends on the tiles.
+    if bool(wide[wrong].isnan().all()) and not output.signed:
+        # How far NaN spreads depends on the tiles. In a copy it does not spread.
         near |= value.isnan()
         if not _has_nan_rows(value, got):
             return False
@@ -178,7 +178,9 @@ def _alike(kind: str, error: torch.Tensor, known: torch.Tensor) -> Clue | None:
     if not torch.equal(finite, known.isfinite()) or not torch.equal(error.isnan(), known.isnan()):
         return None
     if not bool(finite.all()):
-        return Clue(kind, 0.85, "The same elements overflow as with this mistake.")
+        # Where nothing is a number, many mistakes look alike.
+        weight = 0.85 if bool(finite.any()) else 0.3
+        return Clue(kind, weight, "The same elements overflow as with this mistake.")
     size, expected = float(error.norm()), float(known.norm())
     ratio = size / expected if expected else 0.0
     if not _NO_OTHER < ratio < 1 / _NO_OTHER:

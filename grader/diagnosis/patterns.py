@@ -22,6 +22,8 @@ _SOME = 0.3
 _FEW = 8
 # So many elements tell a share.
 _THOUSANDS = 4096
+# A value tells a factor where it is larger than the error allowed by this one.
+_TELLING = 20
 # Errors beyond this share of the largest value around them are not rounding.
 _COARSE = 2.0**-6
 # Usual limits of clamped values.
@@ -469,7 +471,7 @@ def _largest(inputs: Sequence[tuple[str, object]]) -> float:
 def _ratio(answer: Answer) -> Iterator[Clue]:
     """Yield a clue to a constant factor, where values are large enough to show it."""
     got, value, wrong = answer.got.double(), answer.expected.value, answer.wrong
-    telling = wrong & got.isfinite() & (value.abs() > 100 * answer.expected.allowed) & value.isfinite()
+    telling = wrong & got.isfinite() & (value.abs() > _TELLING * answer.expected.allowed) & value.isfinite()
     if int(telling.sum()) < _FEW or float(telling.sum()) < 0.5 * float(wrong.sum()):
         return
     ratios = got[telling] / value[telling]

@@ -41,6 +41,9 @@ _OF_AXES = frozenset({"program_id", "num_programs", "stride", "size"})
 _CLEARED = {"empty": "zeros", "empty_like": "zeros_like", "new_empty": "new_zeros"}
 # Values of masked lanes.
 _PADDING = ("0.0", 'float("-inf")', 'float("inf")')
+# What the value of a full block, and that of elements that are left out, may be wrong for.
+_STARTS = ("maximum_start", "padding_counted")
+_HIDDEN = ("padding_counted", "maximum_start", "causal_missing")
 # Functions that are taken for each other.
 _PAIRS = (("exp", "exp2"), ("log", "log2"), ("sum", "max"), ("minimum", "maximum"))
 _RELATED = {**dict(_PAIRS), **{other: one for one, other in _PAIRS}, "store": "atomic_add"}
@@ -418,8 +421,11 @@ def _starts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         return
     place = {"where": 2, "full": 1}.get(called(node))
     if place is not None and len(node.args) > place:
+        kinds = _STARTS if called(node) == "full" else _HIDDEN
+        infinite = "inf" in scope.text(node.args[place])
         for value in _PADDING:
-            yield scope.edit(node.args[place], value, ("padding_counted", "maximum_start", "causal_missing"))
+            from_infinity = ("inf_minus_inf",) if infinite and "inf" not in value else ()
+            yield scope.edit(node.args[place], value, (*from_infinity, *kinds))
     if called(node) == "where" and len(node.args) == 3:
         yield scope.edit(node, scope.text(node.args[1]), ("padding_counted", "value_shortcut"), _NOW_AND_THEN)
 

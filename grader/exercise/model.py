@@ -249,7 +249,8 @@ class WorkModel(RunsCases):
     moved: loaded and stored bytes together, each access counted. stored: the different bytes that are stored; storing
     again into the same place counts once, and so do atomics. extra: the most memory that tensors take up at one time
     beyond inputs and results. A count without an allowance is not judged. The worst share of all counts and cases
-    decides. everywhere: calls of other checks on cases of the space are judged as well; for parts whose honest designs
+    decides. copies: what PyTorch reads and writes to copy and cast counts as moved; for parts where kernels do the
+    copying. everywhere: calls of other checks on cases of the space are judged as well; for parts whose honest designs
     never move more at small sizes than the formula says. models: small copies of timed sizes, with the same tiles; they
     are counted as well, judged by nothing, and scaled to predict the times of those sizes.
     """
@@ -259,6 +260,7 @@ class WorkModel(RunsCases):
     moved: Allowance | None = None
     stored: Allowance | None = None
     extra: Allowance | None = None
+    copies: bool = False
     everywhere: bool = False
     models: tuple[Mapping[str, Value], ...] = ()
 

@@ -501,6 +501,10 @@ class Bench:
         """Record an earlier call. Return what was recorded, None where nothing was, and the call on its inputs."""
         request = CallRequest(Case(recipe.case), recipe.seed)
         recorded = self._record(request)
+        if isinstance(recorded, RecordedAnswer) and not recorded.stands_alone:
+            # It uses memory of earlier calls. A new process makes that memory in this call.
+            with self.pair.in_new_process():
+                recorded = self._record(request)
         return recorded if isinstance(recorded, RecordedAnswer) else None, self._call_with_slots(request, recipe)
 
     def kernels_matter(self, request: CallRequest) -> bool:

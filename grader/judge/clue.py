@@ -11,7 +11,7 @@ class Clue:
 
     weight: 0 … 1, how likely the kind is by this clue alone; 1 with `confirmed`, where values or a probe leave no
     doubt. firm: the pattern of failing cases does not change the weight. seen: a sentence for the learner. title, help:
-    replace those of the kind. by_known_mistake: found by the values of a known mistake.
+    replace those of the kind. by_known_mistake: found by the values of a known mistake, or of altered inputs.
     """
 
     kind: str

@@ -327,7 +327,7 @@ class Replayer:
         launched, findings = tuple(run.launched), self._findings()
         most_bytes, lines = self._home.memory.most_bytes, (PADDING.undefined, PADDING.padded, self._unordered())
         meets = self._watch is not None and self._watch.take_meets()
-        told = (*lines, meets, self._home.memory.outside(), CONTRACTION.happened)
+        told = (*lines, meets, self._home.memory.outside(), CONTRACTION.happened, *run.copied())
         return Returned("returned", forms, changed, overrun, launched, (), findings, most_bytes, self._taken, *told)
 
     def _alias(self, arguments: Mapping[str, int], result: Window, own: Sequence[Window]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from math import prod
@@ -133,6 +134,12 @@ class Run:
         self.launched: list[messages.LaunchInfo] = []
         # The windows that the current step got.
         self._met: list[int] = []
+        # Bytes that torch reads and writes in each line that copies or casts.
+        self._copied: Counter[int] = Counter()
+
+    def copied(self) -> tuple[int, int]:
+        """Return the bytes that torch reads and writes to copy and cast, and the line of most; 0 without any."""
+        return self._copied.total(), max(self._copied, key=self._copied.__getitem__, default=0)
 
     def steps(self, steps: Sequence[Step]) -> None:
         """Execute these steps."""
@@ -191,6 +198,9 @@ class Run:
         sources = self._sources(name)
         if self._notes and not whole:
             self._refuse_arithmetic(step, sources)
+        if sources:
+            written = [self._trace.windows[place] for place in step.results]
+            self._copied[step.line] += sum(map(_nbytes, (*sources, *written)))
         self.line = 0
         for place, result in zip(step.results, results, strict=True):
             window = self._trace.windows[place]
@@ -329,6 +339,11 @@ class Run:
     def _tensor(self, index: int) -> Tensor:
         self._met.append(index)
         return self._place.memory.tensor(self._trace.windows[index])
+
+
+def _nbytes(window: Window) -> int:
+    dtype: torch.dtype = getattr(torch, window.dtype)
+    return prod(window.shape) * dtype.itemsize
 
 
 def _refuse_large(grid: tuple[int, ...]) -> None:

@@ -29,6 +29,7 @@ class WorkRow:
     words: str
     loaded: str
     stored: str
+    copied: str
     moved: str
     model: str
     allowed: str
@@ -73,10 +74,14 @@ class ComparedRow:
 
 @dataclass(frozen=True)
 class EfficiencyView:
-    """A page's view of a check's counted work and predictions. sentence: the same in one line, for the row."""
+    """A page's view of a check's counted work and predictions.
+
+    sentence: the same in one line, for the row. copies: PyTorch copied something in one of the calls.
+    """
 
     sentence: str
     work: tuple[WorkRow, ...]
+    copies: bool
     stored: tuple[LimitRow, ...]
     memory: tuple[LimitRow, ...]
     gpus: tuple[str, ...]
@@ -98,6 +103,7 @@ def efficiency_view(check: CheckResult) -> EfficiencyView | None:
     return EfficiencyView(
         sentence=sentence(check),
         work=tuple(_work_row(one, words) for one, words in named),
+        copies=any(one.copied_bytes for one in counted),
         stored=tuple(
             _limit_row(words, one.unique_stored_bytes, one.stored_allowed_bytes, one.stored_none_bytes)
             for one, words in named
@@ -217,6 +223,7 @@ def _work_row(work: Work, words: str) -> WorkRow:
         words=_call(work, words),
         loaded=amount(work.loaded_bytes),
         stored=amount(work.stored_bytes),
+        copied=amount(work.copied_bytes),
         moved=amount(work.moved_bytes),
         model=amount(work.model_bytes),
         allowed=amount(work.allowed_bytes),

@@ -184,7 +184,7 @@ def traffic(title: str, points: float, values: tuple[str, ...], elements: str, *
         generated=0,
     )
     moved = Allowance(f"itemsize * {elements}", full=1.1, none=1.5)
-    return Check("traffic", title, points, BANDWIDTH, WorkModel(cases, moved=moved, everywhere=True))
+    return Check("traffic", title, points, BANDWIDTH, WorkModel(cases, moved=moved, copies=True, everywhere=True))
 
 
 VECTOR_ADD = Part(
@@ -470,6 +470,7 @@ ROW_SOFTMAX = Part(
                 ),
                 # A row that is read twice costs 1.5 times as much, for some of the points.
                 moved=Allowance("itemsize * 2 * M * N", full=1.1, none=2.0),
+                copies=True,
             ),
         ),
         Check(

@@ -339,6 +339,7 @@ APPEND_KV = Part(
                 stored=Allowance("2 * itemsize * B * Hkv * T * D + 16 * B * T", full=1.0, none=1.05),
                 # Such tables, and a copy of the new tokens; none of the caches, which `contiguous()` makes of these.
                 extra=Allowance("2 * itemsize * B * Hkv * T * D + 32 * B * T", full=1.0, none=1.5),
+                copies=True,
             ),
         ),
         Check(
@@ -601,14 +602,16 @@ def work(points: float, paged: tuple[str, ...] = ()) -> Check:
         slots=LONG,
         lengths=("equal", "stairs"),
         unused=Size(0, 1 << 17),
+        layouts=("bhsd", "bshd"),
         paged=paged,
         batches=Size(1, 9),
     )
     # For 64 slots and four query heads, a split's float32 result has an eighth of the bytes it reads, q a thirtieth.
     # Mean lengths are so long that 16 splits of any sequence cost no more.
     sizes = (
-        # Four query heads with keys and values of their own; four that share them, for a quarter of the bytes.
-        sized(256, Hkv=4),
+        # Four query heads with keys and values of their own, where `contiguous()` copies the caches; four that share
+        # them, for a quarter of the bytes.
+        sized(256, Hkv=4, layout="bshd"),
         sized(1024, 2, group=4, lengths="stairs", unused=128),
         sized(1792, group=4, unused=1024),
         # More and wider heads than one program usually takes.
@@ -617,7 +620,8 @@ def work(points: float, paged: tuple[str, ...] = ()) -> Check:
     sizes = in_pages(sizes) if paged else sizes
     title = "Reads each cached element once per kv head, and nothing past the length"
     moved = Allowance(WORK_BYTES, full=1.25, none=2.0)
-    return Check("traffic", title, points, BANDWIDTH, WorkModel(Cases(space, sizes, generated=0), moved=moved))
+    model = WorkModel(Cases(space, sizes, generated=0), moved=moved, copies=True)
+    return Check("traffic", title, points, BANDWIDTH, model)
 
 
 # Batch and context of the points; 32 query heads, 8 kv heads, D = 128. Those of one sequence share a dtype: they make a

@@ -98,7 +98,7 @@ def _count_models(bench: Bench, model: WorkModel) -> Iterator[Work]:
             (trial,) = bench.tries([CallRequest(case, _MODEL_SEED, instructions=True)])
             traffic = [launch.traffic for launch in map(_clamped, trial.launches) if launch.traffic is not None]
             if trial.failure is None and not trial.untold and 0 < len(traffic) == len(trial.launches):
-                yield replace(_count(trial, traffic, case, returned), models_size=True)
+                yield replace(_count(trial, traffic, case, returned, copies=model.copies), models_size=True)
 
 
 def _moved_too_much(seen: Evidence, model: WorkModel) -> bool:
@@ -147,15 +147,16 @@ def weigh(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> We
         return f"some of the bytes stored for {one.case.words()} could not be counted"
     results = sum(output.nbytes for output in trial.expected)
     wastes = _wastes(work, traffic, results)
-    advice = _HELP.get(tightest.kind) or _advice(work, wastes)
+    copying = _copying_words(work, trial)
+    advice = _HELP.get(tightest.kind) or _advice(work, wastes, copying)
     if share > 0:
         return Weighed(work, share, advice)
     clues: tuple[Clue, ...] = ()
     if tightest.kind == "traffic":
-        clues = tuple(_clues(work, wastes, results))
+        clues = tuple(_clues(work, wastes, results, copying))
     elif tightest.kind == "stores":
         clues = (_stored_clue(work, results),)
-    return Weighed(work, share, advice, Failure("fail", _cause(tightest, work, launches, advice), clues))
+    return Weighed(work, share, advice, Failure("fail", _cause(tightest, work, launches, advice, copying), clues))
 
 
 def _clamped(launch: LaunchInfo) -> LaunchInfo:
@@ -170,7 +171,7 @@ def _work_of(trial: Trial, traffic: Sequence[Traffic], one: PlannedCase, model: 
     """Return what a call used, with its limits."""
     moved, stored, extra = (_bounds(limit, one) for limit in (model.moved, model.stored, model.extra))
     return replace(
-        _count(trial, traffic, one.case, returned),
+        _count(trial, traffic, one.case, returned, copies=model.copies),
         model_bytes=round(evaluate(model.moved.bytes, one.case)) if model.moved else -1,
         allowed_bytes=moved[0],
         none_bytes=moved[1],
@@ -181,18 +182,20 @@ def _work_of(trial: Trial, traffic: Sequence[Traffic], one: PlannedCase, model: 
     )
 
 
-def _count(trial: Trial, traffic: Sequence[Traffic], case: Case, returned: int) -> Work:
-    """Return what a call used, without limits."""
+def _count(trial: Trial, traffic: Sequence[Traffic], case: Case, returned: int, *, copies: bool) -> Work:
+    """Return what a call used, without limits. copies: with what torch copies."""
     assert isinstance(trial.outcome, Finished)
     # Arguments changed in place are expected too, but not allocated.
     results = sum(output.nbytes for output in trial.expected[:returned])
     followed = all(each.complete for each in traffic)
+    unique = sum(each.unique_loaded_bytes + each.unique_stored_bytes for each in traffic)
+    copied = min(max(trial.outcome.answer.copied_bytes, 0), _MOST) if copies else 0
     return Work(
         case=dict(case),
         words=case.words(),
         loaded_bytes=sum(each.loaded_bytes for each in traffic),
         stored_bytes=sum(each.stored_bytes for each in traffic),
-        unique_bytes=sum(each.unique_loaded_bytes + each.unique_stored_bytes for each in traffic) if followed else 0,
+        unique_bytes=copied + unique if followed else 0,
         launches=len(traffic),
         flops=sum(each.dot_flops for each in traffic),
         model_bytes=-1,
@@ -205,6 +208,7 @@ def _count(trial: Trial, traffic: Sequence[Traffic], case: Case, returned: int) 
         exponentials=sum(each.exponentials for each in traffic),
         operations=sum(each.operations for each in traffic),
         kernels=tuple(dict.fromkeys(clean(launch.kernel, 80) for launch in trial.launches)),
+        copied_bytes=copied,
     )
 
 
@@ -247,8 +251,8 @@ def _limits(work: Work, model: WorkModel) -> Iterator[_Limit]:
         yield _Limit("traffic", work.moved_bytes, model.moved)
 
 
-def _cause(limit: _Limit, work: Work, launches: Sequence[LaunchInfo], advice: str) -> Cause:
-    """Return the cause of a count without points, with both bounds."""
+def _cause(limit: _Limit, work: Work, launches: Sequence[LaunchInfo], advice: str, copying: str) -> Cause:
+    """Return the cause of a count without points, with both bounds. copying: what torch copies, in words."""
     formula = limit.allowance.bytes
     match limit.kind:
         case "memory":
@@ -261,7 +265,8 @@ def _cause(limit: _Limit, work: Work, launches: Sequence[LaunchInfo], advice: st
             needed = f" ({limit.allowance.full:g} times {formula})"
         case "traffic":
             title, full, none = "Moves more bytes than needed", work.allowed_bytes, work.none_bytes
-            used = f"{_bytes(limit.used)} are loaded and stored, {_ratio_words(work)} times the "
+            deeds = "loaded, stored and copied" if copying else "loaded and stored"
+            used = f"{_bytes(limit.used)} are {deeds}, {_ratio_words(work)} times the "
             used += f"{_bytes(work.model_bytes)} that this part needs ({formula})."
             needed = ""
     each = "" if limit.kind == "memory" else f" {_launch_words(launches)}"
@@ -293,6 +298,16 @@ def _launch_words(launches: Sequence[LaunchInfo]) -> str:
             moved_words.append(f"{clean(launch.kernel, 80)} {moved}")
     more = f"; and {len(launches) - 4} more launches" if len(launches) > 4 else ""
     return f"{'; '.join(moved_words)}{more}."
+
+
+def _copying_words(work: Work, trial: Trial) -> str:
+    """Return what torch copies in a call; "" if it copies nothing."""
+    assert isinstance(trial.outcome, Finished)
+    if not work.copied_bytes:
+        return ""
+    line = trial.outcome.answer.copying_line
+    where = f", most of them in line {line}" if line > 0 else ""
+    return f"PyTorch reads and writes {_bytes(work.copied_bytes)} to copy or cast tensors{where}."
 
 
 # -- where the bytes went --------------------------------------------------------------------------------------------
@@ -348,8 +363,10 @@ _HELP = {
 }
 
 
-def _advice(work: Work, wastes: _Wastes) -> str:
-    """Return advice about what costs most bytes."""
+def _advice(work: Work, wastes: _Wastes, copying: str) -> str:
+    """Return advice about what costs most bytes. copying: what torch copies, in words."""
+    if _is_copied(work, wastes):
+        return f"{copying} Read an input by its strides in the kernel, without a copy."
     if wastes.is_read_again:
         return (
             f"A launch loads each byte {wastes.loaded_times:.1f} times on average: load it once, and use it more often "
@@ -370,11 +387,19 @@ def _advice(work: Work, wastes: _Wastes) -> str:
     )
 
 
-def _clues(work: Work, wastes: _Wastes, results: int) -> Iterator[Clue]:
-    """Yield what moves the bytes, the largest part first.
+def _is_copied(work: Work, wastes: _Wastes) -> bool:
+    """Return whether torch's copies cost most."""
+    return work.copied_bytes > max(wastes.again, wastes.through)
 
-    Values go through memory, inputs are loaded again, or bytes are not needed.
+
+def _clues(work: Work, wastes: _Wastes, results: int, copying: str) -> Iterator[Clue]:
+    """Yield what moves the bytes, the largest part first. copying: what torch copies, in words.
+
+    Torch copies them, values go through memory, inputs are loaded again, or bytes are not needed.
     """
+    if _is_copied(work, wastes):
+        yield Clue("copied_by_torch", 0.9, copying)
+        return
     read = f"Each loaded byte is loaded {wastes.loaded_times:.1f} times on average."
     needed_once = 0 <= work.unique_stored_bytes <= _AGAIN * results and work.unique_bytes <= work.allowed_bytes
     if needed_once and min(wastes.loaded_times, wastes.stored_times) >= _AGAIN:
