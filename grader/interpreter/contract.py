@@ -136,6 +136,7 @@ NAMES = (
         "tl.int1",
         "tl.int32",
         "tl.int64",
+        "tl.str_to_ty",
         "tl.tensor",
         "tl.core.tensor",
         "tl.range",

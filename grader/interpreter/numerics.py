@@ -9,8 +9,9 @@ The model of a GPU is the PTX that Triton compiles for sm_90; code that does not
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -422,15 +423,26 @@ def _take_scalars_as_numbers() -> None:
     interpreter._patch_lang_tensor = patch_lang_tensor
 
 
-def _pass_scalars_as_tensors() -> None:
-    """Pass a float argument as float32, and a bool as int1.
+# Types that a parameter can be declared with, and those of NumPy.
+_DECLARED: Mapping[str, type[np.generic]] = {
+    **{f"i{bits}": np.dtype(f"i{bits // 8}").type for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": np.dtype(f"u{bits // 8}").type for bits in (8, 16, 32, 64)},
+    **{f"fp{bits}": np.dtype(f"f{bits // 8}").type for bits in (16, 32, 64)},
+    "u1": np.bool_,
+}
 
-    The interpreter passes a Python float, which adapts to any type: float16 times it would be float16, not float32.
+
+def _pass_scalars_as_tensors() -> None:
+    """Pass a float argument as float32, a bool as int1, and a number whose parameter has a type as that type.
+
+    The interpreter passes a Python float, which adapts to any type: float16 times it would be float16, not float32. It
+    ignores the types of parameters: a stride that is declared tl.int64 would be int32, and offsets would wrap around.
     """
     from triton.runtime import interpreter
-    from triton.runtime.interpreter import TensorHandle, tl
+    from triton.runtime.interpreter import GridExecutor, TensorHandle, tl
+    from triton.runtime.jit import _normalize_ty
 
-    convert = interpreter._implicit_cvt
+    convert, to_host = interpreter._implicit_cvt, GridExecutor._init_args_hst
 
     def implicit_cvt(arg: Any) -> Any:
         if not isinstance(arg, bool | float):
@@ -438,7 +450,23 @@ def _pass_scalars_as_tensors() -> None:
         kind, dtype = (tl.int1, np.bool_) if isinstance(arg, bool) else (tl.float32, np.float32)
         return tl.tensor(TensorHandle(np.array([arg], dtype), kind), kind)
 
+    def with_types(executor: Any, args_dev: Any, kwargs: Any) -> Any:
+        parameters = inspect.signature(executor.fn).parameters.values()
+        declared = {one.name: _normalize_ty(one.annotation) for one in parameters if one.annotation is not one.empty}
+        kinds = {name: tl.str_to_ty(kind, None) for name, kind in declared.items() if kind in _DECLARED}
+
+        def typed(name: str, value: Any) -> Any:
+            kind = kinds.get(name) if isinstance(value, bool | int | float) else None
+            if kind is None:
+                return value
+            return tl.tensor(TensorHandle(np.array([value], _DECLARED[declared[name]]), kind), kind)
+
+        args, named = to_host(executor, args_dev, kwargs)
+        names = [*executor.arg_names, *[""] * len(args)]
+        return [*map(typed, names, args)], {name: typed(name, value) for name, value in named.items()}
+
     interpreter._implicit_cvt = implicit_cvt
+    GridExecutor._init_args_hst = with_types
 
 
 def _skip_overflow_checks() -> None:

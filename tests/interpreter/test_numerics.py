@@ -237,6 +237,13 @@ def loop_kernel(length_ptr, steps_ptr, K, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def declared_kernel(y_ptr, wide: tl.int64, narrow, named: "i64"):
+    tl.store(y_ptr, wide * 3)
+    tl.store(y_ptr + 1, narrow * 3)
+    tl.store(y_ptr + 2, named * 3)
+
+
+@triton.jit
 def functions_kernel(x_ptr, y_ptr, OP: tl.constexpr, N: tl.constexpr):
     i = tl.arange(0, N)
     x = tl.load(x_ptr + i)
@@ -466,6 +473,12 @@ def test_a_float_argument_is_float32_and_a_bool_is_true_or_false(interpret, dtyp
     x, y = torch.randn(256, generator=generator()).to(dtype), torch.empty(256)
     interpret(arguments_kernel, x, y, 0.1, double, N=256)
     same(y, x.float() * 0.1 * (2 if double else 1))
+
+
+def test_an_integer_argument_has_the_type_that_its_parameter_declares(interpret):
+    y = torch.empty(3, dtype=torch.int64)
+    interpret(declared_kernel, y, 1 << 30, 1 << 30, named=1 << 30)
+    assert y.tolist() == [3 << 30, (3 << 30) - (1 << 32), 3 << 30]
 
 
 @pytest.mark.parametrize(
