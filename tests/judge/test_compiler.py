@@ -374,7 +374,7 @@ def test_a_fault_of_the_grader_is_not_held_against_a_part_that_must_compile() ->
 def test_a_compilers_message_is_said_in_the_learners_words_too() -> None:
     text = "does not compile: AssertionError: Input shapes should have M >= 1, N >= 1 and K >= 16."
     error = SimpleNamespace(kind="compile_error", line=3, text=text)
-    kernel: Any = SimpleNamespace(target="sm_90", kernel="k", line=1, findings=(error,))
+    kernel: Any = SimpleNamespace(target="sm_90", kernel="k", line=1, findings=(error,), configurations=0)
     nowhere = compiles_nowhere([CompileOutcome("part", "sm_90", (kernel,))])
     assert nowhere is not None
     assert "Take larger blocks and mask what is too much" in nowhere.cause.help
@@ -382,8 +382,26 @@ def test_a_compilers_message_is_said_in_the_learners_words_too() -> None:
 
 def test_what_is_not_known_yet_of_some_gpu_costs_nothing() -> None:
     error = SimpleNamespace(kind="compile_error", line=3, text="does not compile: x")
-    kernel: Any = SimpleNamespace(target="sm_90", kernel="k", line=1, findings=(error,))
+    kernel: Any = SimpleNamespace(target="sm_90", kernel="k", line=1, findings=(error,), configurations=0)
     broken = CompileOutcome("part", "sm_90", (kernel,))
     assert compiles_nowhere([broken, broken]) is not None
     assert compiles_nowhere([broken, CompileOutcome("part", "sm_80", why=LATE)]) is None
     assert compiles_nowhere([]) is None
+
+
+def test_a_kernel_that_fits_on_no_gpu_fails_unless_an_autotuner_passes_over_it() -> None:
+    large = SimpleNamespace(
+        kind="shared_memory", line=3, text="uses 480 KiB of shared memory where a program has 227 KiB"
+    )
+
+    def compiled(target: str, *findings: SimpleNamespace, configurations: int = 0) -> CompileOutcome:
+        kernel: Any = SimpleNamespace(
+            target=target, kernel="k", line=1, findings=findings, configurations=configurations
+        )
+        return CompileOutcome("part", target, (kernel,))
+
+    nowhere = compiles_nowhere([compiled("sm_80", large), compiled("sm_90", large)])
+    assert nowhere is not None
+    assert (nowhere.status, nowhere.cause.title) == ("fail", "The kernel fits on no GPU")
+    assert compiles_nowhere([compiled("sm_80", large), compiled("sm_90")]) is None
+    assert compiles_nowhere([compiled("sm_80", large, configurations=2)]) is None

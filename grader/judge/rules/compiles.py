@@ -17,7 +17,8 @@ from grader.record import Cause, CompiledKernel, Number
 RULE = Compiles
 
 # Findings that make a kernel unfit; others only cost speed.
-_FATAL = ("compile_error", "shared_memory", "tensor_memory", "spills")
+_TOO_LARGE = ("shared_memory", "tensor_memory")
+_FATAL = ("compile_error", *_TOO_LARGE, "spills")
 
 _OTHER_CODE = (
     "Code for one kind of GPU needs other code for the others: torch.cuda.get_device_capability(x.device) tells on "
@@ -43,15 +44,20 @@ def decide(outcomes: Sequence[CompileOutcome], rule: Compiles) -> Ruling:
 
 
 def compiles_nowhere(outcomes: Sequence[CompileOutcome]) -> Failure | None:
-    """Return the failure of a part that the interpreter runs and that compiles for no GPU; or None."""
+    """Return the failure of a part that the interpreter runs, and that no GPU would launch; or None."""
     errors = [_error_of(outcome) for outcome in outcomes]
     if not errors or errors[0] is None or not all(errors):
         return None
+    cause = errors[0].cause
     title, help_text = (
         "The kernel compiles for no GPU",
         "The interpreter runs it, but Triton compiles it for no NVIDIA GPU.",
     )
-    cause = errors[0].cause
+    if cause.kind in _TOO_LARGE:
+        title, help_text = (
+            "The kernel fits on no GPU",
+            "The interpreter runs it, but no NVIDIA GPU can launch it: take smaller blocks, or fewer stages.",
+        )
     return replace(errors[0], cause=replace(cause, title=title, help=f"{help_text} {cause.help}".rstrip()))
 
 
@@ -83,7 +89,9 @@ def _error_of(outcome: CompileOutcome) -> Failure | None:
     if outcome.gave_up:
         cause = Cause("compile_error", "The kernel does not compile", f"For {outcome.target} {outcome.why}.", "")
         return Failure("compile_error", cause)
-    return next(filter(None, (_unfit(kernel, ("compile_error",)) for kernel in outcome.kernels)), None)
+    # An autotuner passes over a configuration that is too large.
+    found = (_unfit(one, ("compile_error", *(() if one.configurations else _TOO_LARGE))) for one in outcome.kernels)
+    return next(filter(None, found), None)
 
 
 def _unfit(kernel: CompiledKernel, fatal: Sequence[str] = _FATAL) -> Failure | None:
