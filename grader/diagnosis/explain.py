@@ -97,7 +97,7 @@ class Diagnosis:
             clues, shown = gathered(bench, first, ruling.alike, known=known)
             calls = max(1, int(float(ruling.metrics.get("cases", 1))))
             is_quick = worked_s / calls <= _PROBE_S
-            if is_quick and any(clue.by_known_mistake for clue in clues):
+            if is_quick and first.cause.mismatch is not None and any(clue.confirmed for clue in clues):
                 proved = self._proved_otherwise(bench, (first, *ruling.alike))
                 if proved:
                     clues, shown = [*proved, *map(_doubted, clues)], first
@@ -139,7 +139,9 @@ class Diagnosis:
         found = bench.remembered(seen.recipe, seen.outcome)
         if not found:
             self._alone.add(bench.part.name)
-        elif any(clue.kind == LEFT_OVER for failure in alike for clue in failure.clues):
+        elif found[0].kind == "remembered_input" and any(
+            clue.kind == LEFT_OVER for failure in alike for clue in failure.clues
+        ):
             # An input that is remembered is missing without the memory that holds it.
             return [sure(LEFT_OVER, f"{found[0].seen} It is right without their memory too.")]
         return found

@@ -20,6 +20,9 @@ _MOST = 0.95
 _SOME = 0.3
 # Fewer elements than this may all be zero, or equal to something, by chance.
 _FEW = 8
+# By chance, so many do not have one sign.
+_THIRTY = 30
+_ONE_SIGN = "Which step treats the two signs apart, or is a formula for one of them only? Compute one element by hand."
 # So many elements tell a share.
 _THOUSANDS = 4096
 # A value tells a factor where it is larger than the error allowed by this one.
@@ -447,7 +450,10 @@ def _by_value(answer: Answer, inputs: Sequence[tuple[str, object]], *, multiplie
         if fresh and answer.before is None:
             # Something was added to it, or computed from it.
             seen = f"Every element of {name} is NaN, as fresh memory is."
-            yield Clue("not_cleared", 0.45, seen, firm=True)
+            infinite = next((argument for argument, one in inputs if _holds_infinity(one)), "")
+            if infinite:
+                yield Clue("inf_minus_inf", 0.6, f"{infinite} has elements that are -inf.")
+            yield Clue("not_cleared", 0.2 if infinite else 0.45, seen, firm=True)
         words = "infinite" if bool(bad[not_finite].isinf().all()) else "NaN"
         weight = (0.5 if computed else 0.3) * (1.0 if share >= _MOST else 0.7)
         if bool(bad[not_finite].isnan().all()) and _largest(inputs) <= _ORDINARY:
@@ -458,8 +464,26 @@ def _by_value(answer: Answer, inputs: Sequence[tuple[str, object]], *, multiplie
         only = ~true.isfinite()
         if bool(only.all()):
             yield Clue("value_shortcut", 0.4, f"{name} is wrong only where infinities or NaN go in.")
+    yield from _one_sign(answer)
     yield from _ratio(answer)
     yield from _rounding(answer, exact=exact)
+
+
+def _one_sign(answer: Answer) -> Iterator[Clue]:
+    """Yield a clue where values of one sign are wrong, and those of the other are right."""
+    value, wrong = answer.expected.value, answer.wrong
+    for sign, of_sign, others in (("negative", value < 0, value > 0), ("positive", value > 0, value < 0)):
+        many = min(int((wrong & of_sign).sum()), int(others.sum())) >= _THIRTY
+        if many and not bool((wrong & ~of_sign).any()) and float(wrong[of_sign].double().mean()) >= _SOME:
+            seen = (
+                f"Only {sign} elements of {answer.expected.name} are wrong: all {int(others.sum())} others are right."
+            )
+            title = f"Looks like a step that is wrong where the result is {sign}"
+            yield Clue("value_shortcut", 0.85, seen, title=title, help=_ONE_SIGN)
+
+
+def _holds_infinity(value: object) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point() and bool(value.isneginf().any())
 
 
 def _largest(inputs: Sequence[tuple[str, object]]) -> float:

@@ -138,6 +138,12 @@ THIN: Named = (
     sized(1, 1, 300, "float16"),
     sized(16, 150, 100, "float16"),
     sized(5, 3, 2000),
+    # Few rows or columns have kernels of their own, too.
+    sized(2, 70, 64, "bfloat16"),
+    sized(70, 2, 64),
+    sized(3, 40, 100, "float16"),
+    sized(40, 4, 100),
+    sized(8, 12, 100, "bfloat16"),
 )
 # More tiles of 128 × 128 than four for each of the 28 multiprocessors that launch code sees without a GPU, and sides
 # from which on code copies operands or takes large tiles.
