@@ -50,7 +50,7 @@ def divides(case: Case) -> bool:
     return rows == 0 and columns == 0 and per_thread * int(case["tile_k"]) <= MOST_PER_THREAD
 
 
-TILES = Choice((8, 4, 12, 16, 32, 64))
+TILES = Choice((8, 4, 9, 12, 16, 32, 64))
 THREADS = Choice((4, 1, 2, 3, 8, 16))
 
 
@@ -63,7 +63,7 @@ def blocked(sides: Size, *, layouts: tuple[str, ...] = ("rows",), values: tuple[
             "K": sides,
             "tile_m": TILES,
             "tile_n": TILES,
-            "tile_k": Choice((4, 1, 2, 8, 16)),
+            "tile_k": Choice((4, 1, 2, 3, 8, 16)),
             "threads_m": THREADS,
             "threads_n": THREADS,
             "layout": Choice(layouts),
@@ -140,6 +140,8 @@ BLOCKED_GEMM = Part(
                     (
                         tiled((20, 14, 6), (4, 8, 2), (1, 1)),
                         tiled((20, 30, 6), (12, 16, 2), (3, 2)),
+                        # Odd sides.
+                        tiled((20, 31, 7), (9, 9, 3), (3, 1)),
                         tiled((30, 70, 10), (8, 64, 8), (2, 16)),
                         tiled((20, 33, 7), (16, 32, 4), (16, 16)),
                     ),
@@ -456,10 +458,10 @@ SELECT_KERNEL = Part(
 # What an axis points to.
 CONTRASTS = (
     Contrast("layout", "strides_ignored", "whose matrices do not lie row after row"),
-    Contrast("tile_k", "size_assumed", "in which a step of K is not 4", (1, 2, 8, 16)),
+    Contrast("tile_k", "size_assumed", "in which a step of K is not 4", (1, 2, 3, 8, 16)),
     Contrast("threads_m", "size_assumed", "with more or fewer than 4 threads along M", (1, 2, 3, 8, 16)),
     Contrast("threads_n", "size_assumed", "with more or fewer than 4 threads along N", (1, 2, 3, 8, 16)),
-    Contrast("tile_m", "size_assumed", "in which tiles are not 8 rows high", (4, 12, 16, 32, 64)),
+    Contrast("tile_m", "size_assumed", "in which tiles are not 8 rows high", (4, 9, 12, 16, 32, 64)),
     Contrast("values", "value_shortcut", "with unusual values", weight=0.5, only=False),
     Contrast("values", "low_precision_sum", "with values around 100", ("shifted",), only=False),
 )

@@ -155,6 +155,8 @@ CAUSAL: Named = (
     sized(1, 90, 16, causal=1),
     sized(50, 1, 64, causal=1),
     sized(40, 44, 16, causal=1, Hq=4, Hkv=2),
+    # Three heads that share keys: where they share a tile too, they do not fill it.
+    sized(50, 60, 16, causal=1, Hq=3),
     # Several tiles of queries where heads are widest.
     sized(180, 176, 128, "bfloat16", causal=1),
     # Long, with several heads, another scale and another layout, all in one case.
