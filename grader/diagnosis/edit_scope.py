@@ -7,12 +7,22 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 # The arguments of a launch, by place and by name: numbers and texts; None for what has no such value.
 Launched = tuple[Sequence[object], Mapping[str, object]]
 
 # The factor of edits that read a name that the function never reads.
 _FOR_AN_IDLE_NAME = 20.0
+
+
+# Functions with more nodes than this, some 500 lines, are not looked at: it takes the square of their length.
+_MOST_NODES = 12_000
+
+
+def is_long(function: ast.FunctionDef) -> bool:
+    """Return whether a function is too long to be looked at for clues."""
+    return next(islice(ast.walk(function), _MOST_NODES, None), None) is not None
 
 
 @dataclass(frozen=True)

@@ -10,26 +10,33 @@ import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from time import thread_time
 
-from grader.diagnosis.edit_scope import Edit, Launched, Scope
+from grader.diagnosis.edit_scope import Edit, Launched, Scope, is_long
 from grader.diagnosis.slips import SLIPS
 from grader.exercise.definitions import spans_of
 from grader.text import ONE_PARSE_AT_A_TIME
 
+# To list the edits takes at most so long; a text may be made to take hours.
+_MOST_S = 2.0
+
 
 def edits_of(source: str, kernels: Mapping[tuple[str, int], Launched], launching: str) -> list[Edit]:
-    """Return the edits of the functions that a call ran, the likeliest first.
+    """Return the edits of the functions that a call ran, the likeliest first. Long functions are left out.
 
     kernels: by name and first line, the arguments of their launches. launching: the function that was called.
     """
     data = source.encode()
     starts = (0, *(match.end() for match in re.finditer(b"\r\n|\r|\n", data)))
     found: dict[tuple[int, int, str], Edit] = {}
-    ran = [*_functions(source, kernels, launching)]
+    until = thread_time() + _MOST_S
+    ran = [one for one in _functions(source, kernels, launching) if not is_long(one[0])]
     twins = _twins(data, starts, [function for function, _ in ran])
     for function, launched in ran:
         scope = Scope(function, data, starts, launched)
         for node in ast.walk(function):
+            if thread_time() > until:
+                break
             for edit in (edit for find in SLIPS for edit in find(scope, node) if edit.after != edit.before):
                 others = twins.get(edit.line, ()) if "\n" not in edit.before else ()
                 found.setdefault((edit.start, edit.end, edit.after), replace(edit, twins=others))

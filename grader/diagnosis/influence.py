@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from grader.diagnosis.edit_scope import arguments_of, called
+from grader.diagnosis.edit_scope import arguments_of, called, is_long
 from grader.protocol.trace import Launch, TensorValue, Trace, Value, launches_in
 from grader.text import ONE_PARSE_AT_A_TIME
 
@@ -20,7 +21,7 @@ _STORES = frozenset({"store", "scatter"})
 def outputs_of_lines(text: str, trace: Trace, stored: Sequence[int]) -> dict[int, frozenset[int]]:
     """Return the outputs that each line of a kernel can change, by line; a line that tells nothing is left out.
 
-    stored: the storage of each output.
+    So is every line of a long kernel. stored: the storage of each output.
     """
     with ONE_PARSE_AT_A_TIME:
         functions = {
@@ -29,7 +30,9 @@ def outputs_of_lines(text: str, trace: Trace, stored: Sequence[int]) -> dict[int
     flows = {
         place: _Flow(function)
         for place, kernel in enumerate(trace.kernels)
-        if not kernel.home and (function := _at(functions, kernel.name, kernel.line)) is not None
+        if not kernel.home
+        and (function := _at(functions, kernel.name, kernel.line)) is not None
+        and not is_long(function)
     }
     found: dict[int, set[int]] = {}
     # The outputs that each storage's present values lead to: from the last launch to the first.
@@ -46,7 +49,7 @@ def outputs_of_lines(text: str, trace: Trace, stored: Sequence[int]) -> dict[int
         for name, storage in storages.items():
             if name not in flow.stored:
                 leads.setdefault(storage, set()).update(everything)
-        for line, names in flow.lines().items():
+        for line, names in flow.lines.items():
             found.setdefault(line, set()).update(*(written[name] for name in names))
     return {line: frozenset(outputs) for line, outputs in found.items()}
 
@@ -83,11 +86,12 @@ class _Flow:
         """Return the names of the kernel's arguments."""
         return arguments_of(self.function)
 
-    @property
+    @cached_property
     def stored(self) -> frozenset[str]:
         """Return the arguments that the kernel stores to."""
         return frozenset(name for _, call, _ in self.stores for name in self._bases(call))
 
+    @cached_property
     def lines(self) -> dict[int, frozenset[str]]:
         """Return the arguments that each line can change, by line."""
         found: dict[int, set[str]] = {}

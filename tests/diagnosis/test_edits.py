@@ -163,3 +163,10 @@ def test_letters_of_more_than_one_byte_shift_no_edit() -> None:
     source = RIGHT.replace("    top = ", '    "größer"; top = ')
     (edit,) = (one for one in edits(source) if one.before == "1" and one.after == "0" and "axis" in one.kinds[0])
     assert "tl.max(x, axis=0)" in edit.applied(source)
+
+
+def test_a_function_that_is_too_long_has_no_edits_and_the_others_keep_theirs() -> None:
+    lines = "".join(f"    a{i} = rows + {i} if {i} < M else rows - {i}\n" for i in range(1000))
+    long = RIGHT.replace("    top = tl.max", f"{lines}    top = tl.max")
+    assert {one.in_kernel for one in edits(long)} == {False}
+    assert {one.in_kernel for one in edits()} == {False, True}

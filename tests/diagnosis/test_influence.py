@@ -55,3 +55,24 @@ def test_a_line_leads_to_the_outputs_that_its_names_reach_through_later_launches
     assert found[_line("x = tl.load")] == {0, 1}
     assert found[_line("t_ptrs = ")] == {1}
     assert found[_line("tl.store(z_ptr")] == {1}
+
+
+def test_the_lines_of_a_kernel_that_is_too_long_lead_nowhere() -> None:
+    lines = "".join(f"    a{i} = half + {i} if {i} < n else half - {i}\n" for i in range(1000))
+    long = TEXT.replace("    double = x", f"{lines}    double = x")
+    kernels = (
+        KernelText(
+            "first",
+            TEXT.splitlines().index("def first(x_ptr, t_ptr, y_ptr, n, BLOCK: tl.constexpr):"),
+            "jit",
+            {},
+            {},
+            {},
+            {},
+        ),
+    )
+    windows = tuple(Window(storage, "float32", 0, (8,), (1,)) for storage in range(3))
+    launch = Launch(0, (1,), (TensorValue(0), TensorValue(1), TensorValue(2), 8), {}, {}, 1)
+    trace = Trace({"x": 0}, windows, kernels, (launch,), ())
+    assert outputs_of_lines(TEXT, trace, (1, 2))
+    assert not outputs_of_lines(long, trace, (1, 2))
