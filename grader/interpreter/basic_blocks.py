@@ -6,6 +6,23 @@ from itertools import count
 
 _numbers = count(1)
 _present = [0]
+# Whether a condition or a bound of the present launch was decided by data.
+_decided = [False]
+
+
+def begin_launch() -> None:
+    """Begin a launch, in which data has decided nothing yet."""
+    _decided[0] = False
+
+
+def note_decision() -> None:
+    """Note that data decides a branch, or how often a loop turns."""
+    _decided[0] = True
+
+
+def has_data_decided() -> bool:
+    """Return whether data decided something in the present launch."""
+    return _decided[0]
 
 
 def begin_basic_block() -> None:

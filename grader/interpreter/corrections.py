@@ -26,7 +26,7 @@ from grader.compile.driver import stand_in
 from grader.exercise.gpus import USUAL
 from grader.interpreter import kind_of_kernels, patience
 from grader.interpreter.assumptions import CheckAssumptions, assumed
-from grader.interpreter.basic_blocks import end_branch
+from grader.interpreter.basic_blocks import begin_launch, end_branch, has_data_decided
 from grader.interpreter.beyond import refuse_what_needs_a_gpu
 from grader.interpreter.conditions import JoinConditions, is_block, joined, negated
 from grader.interpreter.contraction import contract_products
@@ -73,6 +73,7 @@ def apply_corrections() -> None:
     _let_kernels_wait_for_none()
     _refuse_short_products()
     _let_conditions_decide()
+    _let_tuples_hold_tensors()
     refuse_what_needs_a_gpu()
     patience.install()
     correct_numerics()
@@ -92,12 +93,20 @@ class StaticAssertFailed(CompileTimeAssertionFailure):  # type: ignore[misc]
 
 
 def static_assert(cond: Any, msg: Any = "") -> None:
-    """Stand in for tl.static_assert. Raises StaticAssertFailed, and TypeError where the compiler knows no answer."""
+    """Stand in for tl.static_assert. Raises StaticAssertFailed, and TypeError where the compiler knows no answer.
+
+    A compiler meets it whatever data decides, so behind such a branch it tells nothing of a configuration.
+    """
     from triton.language import tensor
 
     if isinstance(cond, tensor):
         raise TypeError("tl.static_assert is decided when the kernel is compiled: give it constexprs and shapes only")
     if not getattr(cond, "value", cond):
+        if has_data_decided():
+            raise TypeError(
+                "Triton compiles a branch whatever its condition is, so this tl.static_assert fails in every launch: "
+                "write it before the first branch on data"
+            )
         raise StaticAssertFailed(str(getattr(msg, "value", msg)) or "a static assertion failed")
 
 
@@ -368,6 +377,21 @@ def _of_constants(operate: Callable[..., Any]) -> Callable[..., Any]:
     return operate_alone
 
 
+def _let_tuples_hold_tensors() -> None:
+    """Make tensors of the numbers in a tuple that is assigned, as the compiler does: there -7 // 2 is -3."""
+    from triton.runtime.interpreter import interpreter_semantic
+
+    to_tensor = interpreter_semantic.to_tensor
+
+    def with_elements(value: Any, check_type: bool = True) -> Any:
+        if not isinstance(value, tuple | list) or check_type:
+            return to_tensor(value, check_type)
+        elements = [with_elements(one, check_type=False) for one in value]
+        return type(value)(*elements) if hasattr(value, "_fields") else type(value)(elements)
+
+    interpreter_semantic.to_tensor = with_elements
+
+
 def _let_kernels_launch_nothing() -> None:
     """Refuse a launch within a running kernel: it does not compile, and would overwrite number and guard."""
     from triton.runtime.interpreter import GridExecutor, InterpreterBuilder
@@ -382,6 +406,7 @@ def _let_kernels_launch_nothing() -> None:
         if any(running):
             raise TypeError("a kernel launches no kernel: call it without [grid]")
         running.append(False)
+        begin_launch()
         try:
             return launch(executor, *args, **options)
         finally:

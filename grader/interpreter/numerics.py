@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from grader.interpreter.basic_blocks import begin_basic_block
+from grader.interpreter.basic_blocks import begin_basic_block, note_decision
 from grader.interpreter.beyond import NeedsGpu
 from grader.interpreter.groups import agreed, elements
 from grader.interpreter.lowering import value_was_read
@@ -404,6 +404,7 @@ def _take_scalars_as_numbers() -> None:
             return True
         if size == 1:
             value_was_read()
+            note_decision()
             begin_basic_block()
             return bool(agreed(data))
         raise TypeError(
@@ -413,6 +414,7 @@ def _take_scalars_as_numbers() -> None:
 
     def index(scalar: Any) -> int:
         value_was_read()
+        note_decision()
         return int(agreed(scalar.handle.data))
 
     def patch_lang_tensor(tensor: Any, scope: Any) -> None:

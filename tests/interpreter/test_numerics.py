@@ -237,6 +237,14 @@ def loop_kernel(length_ptr, steps_ptr, K, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def tuples_kernel(y_ptr):
+    pair = (-7, 2)
+    first, second = -7, 2
+    tl.store(y_ptr, pair[0] // pair[1])
+    tl.store(y_ptr + 1, first % second)
+
+
+@triton.jit
 def declared_kernel(y_ptr, wide: tl.int64, narrow):
     tl.store(y_ptr, wide * 3)
     tl.store(y_ptr + 1, narrow * 3)
@@ -472,6 +480,12 @@ def test_a_float_argument_is_float32_and_a_bool_is_true_or_false(interpret, dtyp
     x, y = torch.randn(256, generator=generator()).to(dtype), torch.empty(256)
     interpret(arguments_kernel, x, y, 0.1, double, N=256)
     same(y, x.float() * 0.1 * (2 if double else 1))
+
+
+def test_the_numbers_of_a_tuple_are_those_of_c(interpret):
+    y = torch.empty(2, dtype=torch.int32)
+    interpret(tuples_kernel, y)
+    assert y.tolist() == [-3, -1]
 
 
 def test_an_integer_argument_has_the_type_that_its_parameter_declares(interpret):

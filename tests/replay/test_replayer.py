@@ -235,6 +235,27 @@ def vector_add(x, y):
     assert replace(launch, traffic=None) != launch
 
 
+def test_an_assertion_behind_a_branch_on_data_skips_no_configuration(server: ForkServer, ex_15: Entry) -> None:
+    source = """
+@triton.autotune([triton.Config({"BLOCK": size}) for size in (16, 64)], key=[])
+@triton.jit
+def tuned(z_ptr, n, BLOCK: tl.constexpr):
+    if n > 0:
+        tl.static_assert(BLOCK > 32)
+    tl.store(z_ptr + tl.arange(0, BLOCK), 1.0)
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    tuned[(1,)](z, x.numel())
+    return z
+"""
+    with recording(server, ex_15, source) as one:
+        raised = one.replay(one.record())
+    assert isinstance(raised, Raised)
+    assert (raised.kind, raised.verdict) == ("TypeError", "crash")
+    assert "Triton compiles a branch whatever its condition is" in raised.message
+
+
 REMEMBERING = """
 @triton.jit
 def fill(z_ptr, n, VALUE: tl.constexpr):
