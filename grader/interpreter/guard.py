@@ -30,6 +30,7 @@ from grader.interpreter.races import (
     do_programs_meet,
     find_races,
     touched_bytes,
+    without_idle_loads,
 )
 from grader.protocol.footprint import Footprint
 from grader.protocol.messages import GuardFinding, Traffic
@@ -186,6 +187,8 @@ class Guard:
     # The bytes that descriptors stored beyond the end of a row, outside the visible elements.
     _spilled: int = 0
     _widest: int = 1
+    # Lanes of loads were forgotten; or all operations were.
+    _thinned: bool = False
     _overlooked: bool = False
     _sync: Sync = field(default_factory=Sync)
 
@@ -365,6 +368,8 @@ class Guard:
         if access.kind != "load":
             self._stored += access.width * offsets.size
         self._lanes += offsets.size
+        if self._lanes > _MOST_LANES and not self._overlooked and self._thin_out():
+            self._lanes += offsets.size
         if self._lanes > _MOST_LANES:
             self._overlooked = True
             self._operations.clear()
@@ -382,6 +387,17 @@ class Guard:
         if programs is None or (access.kind == "store" and _one_each(programs)):
             for one in operation.of_each_program():
                 self._sync.note(one)
+
+    def _thin_out(self) -> bool:
+        """Forget loads where nothing was stored. Return whether that makes room: a flood of loads hides no race."""
+        self._thinned = True
+        for low, high in _regions(self.extents.values()):
+            places = [place for place, one in enumerate(self._operations) if low <= one.start < high]
+            thinned = without_idle_loads([self._operations[place] for place in places])
+            for place, one in zip(places, thinned, strict=True):
+                self._operations[place] = one
+        self._lanes = sum(one.offsets.size for one in self._operations)
+        return self._lanes <= _MOST_LANES // 2
 
     def _report(self, access: Access, lanes: Addresses, outside: Lanes, *, masked: bool) -> None:
         first_lane = int(lanes[outside][0])
@@ -420,9 +436,9 @@ class Guard:
     def finish(self) -> Traffic:
         """Return the traffic of the launch, and add its races to the findings."""
         unique_loaded = unique_stored = 0
-        self.meets = self._overlooked and prod(self.grid) > 1
+        self.meets = self._thinned and prod(self.grid) > 1
         for low, high in _regions(self.extents.values()):
-            here = [one for one in self._operations if low <= one.start < high]
+            here = [one for one in self._operations if low <= one.start < high and one.offsets.size]
             waits = [one for one in self._waits if low <= one.start < high]
             self.meets = self.meets or do_programs_meet([*here, *waits])
             unique_loaded += touched_bytes([one for one in here if one.access.kind != "store"])
@@ -438,13 +454,13 @@ class Guard:
             dots=self._dots,
             exponentials=self._exponentials,
             operations=self._computed,
-            complete=not self._overlooked,
+            complete=not self._thinned,
         )
 
     def footprint(self) -> Footprint:
         """Return the footprint of the launch: of a large one without loads, of a very large one without tensors."""
         writes = [one for one in self._operations if one.access.kind != "load"]
-        has_loads = not self._overlooked and self._lanes <= MOST_OF_FOOTPRINT
+        has_loads = not self._thinned and self._lanes <= MOST_OF_FOOTPRINT
         made = self._operations if has_loads else writes
         if sum(one.offsets.size for one in made) > MOST_OF_FOOTPRINT:
             made = []

@@ -266,7 +266,7 @@ class MemoryWatch:
 
         def create_atomic_rmw(self: Any, rmwOp: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:  # noqa: N803
             heed = Heed()
-            plain, allowed = look("atomic", ptr, mask, val, order=_order(sem), heed=heed)
+            plain, allowed = look("atomic", ptr, mask, val, order=_order(sem, scope), heed=heed)
             lit = mask if allowed is None else TensorHandle(allowed, int1)
             update_in_order(plain.data, lanes_of(lit))
             remember_bytes(plain.data, lanes_of(lit), val.data.dtype)
@@ -278,7 +278,7 @@ class MemoryWatch:
 
         def create_atomic_cas(self: Any, ptr: Any, cmp: Any, val: Any, sem: Any, scope: Any) -> Any:
             every = TensorHandle(np.ones(ptr.data.shape, dtype=bool), int1)
-            plain, allowed = look("atomic", ptr, every, cmp, val, order=_order(sem))
+            plain, allowed = look("atomic", ptr, every, cmp, val, order=_order(sem, scope))
             if allowed is not None:
                 # It takes no mask; without a legal address, its result is unknown.
                 return TensorHandle(np.zeros_like(cmp.data), cmp.dtype.scalar)
@@ -403,8 +403,10 @@ def _told(kind: Any) -> str:
     return str(kind)[:80] if isinstance(kind, _types().dtype) else f"a {type(kind).__name__}"
 
 
-def _order(semantics: Any) -> Order:
-    return "plain" if getattr(semantics, "name", "") == "RELAXED" else "orders"
+def _order(semantics: Any, scope: Any) -> Order:
+    """Return what an atomic does to the order of other accesses: one of a single block of threads orders no program."""
+    loose = getattr(semantics, "name", "") == "RELAXED" or getattr(scope, "name", "") == "CTA"
+    return "plain" if loose else "orders"
 
 
 def running_line() -> tuple[int, str]:

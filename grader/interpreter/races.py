@@ -281,6 +281,31 @@ def _numbering(operations: Sequence[Operation], unit: int) -> tuple[Callable[[Op
     return lambda one: np.searchsorted(every, _spread(one, unit)), every.size
 
 
+def without_idle_loads(operations: Sequence[Operation]) -> list[Operation]:
+    """Return the operations of one region; loads keep only the lanes where something is stored.
+
+    Each operation keeps its place, even without lanes.
+    """
+    made = [one for one in operations if one.offsets.size]
+    if not made:
+        return [*operations]
+    unit = _unit(made)
+    numbers, count = _numbering(made, unit)
+    stored = np.zeros(count, dtype=bool)
+    for one in made:
+        if one.access.kind != "load":
+            stored[numbers(one)] = True
+
+    def thinned(one: Operation) -> Operation:
+        if one.access.kind != "load" or not one.offsets.size:
+            return one
+        kept = stored[numbers(one)].reshape(one.offsets.size, -1).any(1)
+        programs = None if one.programs is None else one.programs[kept]
+        return replace(one, offsets=one.offsets[kept], programs=programs)
+
+    return [*map(thinned, operations)]
+
+
 def touched_bytes(operations: Sequence[Operation]) -> int:
     """Return the number of bytes that these operations touch, each counted once."""
     if not operations:

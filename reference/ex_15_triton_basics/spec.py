@@ -41,6 +41,8 @@ FULL = Size(8192, 16384, multiple_of=8192)
 RAGGED = Size(1, 5000)
 TAILS = (
     {"N": 1},
+    {"N": 2},
+    {"N": 3, "dtype": "float16"},
     {"N": 127},
     {"N": 1023},
     {"N": 1025, "dtype": "float16"},

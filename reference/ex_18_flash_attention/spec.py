@@ -141,6 +141,10 @@ HEADS: Named = (
     sized(17, 30, 32, Hq=4, Hkv=2),
     sized(33, 21, 16, B=2, Hq=3, Hkv=1),
     sized(18, 40, 64, "bfloat16", Hq=6, Hkv=2),
+    # Groups that are no power of two, as many models have them.
+    sized(17, 20, 16, Hq=10, Hkv=2),
+    sized(9, 20, 16, "bfloat16", Hq=6),
+    sized(11, 20, 16, Hq=14, Hkv=2),
 )
 CAUSAL: Named = (
     sized(128, 128, 32, causal=1),
@@ -208,7 +212,7 @@ def correctness(points: tuple[float, ...], long_sums: Named, lone: tuple[str, ..
     `long_sums` are this part's, and so are the layouts with a `lone` tensor that is not contiguous.
     """
     few = Choice((1, 2, 3))
-    many = Choice((1, 2, 3, 4, 5, 6))
+    many = Choice((1, 2, 3, 4, 5, 6, 10, 14))
     small = sized(36, 40, 32, Hq=2, Hkv=1)
     full = (sized(128, 128, 64), sized(256, 256, 16), sized(128, 128, 128, "bfloat16"))
     two_heads = problems(heads=Choice((1, 2)))

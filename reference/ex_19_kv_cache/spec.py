@@ -45,7 +45,7 @@ PROFILES = "profiles kernels against cuBLAS / FlashAttention"
 HALVES = Choice(("float16", "bfloat16"))
 WIDTHS = Choice((64, 128))
 ONE, FEW = Choice((1,)), Choice((1, 2, 3))
-GROUPS = Choice((1, 4, 8, 2, 3, 7, 5))
+GROUPS = Choice((1, 4, 8, 2, 3, 7, 5, 6))
 SCALES = ("default", 1.0, 0.3, 0.0, -0.5)
 # With scale 0 no other mistake shows.
 TELLING_SCALES = ("default", 1.0, 0.3, -0.5)
@@ -399,6 +399,9 @@ HEADS: Named = (
     sized(50, Hkv=3),
     stairs(30, 2, Hkv=2, group=8, D=128),
     sized(70, Hkv=2, group=3, dtype="bfloat16"),
+    sized(20, Hkv=2, group=5),
+    sized(20, Hkv=2, group=6, dtype="bfloat16"),
+    sized(20, Hkv=2, group=7),
 )
 LONG_CONTEXTS: Named = (
     sized(1003, group=4),

@@ -388,6 +388,20 @@ def test_a_launch_too_large_to_follow_is_still_counted_and_guarded(monkeypatch: 
     assert [one.kind for one in guard.findings] == ["load"]
 
 
+def test_a_flood_of_loads_hides_no_race(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("grader.interpreter.guard._MOST_LANES", 12)
+    guard = Guard("kernel", grid=(2, 1, 1))
+    x_ptr, flood_ptr = guard.admit("x", torch.empty(2)), guard.admit("flood", torch.empty(4))
+    for program in range(2):
+        for _ in range(8):
+            look(guard, access(program=program), lanes(flood_ptr, 0, 1, 2, 3))
+        look(guard, access(program=program), lanes(x_ptr, 0))
+        look(guard, access("store", program=program), lanes(x_ptr, 0))
+    moved = guard.finish()
+    assert (moved.loaded_bytes, moved.complete, guard.meets) == (264, False, True)
+    assert {one.kind for one in guard.findings} == {"race"}
+
+
 def test_loads_of_one_address_by_many_lanes_hide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("grader.interpreter.guard._MOST_LANES", 10)
     guard = Guard("kernel", grid=(2, 1, 1))
