@@ -16,6 +16,8 @@ _MOST_RUNNING = 64
 _FRAMES = 200
 # Another program runs after so many atomics and volatile loads of one.
 _TURN = 16
+# An interrupted program may be left behind each of its first few, as chance decides.
+_FIRST = 4
 
 
 class BackwardsKernel:
@@ -24,12 +26,17 @@ class BackwardsKernel:
     A GPU runs programs in any order. What is right in both orders alone does not depend on a program having come first.
     A program that may wait, as its many atomics and volatile loads tell, is interrupted: another one, which has not
     begun, runs to its end. Which one, chance decides, so that no kernel can wait for just those that come first.
+
+    interrupted: programs that do not wait are interrupted as well, behind some of their first atomics.
     """
 
-    def __init__(self, kernel: Callable[..., Any], builder: Any, chance: Generator) -> None:
+    def __init__(
+        self, kernel: Callable[..., Any], builder: Any, chance: Generator, *, interrupted: bool = False
+    ) -> None:
         self.__name__ = kernel.__name__
         self.__signature__ = inspect.signature(kernel)
         self._kernel, self._builder, self._chance = kernel, builder, chance
+        self._interrupted = interrupted
         self._begun: set[int] = set()
         # Programs that have begun and not ended: the first ones wait for what the last one does.
         self._running = 0
@@ -60,7 +67,8 @@ class BackwardsKernel:
     def take_turns(self) -> bool:
         """Hear of an atomic or a volatile load; return whether another program ran because of it."""
         self._heard += 1
-        if self._heard % _TURN:
+        early = self._interrupted and self._heard <= _FIRST and self._chance.random() < 1 / 2
+        if self._heard % _TURN and not early:
             return False
         if self._drawn is None:
             self._drawn = [number for number in range(self._total) if number not in self._begun]

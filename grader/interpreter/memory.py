@@ -85,6 +85,7 @@ class MemoryWatch:
         self.traffic: Traffic | None = None
         self._latest: Guard | None = None
         self._backwards: Generator | None = None
+        self._interrupted = False
         self._meets = False
 
     def footprint(self) -> Footprint | None:
@@ -111,12 +112,12 @@ class MemoryWatch:
         found, self._meets = self._meets, False
         return found
 
-    def run_backwards(self, chance: Generator | None) -> None:
+    def run_backwards(self, chance: Generator | None, *, interrupted: bool = False) -> None:
         """Run the programs of each launch in the opposite order from now on; None: in their own.
 
-        chance: decides which program runs while another one waits.
+        chance: decides which program runs while another one waits. interrupted: or is interrupted.
         """
-        self._backwards = chance
+        self._backwards, self._interrupted = chance, interrupted
 
     def count_instructions(self, on: bool) -> None:
         """Count what kernels compute element by element from now on, or no longer: it takes a tenth more time."""
@@ -145,7 +146,9 @@ class MemoryWatch:
             PATIENCE.begin_launch(guard.writers)
             self.traffic, self._latest, self.strayed = None, None, False
             if self._backwards is not None:
-                executor.fn = BackwardsKernel(executor.fn, self._builder, self._backwards)
+                executor.fn = BackwardsKernel(
+                    executor.fn, self._builder, self._backwards, interrupted=self._interrupted
+                )
             elif self._known is not None:
                 executor.fn = LockstepKernel(executor.fn, self._builder, _Log(guard, self._sums), self._known)
             try:

@@ -232,11 +232,19 @@ def find_races(operations: Sequence[Operation], sync: Sync, most: int) -> Iterat
 
 
 def do_programs_meet(operations: Sequence[Operation]) -> bool:
-    """Return whether two programs touch one address in conflicting ways, in whatever order."""
+    """Return whether two programs touch one address in conflicting ways, in whatever order.
+
+    Atomics conflict where programs read what they answer.
+    """
     if not operations or all(one.access.kind == "load" for one in operations):
         return False
     unit = _unit(operations)
-    return bool(_conflicts(operations, *_numbering(operations, unit)).any())
+    if bool(_conflicts(operations, *_numbering(operations, unit)).any()):
+        return True
+    atomics = (one for one in operations if one.access.kind == "atomic")
+    asked = [one for one in atomics if one.access.heed is None or one.access.heed.looked]
+    as_stores = [replace(one, access=replace(one.access, kind="store")) for one in asked]
+    return bool(as_stores) and bool(_conflicts(as_stores, *_numbering(as_stores, unit)).any())
 
 
 def _both_update(operations: Sequence[Operation], programs: tuple[int, int], address: int) -> bool:

@@ -405,19 +405,22 @@ class Bench:
     ) -> Failure | None:
         """Return the failure of a right call that is wrong if the programs of its launches run in the opposite order.
 
-        Only programs that meet at an address can depend on their order. A GPU runs them in any.
+        Only programs that meet at an address can depend on their order. A GPU runs them in any. They are interrupted
+        behind atomics, too, unless one that holds a lock would leave the others waiting.
         """
         if not is_replay or not isinstance(outcome, Finished) or not outcome.answer.meets:
             return None
         if not isinstance(recorded, RecordedAnswer):
             return None
         place = outcome.answer.configuration
-        other = self.pair.replay_backwards(recorded, call, _only(place))
-        if isinstance(other, OutOfTime) or (isinstance(other, Raised) and other.kind in (NEEDS_GPU, TOO_SLOW)):
-            # Programs that wait for others need these to run beside them.
-            return None
-        failure, _ = examine(other, expected, lambda: self.truth.inputs(call.recipe), self.path)
-        return failure and wrong_in_opposite_order(failure, Case(call.recipe.case).words())
+        for interrupted in (True, False):
+            other = self.pair.replay_backwards(recorded, call, _only(place), interrupted=interrupted)
+            if isinstance(other, OutOfTime) or (isinstance(other, Raised) and other.kind in (NEEDS_GPU, TOO_SLOW)):
+                # Programs that wait for others need these to run beside them.
+                continue
+            failure, _ = examine(other, expected, lambda: self.truth.inputs(call.recipe), self.path)
+            return failure and wrong_in_opposite_order(failure, Case(call.recipe.case).words())
+        return None
 
     def _omitted_arguments(self, call: Call) -> str:
         """Return the arguments that a call leaves out, in words."""

@@ -224,9 +224,11 @@ def wrong_in_opposite_order(failure: Failure, words: str) -> Failure:
         Cause(
             "race",
             "Right in one order of the programs only",
-            f"For {words}, where the programs of each launch run in the opposite order: {failure.cause.rationale}",
+            f"For {words}, where the programs of each launch run in the opposite order, and some between two "
+            f"atomics of another: {failure.cause.rationale}",
             "A GPU runs programs in any order. Which of them reads what others store? Let the one do it that draws the "
-            "last number of an atomic counter, or use a second launch.",
+            "last number of an atomic counter, or use a second launch. Update a value by one atomic: between two of "
+            "them another program may run.",
         ),
         (sure("race", seen),),
     )

@@ -189,7 +189,8 @@ class ReplayCall:
     lines of loads whose masked lanes hold `filling` in the interpreter; of integers, the smallest or the largest for an
     infinity. contracted: interpreted kernels round a product and the sum that it goes into once, as compiled ones do.
     text: the text that holds the kernels; "": the submission's. backwards: interpreted programs of each launch run in
-    the opposite order; one that waits is interrupted by another.
+    the opposite order; one that waits is interrupted by another. interrupted: so are others, behind some of their first
+    atomics.
     """
 
     call: Call
@@ -205,6 +206,7 @@ class ReplayCall:
     contracted: bool = True
     text: str = ""
     backwards: bool = False
+    interrupted: bool = False
     op: Literal["replay"] = "replay"
 
 

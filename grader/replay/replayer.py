@@ -274,7 +274,8 @@ class Replayer:
             CONTRACTION.begin(replay.contracted)
             if self._watch:
                 self._watch.count_instructions(replay.instructions)
-                self._watch.run_backwards(default_rng(call.recipe.seed) if replay.backwards else None)
+                chance = default_rng(call.recipe.seed) if replay.backwards else None
+                self._watch.run_backwards(chance, interrupted=replay.interrupted)
                 self._watch.take_meets()
             with self._around():
                 run.steps(trace.steps)

@@ -276,14 +276,19 @@ class Pair:
         self._gone |= recorded.storages
         return self._replayers[0].replay(ReplayCall(call, recorded.message, "alone", wanted=wanted))
 
-    def replay_backwards(self, recorded: RecordedAnswer, call: Call, wanted: Wanted) -> Outcome:
+    def replay_backwards(
+        self, recorded: RecordedAnswer, call: Call, wanted: Wanted, *, interrupted: bool = False
+    ) -> Outcome:
         """Replay a call again that was just replayed, with the programs of each launch in the opposite order.
+
+        interrupted: programs are interrupted by others behind some of their atomics.
 
         It finds the memory and the carried arguments that the replay in their own order found. What it makes of them is
         dropped.
         """
         memory: Literal["before", "alone"] = "before" if recorded.found else "alone"
-        return self._replayers[0].replay(ReplayCall(call, recorded.message, memory, wanted=wanted, backwards=True))
+        request = ReplayCall(call, recorded.message, memory, wanted=wanted, backwards=True, interrupted=interrupted)
+        return self._replayers[0].replay(request)
 
     def replay_apart(self, recorded: RecordedAnswer, request: ReplayCall, most_s: float = math.inf) -> Outcome | None:
         """Replay a call alone, as a request says, within so many seconds; the memory that it makes is dropped.

@@ -115,6 +115,34 @@ def test_the_program_that_draws_the_last_number_is_right_in_both_orders(server: 
         torch.testing.assert_close(answer_in(one.replay(told)), one.wanted(), rtol=0, atol=0)
 
 
+def test_an_update_by_two_atomics_is_lost_where_another_program_runs_between_them(
+    server: ForkServer, ex_15: Entry
+) -> None:
+    middle = """
+    old = tl.atomic_add(count_ptr, 0)
+    last = old == programs - 1
+    tl.atomic_xchg(count_ptr, old + 1)
+"""
+    with recording(server, ex_15, SOURCE.format(middle=middle, how="")) as one:
+        told = one.record()
+        outcome, whole = one.replay(told), one.pair.replay_backwards(told, one.call(5), ANY)
+        interrupted = one.pair.replay_backwards(told, one.call(5), ANY, interrupted=True)
+        assert isinstance(outcome, Finished)
+        assert outcome.answer.meets
+        torch.testing.assert_close(answer_in(whole), one.wanted(), rtol=0, atol=0)
+        assert not torch.equal(answer_in(interrupted), one.wanted())
+
+
+def test_a_ticket_is_right_where_another_program_runs_behind_it(server: ForkServer, ex_15: Entry) -> None:
+    with recording(server, ex_15, SOURCE.format(middle=TICKET, how="")) as one:
+        told = one.record()
+        one.replay(told)
+        interrupted = one.pair.replay_backwards(told, one.call(5), ANY, interrupted=True)
+        torch.testing.assert_close(answer_in(interrupted), one.wanted(), rtol=0, atol=0)
+        assert isinstance(interrupted, Finished)
+        assert not interrupted.answer.findings
+
+
 @pytest.mark.parametrize(
     "middle", [f"{TICKET}\n    if last:\n        tl.store(count_ptr, 0)", HIDDEN["volatile loads"][0]]
 )
@@ -203,7 +231,9 @@ def test_races_are_sought_until_another_mistake_shows(
     with bench_of(server, ex_15, HEAD + source) as bench:
         asked: list[object] = []
         replay = bench.pair.replay_backwards
-        monkeypatch.setattr(bench.pair, "replay_backwards", lambda *given: (asked.append(given), replay(*given))[1])
+        monkeypatch.setattr(
+            bench.pair, "replay_backwards", lambda *given, **how: (asked.append(given), replay(*given, **how))[1]
+        )
         space = bench.part.checks[1].cases.space  # type: ignore[union-attr]
         for lengths, right, times in ((90, 91), [True, True], 2), ((100, 90, 91), [False, True, True], 0):
             asked.clear()
