@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from grader.replay.values import RefusedFunction
@@ -79,6 +79,11 @@ _LAUNCHING = frozenset(
 )
 # Dialects whose operations only compute.
 _PURE = frozenset({"arith", "math"})
+# One operation of a text in the generic form; a value in it.
+_OPERATION = re.compile(r'\s*(?:(%[^=]*) = )?"([\w.]+)"(.*)')
+_VALUE = re.compile(r"%\w+")
+# Dialects whose operations do nothing where their results are not used.
+_IDLE = _PURE | {"cute"}
 _ANYWHERE = frozenset({f"cute.{name}" for name in _LAYOUTS} | {f"vector.{name}" for name in _VECTORS} | _CONTROL)
 _ON_HOST = _ANYWHERE | {"cute.print", "func.return"}
 _LAUNCHES = _ON_HOST | _LAUNCHING
@@ -153,7 +158,10 @@ def check_text(text: str) -> None:
 
 
 def check(module: Any) -> tuple[Any, Mapping[str, int]]:
-    """Return the one function of a parsed program, and the count of each operation. Raises RefusedFunction."""
+    """Return the one function of a parsed program, and the count of each operation that matters.
+
+    Raises RefusedFunction.
+    """
     _check_attributes(module.operation, _OF_MODULES)
     entries: list[Any] = []
     kernels: list[Any] = []
@@ -174,7 +182,26 @@ def check(module: Any) -> tuple[Any, Mapping[str, int]]:
     counted.update(_entry(entries[0], names))
     if counted.total() > MOST_OPERATIONS:
         raise refusal(f"a program must hold at most {MOST_OPERATIONS} operations, got {counted.total()}")
-    return entries[0], counted
+    return entries[0], _count_needed([*kernels, entries[0]])
+
+
+def _count_needed(functions: Sequence[Any]) -> Counter[str]:
+    """Count the operations that do something, and those whose results such ones use: others compute for nothing.
+
+    By their text: Python's values of the DSL, one of which stands for each result, must not outlive a module.
+    """
+    counted: Counter[str] = Counter()
+    for function in functions:
+        used: set[str] = set()
+        lines = function.operation.get_asm(print_generic_op_form=True).splitlines()
+        # Uses come after results.
+        for found in filter(None, map(_OPERATION.match, reversed(lines))):
+            results, name, rest = found.groups()
+            idle = results and name.partition(".")[0] in _IDLE and not rest.endswith("({")
+            if not idle or used.intersection(_VALUE.findall(results)):
+                counted[name] += 1
+                used.update(_VALUE.findall(rest))
+    return counted
 
 
 def check_lowered(module: Any) -> None:
