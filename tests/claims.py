@@ -23,6 +23,7 @@ SUBMISSIONS = ROOT / "tests" / "submissions"
 REFERENCE = ROOT / "reference"
 # Two launches, or a copy in float32, are honest work, though more of it than the part asks for.
 MORE_WORK = {
+    "copies_its_inputs": {"vector_add.traffic"},
     "two_steps_with_fill_between": {"vector_add.launches", "vector_add.traffic"},
     "kept_workspace_and_final_cast": {"vector_add.traffic"},
 }

@@ -1,4 +1,4 @@
-"""blocked_gemm.compiled policy: three loops over elements; a TiledMma and its partition are made, and nothing uses them.
+"""blocked_gemm.compiled policy: three loops over elements; a TiledMma and a partition are made, and nothing uses them.
 
 Cause: other_means
 """
