@@ -272,7 +272,7 @@ def test_an_lse_that_is_rounded_shows_in_most_cases_of_many_keys(
         if recipe.case["dtype"] == dtype and k.shape[2] >= 64 and not causal:
             o, lse = forward(Design(), q, k, v, causal, scale_of(q, scale))
             shown.append(part.wrong(recipe, (o, lse.to(q.dtype).float())) == ["lse"])
-    assert sum(shown) > 0.75 * len(shown) > 0, shown
+    assert 3 * sum(shown) > 2 * len(shown) > 0, shown
 
 
 def test_every_call_of_the_backward_pass_gets_the_results_of_its_own_forward_pass(

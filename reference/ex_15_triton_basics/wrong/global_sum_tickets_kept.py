@@ -24,8 +24,8 @@ def sum_kernel(x_ptr, partials_ptr, tickets_ptr, s_ptr, n_elements, n_partials, 
         tl.debug_barrier()
         sums = tl.zeros((BLOCK,), dtype=tl.float32)
         for start in range(0, n_partials, BLOCK):
-            offsets = start + tl.arange(0, BLOCK)
-            sums += tl.load(partials_ptr + offsets, mask=offsets < n_partials, other=0.0, cache_modifier=".cg")
+            places = start + tl.arange(0, BLOCK)
+            sums += tl.load(partials_ptr + places, mask=places < n_partials, other=0.0, cache_modifier=".cg")
         tl.store(s_ptr, tl.sum(sums, axis=0))
 
 
