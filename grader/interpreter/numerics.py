@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -425,13 +425,10 @@ def _take_scalars_as_numbers() -> None:
     interpreter._patch_lang_tensor = patch_lang_tensor
 
 
-# Types that a parameter can be declared with, and those of NumPy.
-_DECLARED: Mapping[str, type[np.generic]] = {
-    **{f"i{bits}": np.dtype(f"i{bits // 8}").type for bits in (8, 16, 32, 64)},
-    **{f"u{bits}": np.dtype(f"u{bits // 8}").type for bits in (8, 16, 32, 64)},
-    **{f"fp{bits}": np.dtype(f"f{bits // 8}").type for bits in (16, 32, 64)},
-    "u1": np.bool_,
-}
+# Types of numbers that a parameter can be declared with.
+_DECLARED = frozenset(
+    {"u1", *(f"{sign}{bits}" for sign in "iu" for bits in (8, 16, 32, 64)), *(f"fp{bits}" for bits in (16, 32, 64))}
+)
 
 
 def _pass_scalars_as_tensors() -> None:
@@ -441,16 +438,18 @@ def _pass_scalars_as_tensors() -> None:
     ignores the types of parameters: a stride that is declared tl.int64 would be int32, and offsets would wrap around.
     """
     from triton.runtime import interpreter
-    from triton.runtime.interpreter import GridExecutor, TensorHandle, tl
+    from triton.runtime.interpreter import GridExecutor, TensorHandle, _get_np_dtype, tl
     from triton.runtime.jit import _normalize_ty
 
     convert, to_host = interpreter._implicit_cvt, GridExecutor._init_args_hst
 
+    def scalar(value: Any, kind: Any) -> Any:
+        return tl.tensor(TensorHandle(np.array([value], _get_np_dtype(kind)), kind), kind)
+
     def implicit_cvt(arg: Any) -> Any:
         if not isinstance(arg, bool | float):
             return convert(arg)
-        kind, dtype = (tl.int1, np.bool_) if isinstance(arg, bool) else (tl.float32, np.float32)
-        return tl.tensor(TensorHandle(np.array([arg], dtype), kind), kind)
+        return scalar(arg, tl.int1 if isinstance(arg, bool) else tl.float32)
 
     def with_types(executor: Any, args_dev: Any, kwargs: Any) -> Any:
         parameters = inspect.signature(executor.fn).parameters.values()
@@ -458,10 +457,7 @@ def _pass_scalars_as_tensors() -> None:
         kinds = {name: tl.str_to_ty(kind, None) for name, kind in declared.items() if kind in _DECLARED}
 
         def typed(name: str, value: Any) -> Any:
-            kind = kinds.get(name) if isinstance(value, bool | int | float) else None
-            if kind is None:
-                return value
-            return tl.tensor(TensorHandle(np.array([value], _DECLARED[declared[name]]), kind), kind)
+            return scalar(value, kinds[name]) if name in kinds and isinstance(value, bool | int | float) else value
 
         args, named = to_host(executor, args_dev, kwargs)
         names = [*executor.arg_names, *[""] * len(args)]
