@@ -165,7 +165,8 @@ _KINDS = (
     Kind(
         "tf32",
         "TF32 rounding, the default for float32 products",
-        "How many bits of its operands does a float32 product use by default?",
+        "How many bits of its operands does a float32 product use by default? Triton also makes a tl.dot of "
+        "`tl.sum(a[:, :, None] * b[None, :, :], axis=1)`.",
     ),
     Kind(
         "contracted",

@@ -32,6 +32,7 @@ from grader.interpreter.conditions import JoinConditions, is_block, joined, nega
 from grader.interpreter.contraction import contract_products
 from grader.interpreter.gather import load_and_store_blocks, stretched
 from grader.interpreter.groups import firsts, go_alone
+from grader.interpreter.implicit_dots import multiply_sums_as_dots
 from grader.interpreter.libdevice import provide_libdevice
 from grader.interpreter.loops import WrapLoops, carried, entering, numbered, static_range
 from grader.interpreter.lowering import value_was_read
@@ -79,6 +80,7 @@ def apply_corrections() -> None:
     correct_numerics()
     contract_products()
     correct_reductions()
+    multiply_sums_as_dots()
     provide_libdevice()
 
 

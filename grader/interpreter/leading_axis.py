@@ -16,6 +16,7 @@ import numpy as np
 from grader.interpreter.contraction import follow_products
 from grader.interpreter.gather import stretched
 from grader.interpreter.groups import Alone, Array, firsts, go_alone, programs_at_once
+from grader.interpreter.implicit_dots import follow_new_axes
 from grader.interpreter.versions import block_pointer_handle, rereads
 
 
@@ -190,6 +191,7 @@ def builder_of_groups() -> Any:
             return super().create_extern_elementwise(*what, alike(*operands), kind, pure)
 
     follow_products(GroupBuilder)
+    follow_new_axes(GroupBuilder)
     builder = GroupBuilder()
     # Without checks of overflow, as for one program: they would be counted as operations.
     builder.options = interpreter_builder.options

@@ -71,6 +71,15 @@ def tiles(x_ptr, z_ptr, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def summed_products(x_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    places, few = tl.arange(0, BLOCK), tl.arange(0, 2)
+    x = tl.load(x_ptr + (tl.program_id(0) + few[None, :]) % 13 * BLOCK + places[:, None])
+    y = tl.load(x_ptr + few[:, None] * BLOCK + places[None, :])
+    product = tl.sum(x[:, :, None] * y[None, :, :], 1)
+    tl.store(z_ptr + tl.program_id(0) * BLOCK + places, tl.sum(product, 1))
+
+
+@triton.jit
 def narrow(x_ptr, z_ptr, n, BLOCK: tl.constexpr):
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + place).to(tl.bfloat16)

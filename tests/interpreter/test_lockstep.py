@@ -17,7 +17,7 @@ SCRIPT = "import runpy; runpy.run_module('tests.interpreter.kernels_in_lockstep'
 # A kernel is launched twice: unknown, its first program runs by itself; known, all run at once.
 NEVER_ALONE = (
     *("masked", "undefined_lanes", "rows", "tiles", "narrow", "descriptors", "combined", "contracted"),
-    *("random_numbers", "equal_stores", "two_axes"),
+    *("summed_products", "random_numbers", "equal_stores", "two_axes"),
     *("atomics", "atomics_of_scalars", "atomics_in_a_loop"),
     *(["block_pointers"] if TRITON < (3, 9) else []),
 )

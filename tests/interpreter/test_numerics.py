@@ -127,6 +127,23 @@ def dot_kernel(a_ptr, b_ptr, c_ptr, PRECISION: tl.constexpr, N: tl.constexpr):
 
 
 @triton.jit
+def summed_products_kernel(a_ptr, b_ptr, c_ptr, FORM: tl.constexpr, N: tl.constexpr):
+    tile = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    a, b = tl.load(a_ptr + tile), tl.load(b_ptr + tile)
+    if FORM == "axis 1":
+        c = tl.sum(a[:, :, None] * b[None, :, :], axis=1)
+    elif FORM == "b first":
+        c = tl.sum(b[None, :, :] * a[:, :, None], axis=1)
+    elif FORM == "axis 2":
+        c = tl.sum(a[:, None, :] * b.trans()[None, :, :], axis=2)
+    elif FORM == "reshaped":
+        c = tl.sum(a.reshape((N, N, 1)) * b[None, :, :], axis=1)
+    else:
+        c = tl.sum(a[:, :, None] * b[None, :, :] * 2.0, axis=1) / 2.0
+    tl.store(c_ptr + tile, c)
+
+
+@triton.jit
 def add(a, b):
     return a + b
 
@@ -654,6 +671,19 @@ def test_dot_of_float32_drops_to_tf32_unless_told_otherwise(interpret, precision
     same(c, (a if exact else torch.from_numpy(numerics.to_tf32(a.numpy()))) + 1)
 
 
+SUMMED_PRODUCTS = [
+    *(("axis 1", 16, False), ("axis 1", 8, True), ("b first", 16, True), ("axis 2", 16, True)),
+    *(("reshaped", 16, True), ("doubled", 16, True)),
+]
+
+
+@pytest.mark.parametrize(("form", "side", "exact"), SUMMED_PRODUCTS)
+def test_a_product_and_its_sum_drop_to_tf32_where_triton_makes_a_dot_of_them(interpret, form, side, exact):
+    a, c = torch.randn(side, side, generator=generator()), torch.empty(side, side)
+    interpret(summed_products_kernel, a, torch.eye(side), c, FORM=form, N=side)
+    same(c, a if exact else torch.from_numpy(numerics.to_tf32(a.numpy())))
+
+
 # -- reductions and scans ----------------------------------------------------------------------------------------------
 
 
@@ -898,3 +928,13 @@ def test_the_number_of_a_loop_is_a_scalar_of_triton_s(interpret):
     y = torch.zeros(8, dtype=torch.int32)
     interpret(counting_kernel, y, 5, STEPS=3)
     assert y.tolist() == [0, 0, 20, 0, 40, 2, 3, 4]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("form", "side", "exact"), SUMMED_PRODUCTS)
+def test_a_gpu_makes_a_dot_of_the_same_products(interpret, form, side, exact):
+    a, c = torch.randn(side, side, generator=generator()), torch.empty(side, side)
+    interpret(summed_products_kernel, a, torch.eye(side), c, FORM=form, N=side)
+    on_gpu = (a.cuda(), torch.eye(side).cuda(), c.cuda())
+    launch("summed_products_kernel", on_gpu, {"FORM": form, "N": side})
+    same(c, on_gpu[2].cpu())

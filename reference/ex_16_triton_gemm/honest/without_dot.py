@@ -1,4 +1,8 @@
-"""Products summed by tl.sum instead of tl.dot, on the ordinary cores, in tiles of 32 × 32."""
+"""Products summed by tl.sum instead of tl.dot, on the ordinary cores, in tiles of 32 × 32.
+
+b is loaded as (N, K), and the last axis is summed: of a[:, :, None] * b[None, :, :] summed along axis 1 Triton makes a
+tl.dot in TF32.
+"""
 
 import torch
 import triton
@@ -30,12 +34,12 @@ def product_kernel(
     columns = (tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)).to(tl.int64)
     ks = tl.arange(0, BLOCK_K)
     a_ptrs = a_ptr + rows[:, None] * stride_am + ks[None, :] * stride_ak
-    b_ptrs = b_ptr + ks[:, None] * stride_bk + columns[None, :] * stride_bn
+    b_ptrs = b_ptr + columns[:, None] * stride_bn + ks[None, :] * stride_bk
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     for k in range(0, K, BLOCK_K):
         a = tl.load(a_ptrs, mask=(rows[:, None] < M) & (ks[None, :] < K - k), other=0.0)
-        b = tl.load(b_ptrs, mask=(ks[:, None] < K - k) & (columns[None, :] < N), other=0.0)
-        acc += tl.sum(a.to(tl.float32)[:, :, None] * b.to(tl.float32)[None, :, :], axis=1)
+        b = tl.load(b_ptrs, mask=(columns[:, None] < N) & (ks[None, :] < K - k), other=0.0)
+        acc += tl.sum(a.to(tl.float32)[:, None, :] * b.to(tl.float32)[None, :, :], axis=2)
         a_ptrs += BLOCK_K * stride_ak
         b_ptrs += BLOCK_K * stride_bk
     if FUSED:
