@@ -38,7 +38,7 @@ from grader.timeline import spent
 # After this many timeouts the other checks of a part do not run.
 _MOST_TIMEOUTS = 2
 # Failures that a check on bytes decides; other checks decide the rest.
-_COUNTED = frozenset({"traffic", "stores", "memory", "out_of_bounds", "race"})
+_COUNTED = frozenset({"traffic", "stores", "memory", "out_of_bounds", "race", "undefined"})
 
 
 class Answers:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from grader.interpreter.basic_blocks import begin_basic_block, note_decision
 from grader.interpreter.beyond import NeedsGpu
 from grader.interpreter.groups import agreed, elements
+from grader.interpreter.hidden_nan import HIDDEN_NAN, largest, smallest
 from grader.interpreter.lowering import value_was_read
 from grader.interpreter.versions import has_block_pointers
 
@@ -186,6 +187,7 @@ def _compute_with_numbers() -> None:
                 operands = tuple(_widened(one) if isinstance(one, TensorHandle) else one for one in operands)
             result = method(self, *operands)
             if result.data.dtype == np.bool_:
+                HIDDEN_NAN.note(*(one.data for one in operands if isinstance(one, TensorHandle)))
                 # The interpreter gives a comparison its operands' type, and a later conversion trusts that.
                 return TensorHandle(result.data, tl.int1)
             return TensorHandle(to_bfloat16(result.data), tl.bfloat16) if BFLOAT16 in kinds else result
@@ -295,8 +297,8 @@ def _prefer_numbers_to_nan() -> None:
             return clampf(self, arg, lo, hi, propagate_nans)
         return self.create_minnumf(self.create_maxnumf(arg, lo), hi)
 
-    InterpreterBuilder.create_maxnumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, np.fmax)
-    InterpreterBuilder.create_minnumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, np.fmin)
+    InterpreterBuilder.create_maxnumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, largest)
+    InterpreterBuilder.create_minnumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, smallest)
     InterpreterBuilder.create_clampf = create_clampf
 
 

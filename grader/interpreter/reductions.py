@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.interpreter.groups import go_alone
+from grader.interpreter.hidden_nan import HIDDEN_NAN, largest_along, smallest_along
 from grader.interpreter.numerics import BFLOAT16, from_bfloat16, refuse_float8, to_bfloat16
 
 Array = NDArray[Any]
@@ -92,8 +93,8 @@ def _of_numbers(extreme: Callable[..., Any]) -> Callable[..., Any]:
     from triton.runtime.interpreter import tl
 
     quiet = {
-        np.nanmax: np.fmax.reduce,
-        np.nanmin: np.fmin.reduce,
+        np.nanmax: largest_along,
+        np.nanmin: smallest_along,
         np.nanargmax: place_of_largest,
         np.nanargmin: place_of_smallest,
     }
@@ -128,6 +129,7 @@ def place_of_largest(numbers: Array, axis: int | None = None, keepdims: bool = F
     last = (numbers.size if axis is None else numbers.shape[axis]) - 1
     if numbers.dtype.kind != "f":
         return np.asarray(np.argmax(numbers, axis=axis, keepdims=keepdims))
+    HIDDEN_NAN.note(numbers)
     places = np.argmax(np.where(np.isnan(numbers), -np.inf, numbers), axis=axis, keepdims=keepdims)
     return np.where(np.isnan(numbers).all(axis=axis, keepdims=keepdims), last, places)
 

@@ -24,7 +24,14 @@ from grader.judge.clue import Clue, sure
 from grader.judge.compare import compare, tensor_of
 from grader.judge.coverage import coverage_of, more_telling
 from grader.judge.evidence import Evidence, evidence_of_answer, evidence_of_trace, with_line
-from grader.judge.failures import Failure, WrongCall, check_device, examine, wrong_in_opposite_order
+from grader.judge.failures import (
+    Failure,
+    WrongCall,
+    check_device,
+    examine,
+    wrong_in_opposite_order,
+    wrong_with_other_garbage,
+)
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.refused import RefusedConfigurations
 from grader.judge.trial import CallRequest, NotRunHere, Trial, TriedCase
@@ -280,8 +287,8 @@ class Bench:
     ) -> Trial:
         """Replay or make a call, and examine the outcome.
 
-        early: the outcome, if the call was replayed already. in_any_order: a right call whose programs meet must be
-        right in the opposite order, too.
+        early: the outcome, if the call was replayed already. in_any_order: a right call must stay right where things
+        differ that a GPU leaves open.
         """
         request, result, recipe = recorded_request.request, recorded_request.result, recorded_request.recipe
         part = request.part or self.part
@@ -313,7 +320,7 @@ class Bench:
         failure, worst = examine(outcome, expected, lambda: self.truth.inputs(recipe), self.path)
         failure = check_device(outcome, "cpu" if part.on == "cpu" else self.device) or failure
         sought = is_replay and in_any_order
-        failure = failure or self._in_opposite_order(result, call, outcome, expected, is_replay=sought)
+        failure = failure or (self._made_again(result, call, outcome, expected) if sought else None)
         if failure and (names := self._omitted_arguments(call)):
             rationale = f"{failure.cause.rationale} The call left out {names}.".strip()
             failure = replace(failure, cause=replace(failure.cause, rationale=rationale))
@@ -400,17 +407,24 @@ class Bench:
     def _is_right(self, outcome: Outcome, expected: tuple[Expected, ...], call: Call) -> bool:
         return examine(outcome, expected, lambda: self.truth.inputs(call.recipe), self.path)[0] is None
 
+    def _made_again(
+        self, recorded: _RecordResult, call: Call, outcome: Outcome, expected: tuple[Expected, ...]
+    ) -> Failure | None:
+        """Return the failure of a right call that is wrong where things differ that a GPU leaves open."""
+        if not isinstance(recorded, RecordedAnswer) or not isinstance(outcome, Finished):
+            return None
+        failure = self._in_opposite_order(recorded, call, outcome, expected)
+        return failure or self._with_other_garbage(recorded, call, outcome, expected)
+
     def _in_opposite_order(
-        self, recorded: _RecordResult, call: Call, outcome: Outcome, expected: tuple[Expected, ...], *, is_replay: bool
+        self, recorded: RecordedAnswer, call: Call, outcome: Finished, expected: tuple[Expected, ...]
     ) -> Failure | None:
         """Return the failure of a right call that is wrong if the programs of its launches run in the opposite order.
 
         Only programs that meet at an address can depend on their order. A GPU runs them in any. They are interrupted
         behind atomics, too, unless one that holds a lock would leave the others waiting.
         """
-        if not is_replay or not isinstance(outcome, Finished) or not outcome.answer.meets:
-            return None
-        if not isinstance(recorded, RecordedAnswer):
+        if not outcome.answer.meets:
             return None
         place = outcome.answer.configuration
         for interrupted in (True, False):
@@ -420,6 +434,24 @@ class Bench:
                 continue
             failure, _ = examine(other, expected, lambda: self.truth.inputs(call.recipe), self.path)
             return failure and wrong_in_opposite_order(failure, Case(call.recipe.case).words())
+        return None
+
+    def _with_other_garbage(
+        self, recorded: RecordedAnswer, call: Call, outcome: Finished, expected: tuple[Expected, ...]
+    ) -> Failure | None:
+        """Return the failure of a right call that is wrong if memory that nobody wrote holds other numbers than NaN.
+
+        Only a call in which an operation hid NaN can depend on that.
+        """
+        if not outcome.answer.hides_nan:
+            return None
+        lines, place = outcome.answer.undefined, outcome.answer.configuration
+        fillings: tuple[Filling, ...] = ("inf", "-inf")
+        for filling in fillings:
+            other = self.pair.replay_refilled(recorded, call, _only(place), lines, filling)
+            failure, _ = examine(other, expected, lambda: self.truth.inputs(call.recipe), self.path)
+            if failure and isinstance(other, Finished):
+                return wrong_with_other_garbage(failure, Case(call.recipe.case).words(), lines, filling)
         return None
 
     def _omitted_arguments(self, call: Call) -> str:

@@ -234,6 +234,28 @@ def wrong_in_opposite_order(failure: Failure, words: str) -> Failure:
     )
 
 
+def wrong_with_other_garbage(failure: Failure, words: str, lines: Sequence[int], filling: str) -> Failure:
+    """Return the failure of a call that is right only while memory that nobody wrote holds NaN.
+
+    words: of its case. filling: what was there instead. lines: of loads that mask lanes without `other`.
+    """
+    lanes = f"in masked lanes without `other=` (line {', '.join(map(str, lines))}) and " if lines else ""
+    what = "Masked lanes of a load without `other=` reach" if lines else "Memory that nobody wrote reaches"
+    help_text = (
+        "A maximum, a minimum and a comparison pass over NaN, which stands for such numbers elsewhere. On a GPU they "
+        f"can be any. {'Give these lanes a value by `other=`.' if lines else 'Write this memory before you read it.'}"
+    )
+    seen = f"With NaN there the result is right, with {filling} it is not."
+    cause = Cause(
+        "undefined",
+        f"{what} the result",
+        f"For {words}, with {filling} {lanes}in memory that nobody wrote: {failure.cause.rationale}",
+        help_text,
+    )
+    kind = "padding_counted" if lines else "not_cleared"
+    return Failure("fail", cause, (sure(kind, seen, cause.title, help_text),))
+
+
 def examine(
     outcome: Outcome, expected: Sequence[Expected], inputs: Callable[[], Sequence[object]], path: str
 ) -> tuple[Failure | None, float]:

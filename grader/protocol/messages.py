@@ -160,6 +160,7 @@ class RecordCall:
 
 
 Filling = Literal["0", "-inf", "inf"]
+Unwritten = Literal["nan", "0", "-inf", "inf"]
 
 
 @dataclass(frozen=True)
@@ -184,20 +185,20 @@ class ReplayCall:
 
     memory: of earlier calls. kept: found, and left to later ones; afresh: forgotten before; alone: neither found nor
     left; before: as the latest replay of kept memory found it, and not left. wanted: of the configurations of its
-    autotuners. instructions: count in the interpreter what is computed element by element. cleared: empty allocations
-    hold zeros. patience_s: the time after which an interpreted call of many programs is given up; 0: never. filled:
-    lines of loads whose masked lanes hold `filling` in the interpreter; of integers, the smallest or the largest for an
-    infinity. contracted: interpreted kernels round a product and the sum that it goes into once, as compiled ones do.
-    text: the text that holds the kernels; "": the submission's. backwards: interpreted programs of each launch run in
-    the opposite order; one that waits is interrupted by another. interrupted: so are others, behind some of their first
-    atomics.
+    autotuners. instructions: count in the interpreter what is computed element by element. unwritten: what empty
+    allocations hold. patience_s: the time after which an interpreted call of many programs is given up; 0: never.
+    filled: lines of loads whose masked lanes hold `filling` in the interpreter; of integers, the smallest or the
+    largest for an infinity. contracted: interpreted kernels round a product and the sum that it goes into once, as
+    compiled ones do. text: the text that holds the kernels; "": the submission's. again: the call was just replayed,
+    and carries on what that replay found. backwards: interpreted programs of each launch run in the opposite order; one
+    that waits is interrupted by another. interrupted: so are others, behind some of their first atomics.
     """
 
     call: Call
     trace: Mapping[str, Any]
     memory: Literal["kept", "afresh", "alone", "before"]
     launches: bool = True
-    cleared: bool = False
+    unwritten: Unwritten = "nan"
     wanted: Wanted = ANY
     instructions: bool = False
     patience_s: float = 0.0
@@ -205,6 +206,7 @@ class ReplayCall:
     filling: Filling = "0"
     contracted: bool = True
     text: str = ""
+    again: bool = False
     backwards: bool = False
     interrupted: bool = False
     op: Literal["replay"] = "replay"
@@ -515,8 +517,8 @@ class Returned:
     masked lanes in the interpreter, without `other` and with it. unordered: the lines of atomic additions whose sums
     depend on their order. meets: a program may have read what another program of its launch stored.
     outside: views of arguments that reach beyond them. contracted: a sum in an interpreted kernel took a product that
-    was not rounded. copied_bytes: what torch reads and writes to copy and cast; copying_line: the line of most of
-    them, 0 without any.
+    was not rounded. hides_nan: an operation of an interpreted kernel got NaN and gave a number. copied_bytes: what
+    torch reads and writes to copy and cast; copying_line: the line of most of them, 0 without any.
     """
 
     answer: Literal["returned"]
@@ -534,6 +536,7 @@ class Returned:
     meets: bool = False
     outside: tuple[str, ...] = ()
     contracted: bool = False
+    hides_nan: bool = False
     copied_bytes: int = 0
     copying_line: int = 0
 

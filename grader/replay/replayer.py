@@ -26,6 +26,7 @@ from grader.exercise import tensors
 from grader.files import write_atomically
 from grader.interpreter.contraction import CONTRACTION
 from grader.interpreter.corrections import apply_corrections
+from grader.interpreter.hidden_nan import HIDDEN_NAN
 from grader.interpreter.memory import MemoryWatch
 from grader.interpreter.once import patch_language_once
 from grader.interpreter.padding import PADDING
@@ -214,7 +215,7 @@ class Replayer:
             blank = Memory(regular.device, guarded=self._guarded)
             before = self._before.copied(self._before.known()) if self._before else blank
             self._home = dataclasses.replace(regular, memory=before, results=[])
-        if replay.backwards and replay.call.carries:
+        if replay.again and replay.call.carries:
             # What it carries on is now as the replay in the programs' own order left it, and later calls find that.
             self._home = dataclasses.replace(self._home, arguments=regular.arguments.rewound())
         try:
@@ -265,13 +266,14 @@ class Replayer:
         if replay.memory == "kept":
             found = self._home.memory.known() & {one.storage for one in trace.windows} - {*trace.arguments.values()}
             self._before = self._home.memory.copied(found) if self._watch and found else None
-        run = Run(self, trace, launches="run" if replay.launches else "none", cleared=replay.cleared)
+        run = Run(self, trace, launches="run" if replay.launches else "none", unwritten=replay.unwritten)
 
         def replay_steps() -> Answer:
             self._place(call, trace)
             PATIENCE.begin(replay.patience_s, self._elements(call))
             PADDING.begin(replay.filled, replay.filling)
             CONTRACTION.begin(replay.contracted)
+            HIDDEN_NAN.begin()
             if self._watch:
                 self._watch.count_instructions(replay.instructions)
                 chance = default_rng(call.recipe.seed) if replay.backwards else None
@@ -328,7 +330,7 @@ class Replayer:
         launched, findings = tuple(run.launched), self._findings()
         most_bytes, lines = self._home.memory.most_bytes, (PADDING.undefined, PADDING.padded, self._unordered())
         meets = self._watch is not None and self._watch.take_meets()
-        told = (*lines, meets, self._home.memory.outside(), CONTRACTION.happened, *run.copied())
+        told = (*lines, meets, self._home.memory.outside(), CONTRACTION.happened, HIDDEN_NAN.happened, *run.copied())
         return Returned("returned", forms, changed, overrun, launched, (), findings, most_bytes, self._taken, *told)
 
     def _alias(self, arguments: Mapping[str, int], result: Window, own: Sequence[Window]) -> str:

@@ -111,7 +111,7 @@ class Run:
     """The run of one trace.
 
     launches: run, compile, or leave out launches. notes: note launches in `launched`, and follow tensors (of whole
-    numbers, and those that an operator computes). cleared: empty allocations hold zeros. line: the submission's line
+    numbers, and those that an operator computes). unwritten: what empty allocations hold. line: the submission's line
     of the current step.
     """
 
@@ -122,13 +122,13 @@ class Run:
         *,
         launches: Literal["run", "compile", "none"] = "run",
         notes: bool = True,
-        cleared: bool = False,
+        unwritten: messages.Unwritten = "nan",
     ) -> None:
         self._place = place
         self._trace = trace
         self._launches = launches
         self._notes = notes
-        self._cleared = cleared
+        self._unwritten = unwritten
         self._values = Values(self._tensor, self._kernel, place.device)
         self.line = 0
         self.launched: list[messages.LaunchInfo] = []
@@ -207,8 +207,8 @@ class Run:
             made = (str(result.dtype).removeprefix("torch."), tuple(result.shape), tuple(result.stride()))
             if made != (window.dtype, window.shape, window.strides):
                 raise Unreplayable(f"{step.name} must make {window}, got {made}")
-            if self._cleared and name in EMPTY:
-                result.zero_()
+            if self._unwritten != "nan" and name in EMPTY:
+                _fill(result, self._unwritten)
             if not memory.knows(window.storage):
                 memory.adopt(window.storage, result)
             elif result.numel() and result.data_ptr() != memory.tensor(window).data_ptr():
@@ -344,6 +344,17 @@ class Run:
 def _nbytes(window: Window) -> int:
     dtype: torch.dtype = getattr(torch, window.dtype)
     return prod(window.shape) * dtype.itemsize
+
+
+def _fill(fresh: Tensor, content: messages.Filling) -> None:
+    """Fill a new tensor; of integers, with the smallest or the largest for an infinity."""
+    if fresh.is_floating_point():
+        fresh.fill_(float(content))
+    elif content == "0" or fresh.dtype == torch.bool:
+        fresh.zero_()
+    else:
+        limits = torch.iinfo(fresh.dtype)
+        fresh.fill_(limits.min if content == "-inf" else limits.max)
 
 
 def _refuse_large(grid: tuple[int, ...]) -> None:

@@ -18,7 +18,19 @@ from pathlib import Path
 from typing import Any, Literal
 
 from grader.exercise.model import Limits
-from grader.protocol.messages import ANY, Call, Loaded, Raised, Recipe, RecordCall, ReplayCall, Start, Wanted
+from grader.protocol.messages import (
+    ANY,
+    Call,
+    Filling,
+    Loaded,
+    Raised,
+    Recipe,
+    RecordCall,
+    ReplayCall,
+    Start,
+    Unwritten,
+    Wanted,
+)
 from grader.protocol.trace import (
     CuteCall,
     Deed,
@@ -282,12 +294,28 @@ class Pair:
         """Replay a call again that was just replayed, with the programs of each launch in the opposite order.
 
         interrupted: programs are interrupted by others behind some of their atomics.
-
-        It finds the memory and the carried arguments that the replay in their own order found. What it makes of them is
-        dropped.
         """
-        memory: Literal["before", "alone"] = "before" if recorded.found else "alone"
-        request = ReplayCall(call, recorded.message, memory, wanted=wanted, backwards=True, interrupted=interrupted)
+        request = ReplayCall(
+            call, recorded.message, "alone", wanted=wanted, again=True, backwards=True, interrupted=interrupted
+        )
+        return self._replay_again(recorded, request)
+
+    def replay_refilled(
+        self, recorded: RecordedAnswer, call: Call, wanted: Wanted, lines: tuple[int, ...], filling: Filling
+    ) -> Outcome:
+        """Replay a call again that was just replayed, with other numbers where nobody wrote any.
+
+        lines: of loads; their masked lanes hold `filling`, and so do empty allocations.
+        """
+        request = ReplayCall(
+            call, recorded.message, "alone", wanted=wanted, again=True, filled=lines, filling=filling, unwritten=filling
+        )
+        return self._replay_again(recorded, request)
+
+    def _replay_again(self, recorded: RecordedAnswer, request: ReplayCall) -> Outcome:
+        """Replay a call on the memory and the carried arguments that its latest replay found; drop what it makes."""
+        if recorded.found:
+            request = replace(request, memory="before")
         return self._replayers[0].replay(request)
 
     def replay_apart(self, recorded: RecordedAnswer, request: ReplayCall, most_s: float = math.inf) -> Outcome | None:
@@ -337,11 +365,15 @@ class Pair:
         So both are tried.
         """
         self._gone |= recorded.storages
-        return any(self._differs_without_kernels(recorded, call, cleared=cleared) for cleared in (False, True))
+        return self._differs_without_kernels(recorded, call, "nan") or self._differs_without_kernels(
+            recorded, call, "0"
+        )
 
-    def _differs_without_kernels(self, recorded: RecordedAnswer, call: Call, *, cleared: bool) -> bool:
+    def _differs_without_kernels(self, recorded: RecordedAnswer, call: Call, unwritten: Unwritten) -> bool:
         with_kernels, without = (
-            self._replayers[0].replay(ReplayCall(call, recorded.message, "alone", launches=launches, cleared=cleared))
+            self._replayers[0].replay(
+                ReplayCall(call, recorded.message, "alone", launches=launches, unwritten=unwritten)
+            )
             for launches in (True, False)
         )
         both = isinstance(with_kernels, Finished) and isinstance(without, Finished)

@@ -22,7 +22,7 @@ from grader.sandbox.outcome import Finished
 # The kind of a call that is right without memory of earlier calls.
 LEFT_OVER = "not_cleared"
 # What a replay sees and the submission's own process does not: there the same call may look right.
-_SEEN_IN_REPLAYS = ("out_of_bounds", "race", "input_changed")
+_SEEN_IN_REPLAYS = ("out_of_bounds", "race", "undefined", "input_changed")
 
 
 def by_evidence(
