@@ -43,6 +43,8 @@ def correct_numerics() -> None:
     """Patch this process's interpreter. Call it before the submission is loaded."""
     _compute_with_numbers()
     _convert_to_the_nearest()
+    _saturate_integers()
+    _divide_by_zero()
     _fuse_multiply_add()
     _multiply_as_tensor_cores()
     _prefer_numbers_to_nan()
@@ -110,6 +112,25 @@ def sum_to_odd(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray
     error = (left - (total - back)) + (right - back)
     beside = np.nextafter(total, np.where(error > 0, np.inf, -np.inf))
     return np.where((np.abs(error) > 0) & (total.view(np.uint64) & 1 == 0), beside, total)
+
+
+def to_integers(numbers: Array, dtype: np.dtype[Any]) -> Array:
+    """Return the integers of numbers as PTX converts them: the fraction is cut off, and what does not fit saturates.
+
+    It converts to 16 bits or more; a narrower type keeps the lower ones of these. NaN becomes 0; to 64 bits and from
+    float64 the smallest signed number, or the middle of the unsigned ones.
+    """
+    limits = np.iinfo(f"{dtype.kind}{max(2, dtype.itemsize)}")
+    # Powers of two, which every floating-point type holds.
+    first, end = float(limits.min), float(limits.max + 1)
+    wide = np.trunc(numbers.astype(np.float64))
+    inside = (wide >= first) & (wide < end)
+    whole = np.where(inside, wide, 0.0).astype(limits.dtype)
+    whole = np.where(wide >= end, limits.max, np.where(wide < first, limits.min, whole)).astype(limits.dtype)
+    if numbers.dtype == np.float64 or limits.bits == 64:
+        missing = limits.min if dtype.kind == "i" else (limits.max >> 1) + 1
+        whole = np.where(np.isnan(numbers), limits.dtype.type(missing), whole)
+    return whole.astype(dtype)
 
 
 def _in_float32(numbers: Array) -> Array:
@@ -232,6 +253,38 @@ def _convert_to_the_nearest() -> None:
     InterpreterBuilder.cast_impl = cast_impl
     InterpreterBuilder.create_fp_to_fp = create_fp_to_fp
     InterpreterBuilder.get_bf16 = lambda self, value: TensorHandle(to_bfloat16(np.array([value])), tl.bfloat16)
+
+
+def _saturate_integers() -> None:
+    """Convert numbers to integers as PTX does where they do not fit; NumPy wraps some around, as an x86 CPU does."""
+    from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _get_np_dtype
+
+    def convert(_builder: Any, src: Any, dst_type: Any) -> Any:
+        numbers, dtype = _numbers(src), np.dtype(_get_np_dtype(dst_type))
+        HIDDEN_NAN.note(numbers)
+        return TensorHandle(to_integers(numbers, dtype), dst_type.scalar)
+
+    InterpreterBuilder.create_fp_to_si = InterpreterBuilder.create_fp_to_ui = convert
+
+
+def _divide_by_zero() -> None:
+    """Give integer division by zero all ones, and its remainder the dividend, as a GPU does; NumPy gives 0."""
+    from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
+
+    def with_zero(method: Callable[..., Any], *, keeps_dividend: bool) -> Callable[..., Any]:
+        def divided(self: Any, lhs: Any, rhs: Any) -> Any:
+            result = method(self, lhs, rhs)
+            if rhs.data.all():
+                return result
+            instead = lhs.data if keeps_dividend else ~np.zeros_like(result.data)
+            return TensorHandle(np.where(rhs.data == 0, instead, result.data), result.dtype)
+
+        return divided
+
+    for sign in "su":
+        for name, keeps_dividend in ((f"create_{sign}div", False), (f"create_{sign}rem", True)):
+            changed = with_zero(getattr(InterpreterBuilder, name), keeps_dividend=keeps_dividend)
+            setattr(InterpreterBuilder, name, changed)
 
 
 def _check_float8(source: str, target: str) -> None:

@@ -550,6 +550,14 @@ def test_division_and_remainder_of_negative_integers_are_those_of_c(interpret):
         assert z.tolist() == expected
 
 
+def test_division_by_zero_gives_all_ones_and_its_remainder_the_dividend(interpret):
+    x, y = torch.tensor([-7, 7, 0, 8], dtype=torch.int32), torch.tensor([0, 0, 0, 3], dtype=torch.int32)
+    for op, expected in (("floor div", [-1, -1, -1, 2]), ("remainder", [-7, 7, 0, 2])):
+        z = torch.empty(4, dtype=torch.int32)
+        interpret(binary_kernel, x, y, z, OP=op, N=4)
+        assert z.tolist() == expected
+
+
 def test_a_shift_leaves_its_operands_unsigned(interpret):
     x, y = torch.tensor([-8, 1, 7, -1], dtype=torch.int32), torch.empty(4, dtype=torch.int32)
     interpret(shift_kernel, x, y, N=4)
@@ -577,6 +585,25 @@ def test_conversions_from_bfloat16_take_its_value(interpret, target):
     y = torch.empty(4096, dtype=target)
     interpret(cast_kernel, x, y, ROUNDING=None, N=4096)
     same(y, x.to(target))
+
+
+OUT_OF_RANGE = torch.tensor([1e30, -1e30, torch.inf, 2.0**31, 70000.0, 300.0, -1.5, torch.nan])
+_INT32, _INT64 = (1 << 31) - 1, (1 << 63) - 1
+SATURATED = {
+    torch.int32: [_INT32, -_INT32 - 1, _INT32, _INT32, 70000, 300, -1, 0],
+    torch.int64: [_INT64, -_INT64 - 1, _INT64, 1 << 31, 70000, 300, -1, -_INT64 - 1],
+    torch.int16: [32767, -32768, 32767, 32767, 32767, 300, -1, 0],
+    # The lower half of 16 bits.
+    torch.int8: [-1, 0, -1, -1, -1, 44, -1, 0],
+    torch.uint8: [255, 0, 255, 255, 255, 44, 0, 0],
+}
+
+
+@pytest.mark.parametrize("target", SATURATED)
+def test_numbers_that_fit_into_no_integer_saturate(interpret, target):
+    y = torch.empty(8, dtype=target)
+    interpret(cast_kernel, OUT_OF_RANGE, y, ROUNDING=None, N=8)
+    assert y.tolist() == SATURATED[target]
 
 
 @pytest.mark.parametrize("target", [E5M2, E4M3])
@@ -938,3 +965,19 @@ def test_a_gpu_makes_a_dot_of_the_same_products(interpret, form, side, exact):
     on_gpu = (a.cuda(), torch.eye(side).cuda(), c.cuda())
     launch("summed_products_kernel", on_gpu, {"FORM": form, "N": side})
     same(c, on_gpu[2].cpu())
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("target", SATURATED)
+def test_a_gpu_saturates_the_same_integers(target):
+    x, y = OUT_OF_RANGE.cuda(), torch.empty(8, dtype=target, device="cuda")
+    launch("cast_kernel", (x, y), {"ROUNDING": None, "N": 8})
+    assert y.tolist() == SATURATED[target]
+
+
+@pytest.mark.gpu
+def test_a_gpu_divides_by_zero_in_the_same_way():
+    x, y, z = (torch.tensor(one, dtype=torch.int32, device="cuda") for one in ([-7, 7, 0, 8], [0, 0, 0, 3], [9] * 4))
+    for op, expected in (("floor div", [-1, -1, -1, 2]), ("remainder", [-7, 7, 0, 2])):
+        launch("binary_kernel", (x, y, z), {"OP": op, "N": 4})
+        assert z.tolist() == expected
