@@ -114,6 +114,9 @@ def _rounded_up(number: int, piece: int) -> int:
 
 def _findings(binary: Binary, target: Architecture) -> Iterator[KernelFinding]:
     """Yield the findings, worst first."""
+    if binary.other_branch:
+        yield KernelFinding("other_branch", _short(binary.error, 400), binary.error_line)
+        return
     if binary.error:
         yield KernelFinding("compile_error", f"does not compile: {_short(binary.error, 400)}", binary.error_line)
         return

@@ -22,6 +22,7 @@ from typing import Any
 
 from grader.compile import assembly
 from grader.compile.driver import stand_in
+from grader.compile.static_conditions import ConditionWatch
 from grader.exercise.gpus import ARCHITECTURES
 from grader.protocol.messages import Binary
 
@@ -43,7 +44,7 @@ class Compiler:
 
     announce: hears of every kernel before it is compiled, since a compiler may end the process, and "" afterwards.
     is_verdict: returns whether an exception in compiling is a verdict of the compiler's.
-    binaries: of the kernels since `begin`. cut: the number of those that are not listed.
+    binaries: of the kernels since `begin`. cut: the number of those that are not listed. conditions: that they decide.
     """
 
     def __init__(self, path: str, announce: Callable[[str], None], is_verdict: Callable[[BaseException], bool]) -> None:
@@ -55,6 +56,8 @@ class Compiler:
         self._tuned: list[int] = []
         self._log = self._ptx = ""
         self._registers: dict[bytes, int] = {}
+        self._launch = 0
+        self.conditions = ConditionWatch(path)
         self._refusal: BaseException | None = None
         self.binaries: list[Binary] = []
         self.cut = 0
@@ -65,6 +68,7 @@ class Compiler:
         from triton.backends import backends
         from triton.runtime.jit import JITFunction
 
+        self.conditions.install()
         # The log says what one thread uses, and only a kernel that is really compiled has one.
         knobs.nvidia.dump_ptxas_log = True
         knobs.compilation.always_compile = True
@@ -88,6 +92,10 @@ class Compiler:
         driver.set_active(stand_in(ARCHITECTURES[target], registers=self._registers, number=target))
         self._every, self._checks_only = every, checks_only
         self.binaries, self.cut, self._refusal = [], 0, None
+
+    def launching(self, number: int) -> None:
+        """Begin a launch. number: its place among those of the trace."""
+        self._launch = number
 
     @contextmanager
     def tuning(self, configurations: int) -> Iterator[None]:
@@ -134,19 +142,26 @@ class Compiler:
             constants = _constants(kernel, constexprs)
             self._announce(f"{_name_of(kernel)}, line {self._line_of(kernel)}")
             self._log, started = "", perf_counter()
+            self.conditions.begin_kernel()
+            chosen = _option(options, "num_warps"), _option(options, "num_stages")
             with _error_output() as said:
                 try:
                     made = compile(kernel, key, signature, device, constexprs, options, *rest)
                 except _Accepted:
-                    return None
+                    made = None
                 except Exception as refused:
                     if self._is_verdict(refused):
-                        chosen = _option(options, "num_warps"), _option(options, "num_stages")
                         self._refuse(kernel, constants, chosen, refused, said(), perf_counter() - started)
                     raise
                 finally:
                     self._announce("")
-            if hasattr(made, "asm"):
+            line, how = self.conditions.other_branch(self._launch)
+            if line:
+                taken = perf_counter() - started
+                one = Binary(_name_of(kernel), self._line_of(kernel), constants, self._configurations(), *chosen)
+                why = f"the condition in line {line} {how}"
+                self.keep(replace(one, seconds=round(taken, 3), error=why, error_line=line, other_branch=True))
+            elif hasattr(made, "asm"):
                 self.keep(self._binary_of(kernel, constants, options, made, perf_counter() - started))
             return made
 

@@ -21,7 +21,7 @@ from grader.grading.fitness import fitting_now, unfit_here
 from grader.grading.job import Job
 from grader.grading.results import grader_failed, result_of, unjudged
 from grader.grading.shrinking import Least, Shrinking
-from grader.judge.bench import Bench
+from grader.judge.bench import Bench, JudgedCall
 from grader.judge.coverage import coverage_of_wrong
 from grader.judge.failures import Failure, missing_function, why_not_loaded
 from grader.judge.oracle_prefetch import OraclePrefetch
@@ -73,7 +73,7 @@ class Answers:
         self._blocked: dict[str, Failure] = {}
         self._statuses: dict[str, Status] = {}
         # By part: the judged calls that launch its kernels.
-        self._launching: dict[str, tuple[RecordedAnswer, ...]] = {}
+        self._launching: dict[str, tuple[JudgedCall, ...]] = {}
         # By part: of the first call that was wrong, else of a right call.
         self._coverage: dict[str, Coverage] = {}
 
@@ -128,7 +128,7 @@ class Answers:
         for covering in bench.covering:
             self._coverage.setdefault(part.name, covering)
 
-    def launching(self, part: str) -> tuple[RecordedAnswer, ...]:
+    def launching(self, part: str) -> tuple[JudgedCall, ...]:
         """Return the judged calls that launch a part's kernels, one for each group of kernels."""
         return self._launching.get(part, ())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic
@@ -14,11 +14,11 @@ from grader.diagnosis.explain import Diagnosis
 from grader.exercise.plan import Plan, PlannedCheck
 from grader.grading.fitness import unfit_here
 from grader.grading.results import grader_failed, result_of
+from grader.judge.bench import JudgedCall
 from grader.judge.compiler import Compiling
 from grader.judge.rules import decide_compiled
 from grader.judge.rules.compiles import compiles_nowhere
 from grader.record import CheckResult, Status
-from grader.sandbox.pair import RecordedAnswer
 
 # The most judged calls of a part whose kernels are checked: one for each group of kernels.
 _MOST_CHECKED = 16
@@ -85,7 +85,7 @@ class Compilation:
         except Exception as fault:
             return result_of(planned, grader_failed(fault), duration_s=monotonic() - started)
 
-    def hold(self, result: CheckResult, launching: Sequence[RecordedAnswer]) -> bool:
+    def hold(self, result: CheckResult, launching: Sequence[JudgedCall]) -> bool:
         """Return whether a result must wait for the compiler, and store it until `release`.
 
         The interpreter also runs kernels that compile for no GPU. launching: the judged calls whose kernels must
@@ -94,19 +94,19 @@ class Compilation:
         technique = self._planned[result.id].check.rule.demands_kernels and result.status == "pass"
         if held := technique and self._for_record and not self._on_gpu:
             self._held.append(result)
-            chosen = sorted(launching, key=lambda one: one.digest)[:_MOST_CHECKED]
+            chosen = sorted(launching, key=lambda one: one.recorded.digest)[:_MOST_CHECKED]
             self._checks.setdefault(result.part, [self._pool.submit(self._check, one) for one in chosen])
         return held
 
-    def _check(self, recorded: RecordedAnswer) -> list[CompileOutcome]:
+    def _check(self, judged: JudgedCall) -> list[CompileOutcome]:
         """Return the verdicts on a judged call's kernels.
 
         None where an earlier grading has accepted them, or where others of the part are refused already.
         """
-        name, part = hashlib.sha256(recorded.digest).hexdigest(), recorded.call.recipe.part
+        name, part = hashlib.sha256(judged.recorded.digest).hexdigest(), judged.recorded.call.recipe.part
         if name in self._accepted or part in self._refused:
             return []
-        outcomes = self._compiling.check(recorded)
+        outcomes = self._compiling.check(judged)
         if compiles_nowhere(outcomes):
             self._refused.add(part)
         if self._shelf and not (outcomes[-1].kernels or outcomes[-1].why):
@@ -118,8 +118,12 @@ class Compilation:
         """Wait for the compiler's verdicts on judged calls."""
         self._pool.shutdown()
 
-    def release(self) -> Iterator[CheckResult]:
-        """Yield the results that waited; those whose kernels compile for no GPU fail."""
+    def release(self, judged_before: Mapping[str, CheckResult]) -> Iterator[CheckResult]:
+        """Yield the results that waited; those whose kernels compile for no GPU fail.
+
+        judged_before: by the checks' names. Where a GPU takes other branches, the code that was judged is not what it
+        runs: the part's results among them fail as well.
+        """
         for result in self._held:
             planned = self._planned[result.id]
             try:
@@ -128,5 +132,9 @@ class Compilation:
                 yield result_of(planned, grader_failed(fault), duration_s=result.duration_s)
                 continue
             nowhere = filter(None, map(compiles_nowhere, [self._compiling.outcomes(result.part), *judged]))
-            refused = next((result_of(planned, one, duration_s=result.duration_s) for one in nowhere), None)
-            yield refused or result
+            refused = next(nowhere, None)
+            yield result_of(planned, refused, duration_s=result.duration_s) if refused else result
+            if refused and refused.status == "policy":
+                for one in judged_before.values():
+                    if one.part == result.part and one.status == "pass":
+                        yield result_of(self._planned[one.id], refused, duration_s=one.duration_s)

@@ -140,7 +140,7 @@ def grade(
                 deadline = monotonic() + max(job.patience_s, _GPU_PATIENCE_S if gpu else 0.0)
                 compilation.wait()
                 compiling.recall(max(0.0, deadline - monotonic()))
-        report_results(compilation.release())
+        report_results(compilation.release(dict(results)))
         if counting is not pair:
             counting.end()
         report_results(speed.results())

@@ -36,9 +36,11 @@ from grader.interpreter.implicit_dots import multiply_sums_as_dots
 from grader.interpreter.libdevice import provide_libdevice
 from grader.interpreter.loops import WrapLoops, carried, entering, numbered, static_range
 from grader.interpreter.lowering import value_was_read
+from grader.interpreter.memory import is_ours
 from grader.interpreter.numerics import correct_numerics
 from grader.interpreter.padding import PADDING
 from grader.interpreter.reductions import correct_reductions
+from grader.interpreter.static_conditions import NoteConditions, decided
 from grader.interpreter.versions import level
 
 _BITS_OF_A_BYTE = 8
@@ -61,6 +63,7 @@ def apply_corrections() -> None:
     _check_assumptions()
     _keep_closures()
     _answer_launchers()
+    _note_conditions()
     _make_counters_scalars()
     _join_conditions()
     _find_definitions()
@@ -240,6 +243,20 @@ def closure_of(function: types.FunctionType) -> dict[str, Any]:
         with suppress(ValueError):
             values[name] = cell.cell_contents
     return values
+
+
+def _note_conditions() -> None:
+    """Note the conditions of the submission's kernels that no tensor decides."""
+    from triton.runtime.interpreter import FunctionRewriter, interpreter_semantic
+
+    transform = FunctionRewriter._transform_ast
+
+    def with_notes(self: Any, source: Any) -> Any:
+        tree = transform(self, source)
+        return tree if is_ours(self.filename) else NoteConditions().visit(tree)
+
+    FunctionRewriter._transform_ast = with_notes
+    interpreter_semantic.decided = decided
 
 
 def _make_counters_scalars() -> None:

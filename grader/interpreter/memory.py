@@ -418,7 +418,7 @@ def running_line() -> tuple[int, str]:
     for _ in range(_MOST_FRAMES):
         if frame is None:
             break
-        if not _is_ours(frame.f_code.co_filename):
+        if not is_ours(frame.f_code.co_filename):
             return frame.f_lineno, frame.f_code.co_filename
         frame = frame.f_back
     return 0, ""
@@ -436,6 +436,6 @@ _OURS = _folders()
 
 
 @cache
-def _is_ours(file: str) -> bool:
+def is_ours(file: str) -> bool:
     """Return whether a file belongs to Triton or to the grader."""
     return file.startswith(_OURS)

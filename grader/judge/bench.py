@@ -50,6 +50,7 @@ from grader.protocol.messages import (
     Recipe,
     ReplayCall,
     Slot,
+    StaticCondition,
     Wanted,
 )
 from grader.protocol.trace import Deed, Launch, Trace, launches_in
@@ -70,6 +71,14 @@ _ITEMSIZES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 2, 
 
 # The outcome of recording a call; None: its part is not recorded.
 _RecordResult = RecordedAnswer | Raised | Unanswered | None
+
+
+@dataclass(frozen=True)
+class JudgedCall:
+    """A recorded call that was replayed. conditions: of its interpreted kernels, where no tensor decides them."""
+
+    recorded: RecordedAnswer
+    conditions: tuple[StaticCondition, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -118,7 +127,7 @@ class Bench:
     tried: list[TriedCase] = field(default_factory=list)
     recent: list[tuple[Expected, ...]] = field(default_factory=list)
     covering: list[Coverage] = field(default_factory=list)
-    launching: dict[frozenset[tuple[str, int]], RecordedAnswer] = field(default_factory=dict)
+    launching: dict[frozenset[tuple[str, int]], JudgedCall] = field(default_factory=dict)
     most_s: float = math.inf
     interpreter: Pair | None = None
     refusal: Callable[[RecordedAnswer, int], str] = lambda recorded, place: ""
@@ -306,7 +315,7 @@ class Bench:
                 outcome = self._pass_over_refused(result, call, outcome, expected)
             if part is self.part:
                 self.evidence.append(evidence_of_trace(request, result, outcome, untold))
-                self._note_kernels(result)
+                self._note_kernels(result, outcome)
         elif result is None:
             outcome = self.call(call)
             if isinstance(outcome, Finished) and part is self.part:
@@ -335,7 +344,7 @@ class Bench:
         recorded = result if isinstance(result, RecordedAnswer) else None
         return Trial(recipe, outcome, expected, failure, worst, untold, recorded, tuning)
 
-    def _note_kernels(self, recorded: RecordedAnswer) -> None:
+    def _note_kernels(self, recorded: RecordedAnswer, outcome: Outcome) -> None:
         """Keep one call for each group of kernels that calls launch together. Nobody can tell before which one.
 
         A recorded call may take megabytes, and a hostile file has any number of groups.
@@ -346,8 +355,9 @@ class Bench:
         known = self.launching.get(places)
         if known is None and len(self.launching) >= _MOST_GROUPS:
             return
-        if places and (known is None or recorded.digest < known.digest):
-            self.launching[places] = recorded
+        if places and (known is None or recorded.digest < known.recorded.digest):
+            conditions = outcome.answer.conditions if isinstance(outcome, Finished) else ()
+            self.launching[places] = JudgedCall(recorded, conditions)
 
     def _note_coverage(self, case: Case, outcome: Outcome, *, is_replay: bool) -> None:
         if is_replay and isinstance(outcome, Finished):

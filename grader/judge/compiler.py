@@ -27,13 +27,13 @@ from grader.exercise.cases import Case
 from grader.exercise.formula import evaluate
 from grader.exercise.gpus import ARCHITECTURES, USUAL, Architecture, compiled_for, named, why_unknown
 from grader.exercise.model import Limits, Part
+from grader.judge.bench import JudgedCall
 from grader.protocol.messages import UNTOLD, Call, Compiled, Loaded, Raised, Recipe, RecordCall, Start
 from grader.protocol.trace import Deed
 from grader.record import CompiledKernel, clean
 from grader.sandbox.cancellation import Cancelled
 from grader.sandbox.compiling import CleanCompiler
 from grader.sandbox.outcome import CompiledTooLong, Died, Garbled, OutOfMemory, OutOfSpace, TimedOut, Unanswered
-from grader.sandbox.pair import RecordedAnswer
 from grader.sandbox.server import Spawner
 from grader.sandbox.session import Session
 
@@ -223,7 +223,7 @@ class Compiling:
                     self._outcomes[part.name, target.name] = outcome
                     on_outcome(outcome)
 
-    def check(self, recorded: RecordedAnswer) -> list[CompileOutcome]:
+    def check(self, judged: JudgedCall) -> list[CompileOutcome]:
         """Return the front end's verdicts on the kernels of a judged call, for one GPU after another until it accepts.
 
         The kernels of an outcome are those that it refuses. Call it before `recall`, on one thread at a time. The
@@ -231,18 +231,21 @@ class Compiling:
         """
         self._checking.set()
         try:
-            return self._check(recorded)
+            return self._check(judged)
         finally:
             self._checking.clear()
 
-    def _check(self, recorded: RecordedAnswer) -> list[CompileOutcome]:
+    def _check(self, judged: JudgedCall) -> list[CompileOutcome]:
         outcomes: list[CompileOutcome] = []
+        recorded = judged.recorded
         recipe = recorded.call.recipe
         # A machine without a GPU plays the usual one.
         for target in sorted(self.targets, key=lambda target: target != USUAL):
             outcome = CompileOutcome(recipe.part, target.name)
             given = recorded.call, recorded.message, target.capability
-            answer, announced = self._compiler.compile(*given, checks_only=True, limit_s=self._limit_s)
+            answer, announced = self._compiler.compile(
+                *given, checks_only=True, conditions=judged.conditions, limit_s=self._limit_s
+            )
             if isinstance(answer, Compiled):
                 outcome = replace(outcome, kernels=_described(answer, target, Case(recipe.case)))
             else:

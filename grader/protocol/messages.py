@@ -284,12 +284,26 @@ class Show:
 
 
 @dataclass(frozen=True)
+class StaticCondition:
+    """A condition in a kernel that no tensor decides, and how it turned out.
+
+    launch: the place of its launch in the trace. place: where the condition stands in the submission's text: its first
+    line, column, last line and the column behind it.
+    """
+
+    launch: int
+    place: tuple[int, int, int, int]
+    holds: bool
+
+
+@dataclass(frozen=True)
 class Compile:
     """Compile the launches of a trace for a GPU that need not be there, and describe the result; run nothing.
 
     target: a key of grader.exercise.gpus.ARCHITECTURES. every_configuration: of autotuned kernels, not only the first
     configuration that a launch could use. checks_only: ask only the compiler's front end, which reads the kernel, and
-    describe only the kernels that it refuses.
+    describe only the kernels that it refuses. conditions: as they turned out in the interpreter; a kernel in which the
+    compiler decides one otherwise counts as refused.
     """
 
     call: Call
@@ -297,6 +311,7 @@ class Compile:
     target: int
     every_configuration: bool = False
     checks_only: bool = False
+    conditions: tuple[StaticCondition, ...] = ()
     op: Literal["compile"] = "compile"
 
 
@@ -518,7 +533,8 @@ class Returned:
     depend on their order. meets: a program may have read what another program of its launch stored.
     outside: views of arguments that reach beyond them. contracted: a sum in an interpreted kernel took a product that
     was not rounded. hides_nan: an operation of an interpreted kernel got NaN and gave a number. copied_bytes: what
-    torch reads and writes to copy and cast; copying_line: the line of most of them, 0 without any.
+    torch reads and writes to copy and cast; copying_line: the line of most of them, 0 without any. conditions: of
+    interpreted kernels.
     """
 
     answer: Literal["returned"]
@@ -539,6 +555,7 @@ class Returned:
     hides_nan: bool = False
     copied_bytes: int = 0
     copying_line: int = 0
+    conditions: tuple[StaticCondition, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -630,7 +647,8 @@ class Binary:
     arguments. configurations: the number that an autotuner chooses from, 0 without one. most_registers: the launch's
     limit for a thread, 0 without one. dots: the types that tl.dot multiplies. tensor_cores, copies: instructions in the
     PTX, by name. loads, stores: instructions in the PTX for global memory, by bytes. seconds: of compiling. error,
-    error_line: the reason for a missing binary, and its line.
+    error_line: the reason for a missing binary, and its line. other_branch: the reason is a condition that turned out
+    otherwise in the interpreter.
     """
 
     kernel: str
@@ -657,6 +675,7 @@ class Binary:
     seconds: float = 0.0
     error: str = ""
     error_line: int = 0
+    other_branch: bool = False
 
 
 @dataclass(frozen=True)

@@ -337,6 +337,22 @@ def launches_in(steps: Sequence[Step]) -> tuple[Launch | CuteCall, ...]:
     return tuple(found)
 
 
+def launch_numbers(steps: Sequence[Step]) -> dict[int, int]:
+    """Return the place of each launch among those of all alternatives, by the id of its step."""
+    numbers: dict[int, int] = {}
+
+    def count(some: Sequence[Step]) -> None:
+        for step in some:
+            if isinstance(step, Launch | CuteCall):
+                numbers[id(step)] = len(numbers)
+            elif isinstance(step, Choose):
+                for alternative in step.alternatives:
+                    count(alternative)
+
+    count(steps)
+    return numbers
+
+
 def _goes_on_after_launch(steps: Sequence[Step]) -> bool:
     """Return whether torch does something after a launch."""
     return is_out_of_order([isinstance(one, Launch | CuteCall | Choose) for one in steps if not isinstance(one, Free)])

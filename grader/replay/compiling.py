@@ -55,6 +55,7 @@ class TraceCompiler:
         """
         compiler = self._compiler
         compiler.begin(request.target, every=request.every_configuration, checks_only=request.checks_only)
+        compiler.conditions.begin(request.conditions)
         run = _CompiledRun(self, request, trace, kernels)
         stopped = ""
         try:
@@ -105,6 +106,10 @@ class _Context:
     def counted(self, launch: messages.LaunchInfo, *, footprint: bool) -> messages.LaunchInfo:  # noqa: ARG002
         """Return the launch: nothing runs."""
         return launch
+
+    def launching(self, number: int) -> None:
+        """Begin a launch."""
+        self._owner._compiler.launching(number)
 
     def choose(self, step: Choose, run: Any) -> None:
         """Compile the first configuration that the GPU can launch, or every one.

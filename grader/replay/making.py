@@ -24,7 +24,18 @@ from grader.replay.text import Function
 from grader.replay.values import RefusedFunction
 
 _OF_THE_REWRITER = frozenset(
-    {"assumed", "carried", "end_branch", "entering", "is_block", "joined", "negated", "numbered", "to_tensor"}
+    {
+        "assumed",
+        "carried",
+        "decided",
+        "end_branch",
+        "entering",
+        "is_block",
+        "joined",
+        "negated",
+        "numbered",
+        "to_tensor",
+    }
 )
 _NEVER = (
     *("BUILD_CLASS", "DELETE_", "FORMAT_WITH_SPEC", "IMPORT", "INPLACE_", "STORE_ATTR", "STORE_GLOBAL", "STORE_NAME"),

@@ -31,6 +31,7 @@ from grader.interpreter.memory import MemoryWatch
 from grader.interpreter.once import patch_language_once
 from grader.interpreter.padding import PADDING
 from grader.interpreter.patience import PATIENCE
+from grader.interpreter.static_conditions import STATIC_CONDITIONS
 from grader.protocol import messages
 from grader.protocol.configurations import lightest_first
 from grader.protocol.decode import decode
@@ -274,6 +275,7 @@ class Replayer:
             PADDING.begin(replay.filled, replay.filling)
             CONTRACTION.begin(replay.contracted)
             HIDDEN_NAN.begin()
+            STATIC_CONDITIONS.begin()
             if self._watch:
                 self._watch.count_instructions(replay.instructions)
                 chance = default_rng(call.recipe.seed) if replay.backwards else None
@@ -330,7 +332,8 @@ class Replayer:
         launched, findings = tuple(run.launched), self._findings()
         most_bytes, lines = self._home.memory.most_bytes, (PADDING.undefined, PADDING.padded, self._unordered())
         meets = self._watch is not None and self._watch.take_meets()
-        told = (*lines, meets, self._home.memory.outside(), CONTRACTION.happened, HIDDEN_NAN.happened, *run.copied())
+        kernels_did = (CONTRACTION.happened, HIDDEN_NAN.happened, *run.copied(), STATIC_CONDITIONS.noted())
+        told = (*lines, meets, self._home.memory.outside(), *kernels_did)
         return Returned("returned", forms, changed, overrun, launched, (), findings, most_bytes, self._taken, *told)
 
     def _alias(self, arguments: Mapping[str, int], result: Window, own: Sequence[Window]) -> str:
@@ -383,6 +386,10 @@ class Replayer:
         if watch is None:
             return launch
         return dataclasses.replace(launch, traffic=watch.traffic, footprint=watch.footprint() if footprint else None)
+
+    def launching(self, number: int) -> None:
+        """Begin a launch."""
+        STATIC_CONDITIONS.launching(number)
 
     def choose(self, step: Choose, run: Run) -> None:
         """Execute the first configuration that works, beginning with the one that worked last in this call.

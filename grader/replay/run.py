@@ -33,6 +33,7 @@ from grader.protocol.trace import (
     Trace,
     Value,
     Window,
+    launch_numbers,
     shown_in,
 )
 from grader.replay.arguments import ArgumentBuilder as Values
@@ -75,6 +76,9 @@ class RunContext(Library, Protocol):
 
         footprint: with its footprint.
         """
+
+    def launching(self, number: int) -> None:
+        """Begin a launch. number: its place among those of the trace."""
 
     def choose(self, step: Choose, run: Run) -> None:
         """Execute one of the alternatives."""
@@ -134,6 +138,7 @@ class Run:
         self.launched: list[messages.LaunchInfo] = []
         # The windows that the current step got.
         self._met: list[int] = []
+        self._numbers = launch_numbers(trace.steps)
         # Bytes that torch reads and writes in each line that copies or casts.
         self._copied: Counter[int] = Counter()
 
@@ -264,6 +269,7 @@ class Run:
             # No GPU has so many threads in a block; the interpreter has no threads.
             raise OutOfResources(warps * 32, _MOST_WARPS * 32, "threads")
         _refuse_large(step.grid)
+        self._place.launching(self._numbers[id(step)])
         try:
             compiled = kernel.run(*args, grid=step.grid, warmup=self._launches == "compile", **kwargs, **options)
             if self._launches == "compile" and compiled is not None:

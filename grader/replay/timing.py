@@ -168,6 +168,9 @@ class _TimedTrace:
         """Return the launch: only the interpreter counts."""
         return launch
 
+    def launching(self, number: int) -> None:
+        """Begin a launch."""
+
     def inputs(self, seed: int) -> Sequence[object]:
         """Return fresh inputs."""
         return self.build(seed)
@@ -300,6 +303,9 @@ class _CompileOnlyRun:
     def counted(self, launch: messages.LaunchInfo, *, footprint: bool) -> messages.LaunchInfo:  # noqa: ARG002
         """Return the launch: nothing runs."""
         return launch
+
+    def launching(self, number: int) -> None:
+        """Begin a launch."""
 
     def choose(self, step: Choose, run: Run) -> None:
         """Compile one alternative; or all, skipping those that do not work."""

@@ -350,9 +350,10 @@ def test_what_is_shown_to_the_compiler_does_not_stand_in_for_what_is_judged(
 ) -> None:
     monkeypatch.setattr(runner, "_CALL_S", 3.0)
     checks = {check.id: check for check in recorded(path.read_text(encoding="utf-8"), "vector_add").checks}
-    technique = checks["vector_add.kernels"]
-    assert checks["vector_add.tail"].status == "pass"
-    assert (technique.status, technique.points) == (claim(path)[0], 0)
+    technique, status = checks["vector_add.kernels"], claim(path)[0]
+    # Where a GPU runs other code than was judged, its values earn nothing either.
+    assert checks["vector_add.tail"].status == ("policy" if status == "policy" else "pass")
+    assert (technique.status, technique.points) == (status, 0)
     assert "add_kernel" in technique.reason
 
 

@@ -18,8 +18,13 @@ RULE = Compiles
 
 # Findings that make a kernel unfit; others only cost speed.
 _TOO_LARGE = ("shared_memory", "tensor_memory")
-_FATAL = ("compile_error", *_TOO_LARGE, "spills")
+_REFUSED = ("compile_error", "other_branch")
+_FATAL = (*_REFUSED, *_TOO_LARGE, "spills")
 
+_BRANCH = (
+    "The compiler decides this condition before the kernel runs, and leaves the other branch out. Ask for the values "
+    "of arguments and of tl.constexpr only, not for what the interpreter makes of them."
+)
 _OTHER_CODE = (
     "Code for one kind of GPU needs other code for the others: torch.cuda.get_device_capability(x.device) tells on "
     "which GPU the tensors of a call are."
@@ -49,6 +54,8 @@ def compiles_nowhere(outcomes: Sequence[CompileOutcome]) -> Failure | None:
     if not errors or errors[0] is None or not all(errors):
         return None
     cause = errors[0].cause
+    if cause.kind == "other_branch":
+        return errors[0]
     title, help_text = (
         "The kernel compiles for no GPU",
         "The interpreter runs it, but Triton compiles it for no NVIDIA GPU.",
@@ -90,7 +97,7 @@ def _error_of(outcome: CompileOutcome) -> Failure | None:
         cause = Cause("compile_error", "The kernel does not compile", f"For {outcome.target} {outcome.why}.", "")
         return Failure("compile_error", cause)
     # An autotuner passes over a configuration that is too large.
-    found = (_unfit(one, ("compile_error", *(() if one.configurations else _TOO_LARGE))) for one in outcome.kernels)
+    found = (_unfit(one, (*_REFUSED, *(() if one.configurations else _TOO_LARGE))) for one in outcome.kernels)
     return next(filter(None, found), None)
 
 
@@ -99,13 +106,19 @@ def _unfit(kernel: CompiledKernel, fatal: Sequence[str] = _FATAL) -> Failure | N
         if finding.kind in fatal:
             line = finding.line or kernel.line
             where = f" (line {line})" if line else ""
+            text = f"{kernel.kernel}{where} {finding.text.rstrip('.')}"
+            if finding.kind == "other_branch":
+                cause = Cause(
+                    finding.kind, "A GPU takes another branch", f"In {kernel.kernel}, {finding.text}.", _BRANCH
+                )
+                return Failure("policy", cause)
             words = in_words("CompilationError", finding.text, ()) if finding.kind == "compile_error" else None
             return Failure(
                 "compile_error" if finding.kind == "compile_error" else "fail",
                 Cause(
                     finding.kind,
                     "The kernel does not compile" if finding.kind == "compile_error" else "The kernel does not fit",
-                    f"For {kernel.target} {kernel.kernel}{where} {finding.text.rstrip('.')}.",
+                    f"For {kernel.target} {text}.",
                     f"{words.rule} {words.help}".strip() if words else "",
                 ),
             )

@@ -1,0 +1,77 @@
+"""Compares the conditions that the compiler decides in a kernel with how they turned out in the interpreter.
+
+A kernel that takes a branch there which the compiler drops was judged on other code than a GPU runs.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+from grader.protocol.messages import StaticCondition
+
+_Place = tuple[int, int, int, int]
+
+
+class ConditionWatch:
+    """Notes the conditions that Triton's compiler decides. path: the submission's file."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._interpreted: Sequence[StaticCondition] = ()
+        self._decided: dict[_Place, set[bool]] = {}
+
+    def install(self) -> None:
+        """Stand in front of the compiler's front end. Call it once."""
+        from triton.compiler.code_generator import CodeGenerator
+
+        visit = CodeGenerator.visit
+
+        def watched(generator: Any, node: Any) -> Any:
+            if isinstance(node, ast.FunctionDef):
+                for one in ast.walk(node):
+                    for condition in _conditions_of(one):
+                        condition.is_condition = True  # type: ignore[attr-defined]
+            value = visit(generator, node)
+            if getattr(node, "is_condition", False) and generator.file_name == self._path:
+                before = generator.begin_line
+                self._note(
+                    (before + node.lineno, node.col_offset, before + node.end_lineno, node.end_col_offset), value
+                )
+            return value
+
+        CodeGenerator.visit = watched
+
+    def begin(self, interpreted: Sequence[StaticCondition]) -> None:
+        """Begin a trace. interpreted: the conditions of its launches in the interpreter."""
+        self._interpreted = interpreted
+
+    def begin_kernel(self) -> None:
+        """Begin a kernel, of which nothing is decided yet."""
+        self._decided.clear()
+
+    def other_branch(self, launch: int) -> tuple[int, str]:
+        """Return the line of a condition that the compiler decided otherwise for that launch, and how; 0 without one.
+
+        One that it left to the GPU, or did not come to, says nothing.
+        """
+        for one in self._interpreted:
+            decided = self._decided.get(one.place, set())
+            if one.launch == launch and decided and one.holds not in decided:
+                return one.place[0], f"holds {'in the interpreter only' if one.holds else 'for the compiler only'}"
+        return 0, ""
+
+    def _note(self, place: _Place, value: Any) -> None:
+        if not hasattr(value, "handle"):
+            self._decided.setdefault(place, set()).add(bool(getattr(value, "value", value)))
+
+
+def _conditions_of(node: ast.AST) -> list[ast.expr]:
+    """Return the conditions of a statement or an expression, as the interpreter's rewriting notes them."""
+    match node:
+        case ast.If() | ast.IfExp():
+            return [node.test]
+        case ast.BoolOp():
+            return node.values[:-1]
+    return []

@@ -1,0 +1,83 @@
+"""Notes how the conditions of kernels turn out that no tensor decides: a compiler decides these, and drops a branch.
+
+What the interpreter holds for a tuple's length, an attribute or a class may be another thing to the compiler. A kernel
+that asks for it takes one branch here, and the compiler keeps the other one.
+"""
+
+from __future__ import annotations
+
+import ast
+from contextlib import suppress
+from typing import Any
+
+from grader.protocol.messages import StaticCondition
+
+# Conditions of one call that are noted.
+_MOST = 1024
+
+
+class StaticConditions:
+    """The conditions of one call, each with its launch."""
+
+    def __init__(self) -> None:
+        self._launch = 0
+        self._noted: dict[StaticCondition, None] = {}
+
+    def begin(self) -> None:
+        """Start over with a call."""
+        self._noted.clear()
+
+    def launching(self, number: int) -> None:
+        """Begin a launch. number: its place among those of the trace."""
+        self._launch = number
+
+    def note(self, place: tuple[int, int, int, int], holds: bool) -> None:
+        """Note a condition, at a place of the submission's text."""
+        if len(self._noted) < _MOST:
+            self._noted[StaticCondition(self._launch, place, holds)] = None
+
+    def noted(self) -> tuple[StaticCondition, ...]:
+        """Return the conditions since the call began, each outcome once."""
+        return tuple(self._noted)
+
+
+STATIC_CONDITIONS = StaticConditions()
+
+
+def decided(place: tuple[int, int, int, int], condition: Any) -> Any:
+    """Return a condition of a kernel, and note it where no tensor decides it."""
+    if not hasattr(condition, "handle"):
+        # Python raises the exception where it asks next.
+        with suppress(Exception):
+            STATIC_CONDITIONS.note(place, bool(condition))
+    return condition
+
+
+class NoteConditions(ast.NodeTransformer):
+    """Rewrites `if a:` to `if interpreter_semantic.decided(place, a):`, and `b if a else c`, `and` and `or`."""
+
+    def visit_If(self, node: ast.If) -> ast.If:
+        """Rewrite the condition of an `if`."""
+        self.generic_visit(node)
+        node.test = _noted(node.test)
+        return node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.IfExp:
+        """Rewrite the condition of an expression."""
+        self.generic_visit(node)
+        node.test = _noted(node.test)
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.BoolOp:
+        """Rewrite the operands that decide whether the next one counts."""
+        self.generic_visit(node)
+        node.values[:-1] = map(_noted, node.values[:-1])
+        return node
+
+
+def _noted(condition: ast.expr) -> ast.expr:
+    owner = ast.Attribute(ast.Name("interpreter_semantic", ast.Load()), "decided", ast.Load())
+    place = (condition.lineno, condition.col_offset, condition.end_lineno, condition.end_col_offset)
+    told = ast.Tuple([ast.Constant(one) for one in place], ast.Load())
+    call = ast.Call(owner, [told, condition], [])
+    return ast.fix_missing_locations(ast.copy_location(call, condition))
