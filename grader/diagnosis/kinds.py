@@ -163,6 +163,11 @@ _KINDS = (
         "Which intermediate value do you convert to the inputs' dtype before the last step?",
     ),
     Kind(
+        "slip",
+        "a slip in one expression",
+        "Read this expression beside the formula: which operation, which operands, in which order?",
+    ),
+    Kind(
         "tf32",
         "TF32 rounding, the default for float32 products",
         "How many bits of its operands does a float32 product use by default? Triton also makes a tl.dot of "

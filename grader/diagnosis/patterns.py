@@ -22,6 +22,9 @@ _SOME = 0.3
 _FEW = 8
 # By chance, so many do not have one sign.
 _THIRTY = 30
+_BEYOND = "Which step takes another way for numbers of this size? Compute one such element by hand."
+# So many numbers in a row are not all wrong by chance.
+_IN_A_ROW = 15
 _ONE_SIGN = "Which step treats the two signs apart, or is a formula for one of them only? Compute one element by hand."
 # So many elements tell a share.
 _THOUSANDS = 4096
@@ -29,6 +32,8 @@ _THOUSANDS = 4096
 _TELLING = 20
 # Errors beyond this share of the largest value around them are not rounding.
 _COARSE = 2.0**-6
+# Where half of the errors are beyond this share of the elements' own values, rounding is not behind them.
+_OWN = 2.0**-3
 # Usual limits of clamped values.
 _LIMITS = (65504.0, 448.0, 240.0, 3.4028234663852886e38, 3.3895313892515355e38)
 # Normal numbers are no larger than this.
@@ -464,7 +469,7 @@ def _by_value(answer: Answer, inputs: Sequence[tuple[str, object]], *, multiplie
         only = ~true.isfinite()
         if bool(only.all()):
             yield Clue("value_shortcut", 0.4, f"{name} is wrong only where infinities or NaN go in.")
-    yield from _one_sign(answer)
+    yield from [*_beyond(answer)] or [*_one_sign(answer)]
     yield from _ratio(answer)
     yield from _rounding(answer, exact=exact)
 
@@ -480,6 +485,30 @@ def _one_sign(answer: Answer) -> Iterator[Clue]:
             )
             title = f"Looks like a step that is wrong where the result is {sign}"
             yield Clue("value_shortcut", 0.85, seen, title=title, help=_ONE_SIGN)
+
+
+def _beyond(answer: Answer) -> Iterator[Clue]:
+    """Yield a clue where a number parts values that are wrong from values that are right, and the place does not."""
+    value, wrong, name = answer.expected.value, answer.wrong, answer.expected.name
+    if _has_place(wrong):
+        return
+    known = value.isfinite() & (value != 0)
+    ordered, order = value[known].sort()
+    flags = wrong[known][order]
+    for where, values, bad in (("below", ordered, flags), ("above", ordered.flip(0), flags.flip(0))):
+        first = int(bad.double().argmax()) if bool(bad.any()) else 0
+        run = values[first : first + _IN_A_ROW]
+        distinct = run.numel() == _IN_A_ROW and bool((run.diff() != 0).all())
+        sharp = distinct and bool(bad[first : first + _IN_A_ROW].all())
+        # At zero, the sign tells more.
+        parts = values[first] != values[first - 1] and values[first] * values[first - 1] > 0
+        if first < _THIRTY or not sharp or not parts:
+            continue
+        limit = float(values[first])
+        seen = f"No element of {name} {where} {limit:.4g} is wrong, and the {_IN_A_ROW} next to it all are."
+        title = "Looks like a step that is wrong for some numbers only"
+        yield Clue("value_shortcut", 0.85, seen, title=title, help=_BEYOND)
+        return
 
 
 def _holds_infinity(value: object) -> bool:
@@ -513,7 +542,7 @@ def _rounding(answer: Answer, *, exact: bool) -> Iterator[Clue]:
     exact: the inputs are float32 or whole numbers.
     """
     got, value, wrong = answer.got.double(), answer.expected.value, answer.wrong
-    if not bool(got[wrong].isfinite().all()) or not bool(value[wrong].isfinite().all()):
+    if 1 < got.numel() < _FEW or not bool(got[wrong].isfinite().all()) or not bool(value[wrong].isfinite().all()):
         return
     size = value.nan_to_num(0.0, 0.0, 0.0).abs()
     around = size.amax(-1, keepdim=True).expand(size.shape) if size.dim() else size
@@ -522,6 +551,9 @@ def _rounding(answer: Answer, *, exact: bool) -> Iterator[Clue]:
         yield sure("rounded_intermediate", f"Every value is exactly a {str(coarse).removeprefix('torch.')} number.")
         return
     if float(off.quantile(0.95) if off.numel() < 1 << 20 else off.amax()) > _COARSE:
+        return
+    own = (got - value).abs()[wrong] / size[wrong].clamp(min=1e-300)
+    if float(own.median()) > _OWN:
         return
     typical = float(off.median())
     placed = _has_place(wrong)

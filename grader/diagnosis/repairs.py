@@ -17,6 +17,7 @@ from grader.diagnosis.edits import edits_of
 from grader.diagnosis.influence import outputs_of_lines
 from grader.diagnosis.kinds import GENERAL
 from grader.diagnosis.known_mistakes import passing_like
+from grader.diagnosis.slips import SLIP
 from grader.exercise.cases import QUICK_VOLUME, Case
 from grader.judge.bench import Bench, Edited
 from grader.judge.clue import Clue, sure
@@ -128,10 +129,14 @@ def _quick(bench: Bench, *, failed: bool) -> list[Recipe]:
 
 
 def _clue(edit: Edit, suspected: Sequence[str], known: Collection[str]) -> Clue:
-    """Return the clue of an edit. A kind of the exercise's own keeps its name; else a suspected one that fits does."""
+    """Return the clue of an edit. A kind of the exercise's own keeps its name; else a suspected one that fits does.
+
+    An edit that fits no suspicion, and that several kinds of mistakes could need, is a slip.
+    """
     fitting = [one for one in edit.kinds if one in known] or [*edit.kinds]
     kind = next((one for one in suspected if one in fitting), fitting[0])
-    kind = next((one for one in (*suspected[:1], *fitting[:1]) if one not in GENERAL), kind)
+    if kind != SLIP:
+        kind = next((one for one in (*suspected[:1], *fitting[:1]) if one not in GENERAL), kind)
     after, before = _cut(edit.after, edit.before)
     others = " and each like it" if edit.twins else ""
     words = f"`{after}` in place of `{before}` in line {edit.line}{others}"

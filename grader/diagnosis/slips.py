@@ -17,6 +17,8 @@ _MOST, _OFTEN, _SOMETIMES, _NOW_AND_THEN, _RARELY = 30.0, 6.0, 2.0, 0.6, 0.05
 # The kinds of mistakes that an edit may take back; the first one is its own.
 _SIZES = ("axes_exchanged", "wrong_address", "not_all_covered", "missing_mask", "strides_ignored", "bad_index")
 _STRIDES = ("strides_ignored", "axes_exchanged", "wrong_address")
+# What an edit stands for that could mend several kinds of mistakes.
+SLIP = "slip"
 _TENSORS = ("operand_mixed_up", "copies_input")
 _TOO_WIDE = ("missing_mask", "padding_counted")
 _TOO_NARROW = ("last_left_out", "block_left_out", "not_all_covered")
@@ -91,6 +93,9 @@ def _bounds(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Include a bound, or leave it out."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _FLIPPED:
         flipped, kinds = _FLIPPED[type(node.ops[0])]
+        if isinstance(scope.parents.get(node), ast.If | ast.IfExp | ast.While):
+            # A condition is no mask.
+            kinds = (SLIP, *kinds)
         yield scope.edit(
             node, f"{scope.text(node.left)} {flipped} {scope.text(node.comparators[0])}", kinds, _OFTEN / 2
         )
@@ -252,7 +257,7 @@ def _related_functions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if not scope.in_kernel or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return
     called_name = node.func.attr
-    kinds: tuple[str, ...] = ("wrong_factor",)
+    kinds: tuple[str, ...] = (SLIP, "wrong_factor")
     weight = _SOMETIMES
     if called_name in _EXPONENTIALS:
         kinds, weight = ("logarithm_base", "wrong_factor"), _OFTEN
@@ -352,7 +357,7 @@ def _brackets(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Put brackets around a sum, or take them off: (a + b) * c, a * c + b, a * (b + c)."""
     if not isinstance(node, ast.BinOp) or type(node.op) not in _SIGNS:
         return
-    kinds = ("no_rescale", "operand_mixed_up", "delta_missing", "wrong_factor")
+    kinds = (SLIP, "no_rescale", "operand_mixed_up", "delta_missing", "wrong_factor")
     inner = _ADDITIVE if isinstance(node.op, _MULTIPLICATIVE) else _MULTIPLICATIVE
     outer = _SIGNS[type(node.op)]
     if isinstance(node.left, ast.BinOp) and isinstance(node.left.op, inner):

@@ -56,7 +56,7 @@ def edits(source: str = RIGHT, **values: object) -> list[Edit]:
         ("tl.max(x, axis=1)", "tl.max(x)", "wrong_axis"),
         ("x - top[:, None]", "(top[:, None]) - (x)", "wrong_factor"),
         ("x - top[:, None]", "x + top[:, None]", "wrong_factor"),
-        ("tl.max(x, axis=1)", "tl.sum(x, axis=1)", "wrong_factor"),
+        ("tl.max(x, axis=1)", "tl.sum(x, axis=1)", "slip"),
         ("rows[:, None] < M", "rows[:, None] > M", "causal_missing"),
         ("x - top[:, None]", "x - top[:, None] + 1", "position_shifted"),
         ("triton.cdiv(M, 16)", "M // 16", "remainder_skipped"),
@@ -112,7 +112,7 @@ def product(a_ptr, b_ptr, c_ptr, K, stride_ak, stride_bk, group, n, BLOCK: tl.co
     ("right", "wrong", "kind"),
     [
         ("tl.exp2(acc)", "tl.exp(acc)", "logarithm_base"),
-        ("a * (b + k)", "a * b + k", "no_rescale"),
+        ("a * (b + k)", "a * b + k", "slip"),
         ("h // group * K", "h % group * K", "heads_mapping"),
         ("h // group * K", "h * K", "heads_mapping"),
         ("acc * top + step", "acc + step", "no_rescale"),

@@ -288,3 +288,27 @@ def test_small_errors_of_one_row_alone_are_hardly_a_rounding_s() -> None:
     got[3] += 3e-3
     assert all(clue.weight < 0.3 for clue in clues(got) if clue.kind in ("rounded_intermediate", "low_precision_sum"))
     assert max(clue.weight for clue in clues(RIGHT.float() + 3e-3 * X) if clue.kind == "rounded_intermediate") >= 0.4
+
+
+@pytest.mark.parametrize(("is_bad", "words"), [(RIGHT > 0.5, "below"), (RIGHT < -0.4, "above")])
+def test_numbers_that_are_wrong_beyond_a_limit_alone_are_a_shortcut(is_bad: Tensor, words: str) -> None:
+    found = clues((RIGHT + 1e-3 * is_bad).float())
+    assert likeliest(found) == "value_shortcut"
+    (clue,) = (one for one in found if one.kind == "value_shortcut")
+    assert f"No element of y {words}" in clue.seen
+
+
+def test_a_limit_says_nothing_where_the_place_parts_right_from_wrong() -> None:
+    ramp = torch.arange(512, dtype=torch.float64).reshape(16, 32)
+    got = ramp + 1e-3 * (ramp >= 448)
+    assert "value_shortcut" not in {clue.kind for clue in clues(got.float(), ramp)}
+
+
+def test_errors_as_large_as_the_values_are_no_rounding() -> None:
+    # Small values lie beside large ones, as in a softmax.
+    value = torch.rand(16, 32, generator=GENERATOR, dtype=torch.float64) * 1e-3
+    value[:, 0] = 1.0
+    got = value.clone()
+    got[:, 1:] *= 0.3
+    kinds = {clue.kind for clue in clues(got.float(), value)}
+    assert not kinds & {"rounded_intermediate", "low_precision_sum", "tf32"}
