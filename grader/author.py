@@ -377,7 +377,7 @@ def label_fault(claim: Claim, entry: Entry) -> str:
         return "a mistake that earns some points has no cause to name" if claim.causes else ""
     if not claim.causes:
         return "the text on top must have a line 'Cause: <kind>'"
-    known = known_kinds(entry.exercise.kinds)
+    known = known_kinds(entry.exercise)
     unknown = [kind for kind in claim.causes if kind not in known]
     return f"a cause must be a known kind, got {', '.join(unknown)}" if unknown else ""
 

@@ -184,7 +184,7 @@ class Diagnosis:
         try:
             suspected = [one.kind for one in self._suspects(failed[0], self._clues[failed[0].id])]
             calls = [self._wrong[one.id].recipe for one in failed]
-            for clue in repair_clues(bench, text, calls, suspected, known_kinds(self._exercise.kinds)):
+            for clue in repair_clues(bench, text, calls, suspected, known_kinds(self._exercise)):
                 for one in failed:
                     self._clues[one.id] = [*self._clues.get(one.id, ()), clue]
         except Exception:
@@ -268,7 +268,7 @@ class Diagnosis:
 
     def _suspects(self, planned: PlannedCheck, own: Sequence[Clue]) -> tuple[Suspect, ...]:
         """Return what may be behind the failure of a check, by its own clues and by all that was seen of the part."""
-        kinds = known_kinds(self._exercise.kinds)
+        kinds = known_kinds(self._exercise)
         if not planned.part.reduces:
             # What a replay proved stays: a kernel may reduce where its part does not.
             left_out = OF_REDUCTIONS - {clue.kind for clue in own if clue.confirmed}

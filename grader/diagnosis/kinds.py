@@ -5,9 +5,10 @@ An exercise's own kinds stand in its specification.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from grader.exercise.causes import Kind
+from grader.exercise.model import Exercise
 
 _KINDS = (
     # -- masks, tails and what is left over
@@ -379,6 +380,12 @@ OF_REDUCTIONS = frozenset(
 GENERAL: Mapping[str, Kind] = {kind.name: kind for kind in _KINDS}
 
 
-def known_kinds(own: Sequence[Kind]) -> dict[str, Kind]:
+# Mistakes in a product of queries and keys: known where a contrast of the exercise points to one of them.
+OF_ATTENTION = frozenset({"scale_missing", "scale_inverted", "scale_ignored", "scaled_maximum", "heads_mapping"})
+
+
+def known_kinds(exercise: Exercise) -> dict[str, Kind]:
     """Return all kinds that an exercise may name, by name: its own and the general ones."""
-    return {**GENERAL, **{kind.name: kind for kind in own}}
+    unknown = frozenset() if any(one.kind in OF_ATTENTION for one in exercise.contrasts) else OF_ATTENTION
+    general = {name: kind for name, kind in GENERAL.items() if name not in unknown}
+    return {**general, **{kind.name: kind for kind in exercise.kinds}}

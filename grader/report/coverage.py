@@ -72,7 +72,10 @@ def advice(launch: CoveringLaunch) -> list[str]:
     if not launch.footprint.is_wasteful:
         return []
     working = launch.footprint.programs - launch.footprint.idle
-    return [f"{_count(working, 'program')} would do: divide the grid by the block, as triton.cdiv(n, BLOCK)."]
+    return [
+        f"{_count(working, 'program')} would do. Where the others lie past the end, divide the grid by the block, as "
+        "triton.cdiv(n, BLOCK)."
+    ]
 
 
 def faults(shown: Coverage, launch: CoveringLaunch) -> list[str]:

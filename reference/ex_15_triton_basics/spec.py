@@ -51,6 +51,7 @@ TAILS = (
     # Some blocks of a power of two divide it, and larger ones do not.
     {"N": 3072},
     {"N": 1024, "dtype": "float16"},
+    {"N": 1536},
 )
 
 

@@ -302,15 +302,15 @@ def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling
 def tiled_traffic(points: float) -> Check:
     """Return the check that a product is computed in tiles: all points for the traffic of tiles of 32 × 32.
 
-    K is so long that 8 splits write and read at most a quarter of that in float32; 16 splits cost as much as tiles of
-    64 × 64 save. Tiles half as wide and half as high move twice as much.
+    K is so long that 16 splits write and read at most a quarter of that in float32. Tiles half as wide and half as high
+    move twice as much.
     """
     cases = Cases(
         products(sides=Size(64, 192), depth=Size(512, 4096), layouts=LAYOUTS),
         (
-            sized(64, 64, 3072, "float16"),
-            sized(64, 64, 1024),
-            sized(64, 64, 1024, "bfloat16", a_layout="sliced", b_layout="columns"),
+            sized(64, 64, 4096, "float16"),
+            sized(64, 64, 2048),
+            sized(64, 64, 4096, "bfloat16", a_layout="sliced", b_layout="columns"),
         ),
         generated=0,
     )

@@ -230,7 +230,7 @@ def size_of(case: Case) -> int:
 @pytest.mark.parametrize("entry", discover(ROOT), ids=lambda entry: entry.id)
 def test_every_mistake_that_an_oracle_foresees_has_a_known_kind_and_the_outputs_forms(entry: Entry) -> None:
     truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured)
-    kinds = known_kinds(entry.exercise.kinds)
+    kinds = known_kinds(entry.exercise)
     found = 0
     for planned in plan_of(entry, default_seed(entry.id), gpu=False).checks:
         if not isinstance(planned.check.rule, Agrees) or planned.part.on == "gpu":

@@ -256,7 +256,7 @@ def test_contrasts_point_to_known_kinds_and_no_exercise_hides_a_general_one(entr
     own = {kind.name for kind in entry.exercise.kinds}
     assert not own & set(GENERAL), "an exercise's kind must not hide a general one"
     pointed = {one.kind for one in entry.exercise.contrasts}
-    assert pointed <= set(known_kinds(entry.exercise.kinds))
+    assert pointed <= set(known_kinds(entry.exercise))
 
 
 # -- planted mistakes, one for every kind of rule --------------------------------------------------------------------

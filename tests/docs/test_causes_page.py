@@ -38,7 +38,7 @@ def test_the_page_lists_every_miss_with_its_reason_and_the_whole_vocabulary() ->
     assert "| ex_18/c (held out) | race | none |  |" in text
     assert "ex_15/a" not in text
     for entry in discover(ROOT):
-        assert all(f"| `{kind}` |" in text for kind in known_kinds(entry.exercise.kinds))
+        assert all(f"| `{kind}` |" in text for kind in known_kinds(entry.exercise))
 
 
 @pytest.mark.parametrize("entry", discover(ROOT), ids=lambda entry: entry.id)
@@ -47,5 +47,5 @@ def test_every_mistake_outside_the_reference_can_be_made_and_has_a_known_cause(e
     assert len({one.name for one in mistakes}) == len(mistakes)
     for one in mistakes:
         compile(one.source, one.name, "exec")
-        assert set(one.causes) <= set(known_kinds(entry.exercise.kinds)), one.name
+        assert set(one.causes) <= set(known_kinds(entry.exercise)), one.name
         assert entry.exercise.part(one.part) is not None
