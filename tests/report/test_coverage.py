@@ -83,7 +83,8 @@ def test_elements_that_several_programs_store_are_counted() -> None:
 def test_a_grid_of_idle_programs_gets_advice_and_a_few_idle_ones_do_not() -> None:
     many = launch_of(samples.covering(samples.footprint(10, 4, 3, idle=20)))
     assert coverage.advice(many) == [
-        "3 programs would do. Where the others lie past the end, divide the grid by the block, as triton.cdiv(n, BLOCK)."
+        "3 programs would do. Where the others lie past the end, divide the grid by the block, as "
+        "triton.cdiv(n, BLOCK)."
     ]
     assert coverage.advice(launch_of(samples.covering(samples.footprint(10, 4, 3, idle=5)))) == []
 
