@@ -33,10 +33,10 @@ def append_kernel(
     D: tl.constexpr,
     ROWS: tl.constexpr,
 ):
-    b = tl.program_id(1)
+    b = tl.program_id(1).to(tl.int64)
     row, dims = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None], tl.arange(0, D)[None, :]
     mask = row < rows
-    h, t = row // T, row % T
+    h, t = (row // T).to(tl.int64), (row % T).to(tl.int64)
     slot = tl.load(lengths_ptr + b) + t
     k = tl.load(k_new_ptr + b * stride_knb + h * stride_knh + t * stride_kns + dims, mask=mask)
     v = tl.load(v_new_ptr + b * stride_vnb + h * stride_vnh + t * stride_vns + dims, mask=mask)
