@@ -18,8 +18,8 @@ from grader.judge.failures import WrongCall
 from grader.judge.truth import Expected, KnownMistake, Truth
 from grader.protocol.messages import Recipe
 
-# Number of passing cases in which a mistake must not show.
-_LOOKED_AT = 2
+# Number of passing cases in which a mistake must not show; where several mistakes explain the failure.
+_LOOKED_AT, _TO_TELL_APART = 2, 6
 # Share of the elements that the mistake must give; the others may be wrong for another reason.
 _SHARE = 0.95
 # About so many wrong elements are looked at first; the share of them that the mistake must give.
@@ -74,11 +74,11 @@ def explains_all(
     )
 
 
-def passing_like(bench: Bench, seen: WrongCall | None) -> Iterator[Recipe]:
+def passing_like(bench: Bench, seen: WrongCall | None, *, several: bool = False) -> Iterator[Recipe]:
     """Yield a few passing calls of a part, those most like a failing one: a mistake that was made passes there too.
 
     Large calls come last, and of calls that are equally like it the smallest come first: the oracle computes each of
-    them many times.
+    them many times. several: more of them, to tell several mistakes apart.
     """
     failing = seen.recipe.case if seen is not None else {}
 
@@ -86,7 +86,7 @@ def passing_like(bench: Bench, seen: WrongCall | None) -> Iterator[Recipe]:
         return case.volume > QUICK_VOLUME, sum(failing.get(name) != case[name] for name in case), case.volume
 
     passing = sorted((one for one in bench.tried if not one.failed), key=lambda one: unlikeness(one.case))
-    for one in passing[:_LOOKED_AT]:
+    for one in passing[: _TO_TELL_APART if several else _LOOKED_AT]:
         yield Recipe(bench.part.name, dict(one.case), one.seed)
 
 

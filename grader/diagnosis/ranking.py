@@ -281,7 +281,7 @@ def gathered(bench: Bench, first: Failure, alike: Sequence[Failure], *, known: b
     several += [clues_in(failure, bench.part, bench.truth, made) for failure in failures[1:]]
     clues = [
         replace(clue, weight=_UNLIKELY * clue.weight, confirmed=False)
-        if clue.by_known_mistake and _would_show(bench, first, clue)
+        if clue.by_known_mistake and _would_show(bench, first, clue, several=len(made) > 1)
         else clue
         for clue in together(several)
     ]
@@ -314,15 +314,17 @@ def _without_launch(bench: Bench, failure: Failure) -> list[Clue]:
     return [Clue("remembered_result", 0.85, seen_text, firm=True)]
 
 
-def _would_show(bench: Bench, failure: Failure, clue: Clue) -> bool:
+def _would_show(bench: Bench, failure: Failure, clue: Clue, *, several: bool) -> bool:
     """Return whether a known mistake would fail a case that passes; then it was not made.
 
-    Looks at the passing cases most like the failing one.
+    Looks at the passing cases most like the failing one. several: other known mistakes explain the failure as well.
     """
-    for recipe in passing_like(bench, failure.seen):
+    for recipe in passing_like(bench, failure.seen, several=several):
         expected = bench.truth.expect(bench.part, recipe)
-        outputs = [each.outputs for each in bench.truth.known_mistakes(bench.part, recipe) if each.title == clue.title]
-        if outputs and not any(agree(each, expected) for each in outputs):
+        alike = [each for each in bench.truth.known_mistakes(bench.part, recipe) if each.kind == clue.kind]
+        # A title may name a number that another case does not have.
+        same = [each for each in alike if each.title == clue.title] or alike
+        if same and not any(agree(each.outputs, expected) for each in same):
             return True
     return False
 

@@ -50,7 +50,7 @@ def divides(case: Case) -> bool:
     return rows == 0 and columns == 0 and per_thread * int(case["tile_k"]) <= MOST_PER_THREAD
 
 
-TILES = Choice((8, 4, 9, 12, 16, 32, 64))
+TILES = Choice((8, 4, 6, 9, 12, 16, 32, 64))
 THREADS = Choice((4, 1, 2, 3, 8, 16))
 
 
@@ -142,6 +142,10 @@ BLOCKED_GEMM = Part(
                         tiled((20, 30, 6), (12, 16, 2), (3, 2)),
                         # Odd sides.
                         tiled((20, 31, 7), (9, 9, 3), (3, 1)),
+                        tiled((14, 13, 9), (6, 6, 4), (2, 3)),
+                        # Two rows and a last step of one, and two terms in a step of four.
+                        tiled((2, 9, 9), (4, 4, 4), (2, 2)),
+                        tiled((10, 12, 2), (8, 4, 4), (2, 2)),
                         tiled((30, 70, 10), (8, 64, 8), (2, 16)),
                         tiled((20, 33, 7), (16, 32, 4), (16, 16)),
                     ),

@@ -161,6 +161,9 @@ CAUSAL: Named = (
     sized(40, 44, 16, causal=1, Hq=4, Hkv=2),
     # Three heads that share keys: where they share a tile too, they do not fill it.
     sized(50, 60, 16, causal=1, Hq=3),
+    # The last query of a tile that they share sees the first key of another tile of keys.
+    sized(43, 65, 16, causal=1, Hq=3),
+    sized(26, 65, 16, causal=1, Hq=5),
     # Several tiles of queries where heads are widest.
     sized(180, 176, 128, "bfloat16", causal=1),
     # Long, with several heads, another scale and another layout, all in one case.

@@ -246,14 +246,15 @@ def _stale(tensor: Tensor, kept: Tensor, case: Mapping[str, object]) -> Tensor:
 def _table(case: Mapping[str, object], batch: int, blocks: int, generator: Generator) -> tuple[Tensor, int]:
     """Return the page of each block of each sequence, [B, blocks], int32; and the number of pages.
 
-    ordered: one after another. permuted: in any order, with unused pages between them. shared: permuted, and all
-    sequences share the pages of their first half.
+    ordered: one after another. permuted: in any order, with unused pages between them unless they lie far apart.
+    shared: permuted, and all sequences share the pages of their first half.
     """
     device, count = generator.device, batch * blocks
     if case["table"] == "ordered":
         return torch.arange(count, dtype=torch.int32, device=device).view(batch, blocks), count
-    # Room for stale pages, but not for gigabytes of them.
-    pages = count + min(count, 5)
+    # Room for stale pages, but not for gigabytes of them. Only the last of pages that lie far apart is out of reach of 32
+    # bits, so a sequence has it.
+    pages = count if case["layout"] == FAR_APART else count + min(count, 5)
     table = torch.randperm(pages, generator=generator, device=device)[:count].view(batch, blocks).to(torch.int32)
     if case["table"] == "shared":
         table[:, : (blocks + 1) // 2] = table[0, : (blocks + 1) // 2].clone()
