@@ -34,6 +34,8 @@ _KINDS = 8
 # The factors of edits that take back a suspected kind of mistake, of edits in lines that lead to right outputs as well,
 # and of edits in lines that lead to right outputs alone.
 _SUSPECTED, _SHARED_LINE, _SPARED_LINE = 3.0, 0.5, 0.02
+# Kinds that launch code cannot have: it computes no address.
+_IN_KERNELS = frozenset({"wrong_address", "bad_index", "position_shifted", "heads_mapping"})
 # Longer texts are cut, and of a beginning that two texts share, so many letters are shown.
 _LONGEST, _SHARED = 80, 20
 
@@ -135,6 +137,8 @@ def _clue(edit: Edit, suspected: Sequence[str], known: Collection[str]) -> Clue:
     """
     fitting = [one for one in edit.kinds if one in known] or [*edit.kinds]
     kind = next((one for one in suspected if one in fitting), fitting[0])
+    if not edit.in_kernel and kind in _IN_KERNELS and kind not in suspected:
+        kind = SLIP
     if kind != SLIP:
         kind = next((one for one in (*suspected[:1], *fitting[:1]) if one not in GENERAL), kind)
     after, before = _cut(edit.after, edit.before)
