@@ -252,8 +252,8 @@ def _table(case: Mapping[str, object], batch: int, blocks: int, generator: Gener
     device, count = generator.device, batch * blocks
     if case["table"] == "ordered":
         return torch.arange(count, dtype=torch.int32, device=device).view(batch, blocks), count
-    # Room for stale pages, but not for gigabytes of them. Only the last of pages that lie far apart is out of reach of 32
-    # bits, so a sequence has it.
+    # Room for stale pages, but not for gigabytes of them. Of pages that lie far apart only the last is out of reach of
+    # 32 bits, so a sequence has it.
     pages = count if case["layout"] == FAR_APART else count + min(count, 5)
     table = torch.randperm(pages, generator=generator, device=device)[:count].view(batch, blocks).to(torch.int32)
     if case["table"] == "shared":
