@@ -165,7 +165,13 @@ ABSENT = (
     *("InterpreterBuilder.get_bf16", "interpreter_semantic.numbered"),
     *("interpreter_semantic.entering", "interpreter_semantic.carried", "interpreter_semantic.is_block"),
     *("interpreter_semantic.joined", "interpreter_semantic.negated", "interpreter_semantic.assumed"),
-    *("interpreter_semantic.end_branch", "TensorHandle.origin", "TensorHandle.new_axis", "TensorHandle.factors"),
+    *(
+        "interpreter_semantic.end_branch",
+        "interpreter_semantic.decided",
+        "TensorHandle.origin",
+        "TensorHandle.new_axis",
+        "TensorHandle.factors",
+    ),
 )
 
 _ENUMERATIONS = {"MEM_SEMANTIC", "RMW_OP"}

@@ -268,23 +268,20 @@ def _saturate_integers() -> None:
 
 
 def _divide_by_zero() -> None:
-    """Give integer division by zero all ones, and its remainder the dividend, as a GPU does; NumPy gives 0."""
+    """Give integer division by zero, and its remainder, all ones: PTX leaves them open, an H200 gives that, NumPy 0."""
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 
-    def with_zero(method: Callable[..., Any], *, keeps_dividend: bool) -> Callable[..., Any]:
+    def with_zero(method: Callable[..., Any]) -> Callable[..., Any]:
         def divided(self: Any, lhs: Any, rhs: Any) -> Any:
             result = method(self, lhs, rhs)
             if rhs.data.all():
                 return result
-            instead = lhs.data if keeps_dividend else ~np.zeros_like(result.data)
-            return TensorHandle(np.where(rhs.data == 0, instead, result.data), result.dtype)
+            return TensorHandle(np.where(rhs.data == 0, ~np.zeros_like(result.data), result.data), result.dtype)
 
         return divided
 
-    for sign in "su":
-        for name, keeps_dividend in ((f"create_{sign}div", False), (f"create_{sign}rem", True)):
-            changed = with_zero(getattr(InterpreterBuilder, name), keeps_dividend=keeps_dividend)
-            setattr(InterpreterBuilder, name, changed)
+    for name in ("create_sdiv", "create_udiv", "create_srem", "create_urem"):
+        setattr(InterpreterBuilder, name, with_zero(getattr(InterpreterBuilder, name)))
 
 
 def _check_float8(source: str, target: str) -> None:

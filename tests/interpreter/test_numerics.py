@@ -550,9 +550,9 @@ def test_division_and_remainder_of_negative_integers_are_those_of_c(interpret):
         assert z.tolist() == expected
 
 
-def test_division_by_zero_gives_all_ones_and_its_remainder_the_dividend(interpret):
+def test_division_by_zero_and_its_remainder_give_all_ones(interpret):
     x, y = torch.tensor([-7, 7, 0, 8], dtype=torch.int32), torch.tensor([0, 0, 0, 3], dtype=torch.int32)
-    for op, expected in (("floor div", [-1, -1, -1, 2]), ("remainder", [-7, 7, 0, 2])):
+    for op, expected in (("floor div", [-1, -1, -1, 2]), ("remainder", [-1, -1, -1, 2])):
         z = torch.empty(4, dtype=torch.int32)
         interpret(binary_kernel, x, y, z, OP=op, N=4)
         assert z.tolist() == expected
@@ -978,6 +978,6 @@ def test_a_gpu_saturates_the_same_integers(target):
 @pytest.mark.gpu
 def test_a_gpu_divides_by_zero_in_the_same_way():
     x, y, z = (torch.tensor(one, dtype=torch.int32, device="cuda") for one in ([-7, 7, 0, 8], [0, 0, 0, 3], [9] * 4))
-    for op, expected in (("floor div", [-1, -1, -1, 2]), ("remainder", [-7, 7, 0, 2])):
+    for op, expected in (("floor div", [-1, -1, -1, 2]), ("remainder", [-1, -1, -1, 2])):
         launch("binary_kernel", (x, y, z), {"OP": op, "N": 4})
         assert z.tolist() == expected
