@@ -39,8 +39,10 @@ def multiply_sums_as_dots() -> None:
 
     def sum_or_dot(self: Any, input: Any) -> Any:
         factors, data = input.handle.factors, input.handle.data
+        if factors is None or self.axis is None or len(input.shape) != 3:
+            return total(self, input)
         # Axes are counted from the end: programs that run together have an axis before those of the block.
-        if factors is None or data.ndim - self.axis != 2 or min(data.shape[-3], data.shape[-1]) < _LEAST_LENGTH:
+        if data.ndim - self.axis != 2 or min(data.shape[-3], data.shape[-1]) < _LEAST_LENGTH:
             return total(self, input)
         product = _dot(*factors).reshape(data.any(axis=self.axis, keepdims=self.keep_dims).shape)
         return self.to_tensor(product, input.dtype)

@@ -138,6 +138,8 @@ def summed_products_kernel(a_ptr, b_ptr, c_ptr, FORM: tl.constexpr, N: tl.conste
         c = tl.sum(a[:, None, :] * b.trans()[None, :, :], axis=2)
     elif FORM == "reshaped":
         c = tl.sum(a.reshape((N, N, 1)) * b[None, :, :], axis=1)
+    elif FORM == "every axis":
+        c = a + 0.0 * tl.sum(a[:, :, None] * b[None, :, :])
     else:
         c = tl.sum(a[:, :, None] * b[None, :, :] * 2.0, axis=1) / 2.0
     tl.store(c_ptr + tile, c)
@@ -700,7 +702,7 @@ def test_dot_of_float32_drops_to_tf32_unless_told_otherwise(interpret, precision
 
 SUMMED_PRODUCTS = [
     *(("axis 1", 16, False), ("axis 1", 8, True), ("b first", 16, True), ("axis 2", 16, True)),
-    *(("reshaped", 16, True), ("doubled", 16, True)),
+    *(("reshaped", 16, True), ("doubled", 16, True), ("every axis", 16, True)),
 ]
 
 
