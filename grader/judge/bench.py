@@ -461,7 +461,7 @@ class Bench:
             other = self.pair.replay_refilled(recorded, call, _only(place), lines, filling)
             failure, _ = examine(other, expected, lambda: self.truth.inputs(call.recipe), self.path)
             if failure and isinstance(other, Finished):
-                return wrong_with_other_garbage(failure, Case(call.recipe.case).words(), lines, filling)
+                return wrong_with_other_garbage(failure, lines, filling)
         return None
 
     def _omitted_arguments(self, call: Call) -> str:

@@ -234,10 +234,10 @@ def wrong_in_opposite_order(failure: Failure, words: str) -> Failure:
     )
 
 
-def wrong_with_other_garbage(failure: Failure, words: str, lines: Sequence[int], filling: str) -> Failure:
+def wrong_with_other_garbage(failure: Failure, lines: Sequence[int], filling: str) -> Failure:
     """Return the failure of a call that is right only while memory that nobody wrote holds NaN.
 
-    words: of its case. filling: what was there instead. lines: of loads that mask lanes without `other`.
+    filling: what was there instead. lines: of loads that mask lanes without `other`.
     """
     lanes = f"in masked lanes without `other=` (line {', '.join(map(str, lines))}) and " if lines else ""
     what = "Masked lanes of a load without `other=` reach" if lines else "Memory that nobody wrote reaches"
@@ -249,7 +249,7 @@ def wrong_with_other_garbage(failure: Failure, words: str, lines: Sequence[int],
     cause = Cause(
         "undefined",
         f"{what} the result",
-        f"For {words}, with {filling} {lanes}in memory that nobody wrote: {failure.cause.rationale}",
+        f"With {filling} {lanes}in memory that nobody wrote: {failure.cause.rationale}",
         help_text,
     )
     kind = "padding_counted" if lines else "not_cleared"
