@@ -157,10 +157,9 @@ class Compiler:
                     self._announce("")
             line, how = self.conditions.other_branch(self._launch)
             if line:
-                taken = perf_counter() - started
-                one = Binary(_name_of(kernel), self._line_of(kernel), constants, self._configurations(), *chosen)
+                one = self._without_binary(kernel, constants, chosen, perf_counter() - started)
                 why = f"the condition in line {line} {how}"
-                self.keep(replace(one, seconds=round(taken, 3), error=why, error_line=line, other_branch=True))
+                self.keep(replace(one, error=why, error_line=line, other_branch=True))
             elif hasattr(made, "asm"):
                 self.keep(self._binary_of(kernel, constants, options, made, perf_counter() - started))
             return made
@@ -232,19 +231,15 @@ class Compiler:
         """List a kernel that does not compile. chosen: its warps and stages. said: the compiler's output."""
         why, line = self._explained(refused, said)
         self._refusal = refused
-        self.keep(
-            Binary(
-                kernel=_name_of(kernel),
-                line=self._line_of(kernel),
-                constants=constants,
-                configurations=self._configurations(),
-                num_warps=chosen[0],
-                num_stages=chosen[1],
-                seconds=round(seconds, 3),
-                error=why[:_MOST_TEXT],
-                error_line=line,
-            )
-        )
+        one = self._without_binary(kernel, constants, chosen, seconds)
+        self.keep(replace(one, error=why[:_MOST_TEXT], error_line=line))
+
+    def _without_binary(
+        self, kernel: Any, constants: dict[str, int | bool], chosen: tuple[int, int], seconds: float
+    ) -> Binary:
+        """Describe a kernel that has no binary. chosen: its warps and stages."""
+        name, line = _name_of(kernel), self._line_of(kernel)
+        return Binary(name, line, constants, self._configurations(), *chosen, seconds=round(seconds, 3))
 
     def _configurations(self) -> int:
         count = self._tuned[-1] if self._tuned else 0

@@ -11,7 +11,7 @@ from typing import Any
 
 from grader.protocol.messages import StaticCondition
 
-_Place = tuple[int, int, int, int]
+Place = tuple[int, int, int, int]
 
 
 class ConditionWatch:
@@ -20,7 +20,7 @@ class ConditionWatch:
     def __init__(self, path: str) -> None:
         self._path = path
         self._interpreted: Sequence[StaticCondition] = ()
-        self._decided: dict[_Place, set[bool]] = {}
+        self._decided: dict[Place, set[bool]] = {}
 
     def install(self) -> None:
         """Stand in front of the compiler's front end. Call it once."""
@@ -30,15 +30,10 @@ class ConditionWatch:
 
         def watched(generator: Any, node: Any) -> Any:
             if isinstance(node, ast.FunctionDef):
-                for one in ast.walk(node):
-                    for condition in _conditions_of(one):
-                        condition.is_condition = True  # type: ignore[attr-defined]
+                mark_conditions(node)
             value = visit(generator, node)
-            if getattr(node, "is_condition", False) and generator.file_name == self._path:
-                before = generator.begin_line
-                self._note(
-                    (before + node.lineno, node.col_offset, before + node.end_lineno, node.end_col_offset), value
-                )
+            if is_condition(node) and generator.file_name == self._path:
+                self._note(place_of(node, generator.begin_line), value)
             return value
 
         CodeGenerator.visit = watched
@@ -62,16 +57,31 @@ class ConditionWatch:
                 return one.place[0], f"holds {'in the interpreter only' if one.holds else 'for the compiler only'}"
         return 0, ""
 
-    def _note(self, place: _Place, value: Any) -> None:
+    def _note(self, place: Place, value: Any) -> None:
         if not hasattr(value, "handle"):
             self._decided.setdefault(place, set()).add(bool(getattr(value, "value", value)))
 
 
-def _conditions_of(node: ast.AST) -> list[ast.expr]:
-    """Return the conditions of a statement or an expression, as the interpreter's rewriting notes them."""
-    match node:
-        case ast.If() | ast.IfExp():
-            return [node.test]
-        case ast.BoolOp():
-            return node.values[:-1]
-    return []
+def mark_conditions(tree: ast.AST) -> None:
+    """Mark the expressions of a tree that decide a branch: of `if`, and the operands of `and` and `or` but the last."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.If() | ast.IfExp():
+                conditions = [node.test]
+            case ast.BoolOp():
+                conditions = node.values[:-1]
+            case _:
+                conditions = []
+        for one in conditions:
+            one.is_condition = True  # type: ignore[attr-defined]
+
+
+def is_condition(node: ast.AST) -> bool:
+    """Return whether an expression was marked."""
+    return getattr(node, "is_condition", False)
+
+
+def place_of(node: ast.expr, lines_before: int = 0) -> Place:
+    """Return the place of an expression in a text; lines_before: those before the text that it was parsed from."""
+    last_line, last_column = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+    return lines_before + node.lineno, node.col_offset, lines_before + last_line, last_column

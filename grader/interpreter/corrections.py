@@ -23,6 +23,7 @@ from triton.compiler.errors import CompileTimeAssertionFailure
 
 from grader.compile.disguise import pretend
 from grader.compile.driver import stand_in
+from grader.compile.static_conditions import mark_conditions
 from grader.exercise.gpus import USUAL
 from grader.interpreter import kind_of_kernels, patience
 from grader.interpreter.assumptions import CheckAssumptions, assumed
@@ -253,7 +254,10 @@ def _note_conditions() -> None:
 
     def with_notes(self: Any, source: Any) -> Any:
         tree = transform(self, source)
-        return tree if is_ours(self.filename) else NoteConditions().visit(tree)
+        if is_ours(self.filename):
+            return tree
+        mark_conditions(tree)
+        return NoteConditions().visit(tree)
 
     FunctionRewriter._transform_ast = with_notes
     interpreter_semantic.decided = decided

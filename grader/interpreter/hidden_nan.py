@@ -15,7 +15,7 @@ Array = NDArray[Any]
 
 
 class HiddenNan:
-    """Whether an operation of the present call got NaN and gave a number or a truth value."""
+    """Tells whether an operation of the present call got NaN and gave a number or a truth value."""
 
     def __init__(self) -> None:
         self.happened = False

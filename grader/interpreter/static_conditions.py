@@ -10,6 +10,7 @@ import ast
 from contextlib import suppress
 from typing import Any
 
+from grader.compile.static_conditions import Place, is_condition, place_of
 from grader.protocol.messages import StaticCondition
 
 # Conditions of one call that are noted.
@@ -31,7 +32,7 @@ class StaticConditions:
         """Begin a launch. number: its place among those of the trace."""
         self._launch = number
 
-    def note(self, place: tuple[int, int, int, int], holds: bool) -> None:
+    def note(self, place: Place, holds: bool) -> None:
         """Note a condition, at a place of the submission's text."""
         if len(self._noted) < _MOST:
             self._noted[StaticCondition(self._launch, place, holds)] = None
@@ -44,7 +45,7 @@ class StaticConditions:
 STATIC_CONDITIONS = StaticConditions()
 
 
-def decided(place: tuple[int, int, int, int], condition: Any) -> Any:
+def decided(place: Place, condition: Any) -> Any:
     """Return a condition of a kernel, and note it where no tensor decides it."""
     if not hasattr(condition, "handle"):
         # Python raises the exception where it asks next.
@@ -54,30 +55,16 @@ def decided(place: tuple[int, int, int, int], condition: Any) -> Any:
 
 
 class NoteConditions(ast.NodeTransformer):
-    """Rewrites `if a:` to `if interpreter_semantic.decided(place, a):`, and `b if a else c`, `and` and `or`."""
+    """Rewrites `if a:` to `if interpreter_semantic.decided(place, a):`, and each marked condition like it."""
 
-    def visit_If(self, node: ast.If) -> ast.If:
-        """Rewrite the condition of an `if`."""
-        self.generic_visit(node)
-        node.test = _noted(node.test)
-        return node
-
-    def visit_IfExp(self, node: ast.IfExp) -> ast.IfExp:
-        """Rewrite the condition of an expression."""
-        self.generic_visit(node)
-        node.test = _noted(node.test)
-        return node
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.BoolOp:
-        """Rewrite the operands that decide whether the next one counts."""
-        self.generic_visit(node)
-        node.values[:-1] = map(_noted, node.values[:-1])
-        return node
+    def visit(self, node: ast.AST) -> Any:
+        """Rewrite the conditions within a node, and the node if it is one."""
+        rewritten = self.generic_visit(node)
+        return _noted(rewritten) if is_condition(node) and isinstance(rewritten, ast.expr) else rewritten
 
 
 def _noted(condition: ast.expr) -> ast.expr:
     owner = ast.Attribute(ast.Name("interpreter_semantic", ast.Load()), "decided", ast.Load())
-    place = (condition.lineno, condition.col_offset, condition.end_lineno, condition.end_col_offset)
-    told = ast.Tuple([ast.Constant(one) for one in place], ast.Load())
-    call = ast.Call(owner, [told, condition], [])
+    place = ast.Tuple([ast.Constant(one) for one in place_of(condition)], ast.Load())
+    call = ast.Call(owner, [place, condition], [])
     return ast.fix_missing_locations(ast.copy_location(call, condition))

@@ -339,18 +339,8 @@ def launches_in(steps: Sequence[Step]) -> tuple[Launch | CuteCall, ...]:
 
 def launch_numbers(steps: Sequence[Step]) -> dict[int, int]:
     """Return the place of each launch among those of all alternatives, by the id of its step."""
-    numbers: dict[int, int] = {}
-
-    def count(some: Sequence[Step]) -> None:
-        for step in some:
-            if isinstance(step, Launch | CuteCall):
-                numbers[id(step)] = len(numbers)
-            elif isinstance(step, Choose):
-                for alternative in step.alternatives:
-                    count(alternative)
-
-    count(steps)
-    return numbers
+    launches = (step for step in _every(steps) if isinstance(step, Launch | CuteCall))
+    return {id(step): number for number, step in enumerate(launches)}
 
 
 def _goes_on_after_launch(steps: Sequence[Step]) -> bool:
@@ -411,13 +401,16 @@ def choices_in(steps: Sequence[Step]) -> tuple[Choose, ...]:
 
 def constants_in(steps: Sequence[Step]) -> Iterator[Constant]:
     """Yield the constants of these steps; for an autotuned kernel, those of all its configurations."""
+    return (step for step in _every(steps) if isinstance(step, Constant))
+
+
+def _every(steps: Sequence[Step]) -> Iterator[Step]:
+    """Yield these steps; for an autotuned kernel, those of all its configurations."""
     for step in steps:
-        match step:
-            case Constant():
-                yield step
-            case Choose(alternatives):
-                for one in alternatives:
-                    yield from constants_in(one)
+        yield step
+        if isinstance(step, Choose):
+            for alternative in step.alternatives:
+                yield from _every(alternative)
 
 
 def unpipelined(message: Mapping[str, Any]) -> Mapping[str, Any]:

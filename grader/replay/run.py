@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import chain
 from math import prod
 from typing import Any, Literal, Protocol
@@ -138,9 +139,13 @@ class Run:
         self.launched: list[messages.LaunchInfo] = []
         # The windows that the current step got.
         self._met: list[int] = []
-        self._numbers = launch_numbers(trace.steps)
         # Bytes that torch reads and writes in each line that copies or casts.
         self._copied: Counter[int] = Counter()
+
+    @cached_property
+    def _numbers(self) -> dict[int, int]:
+        """Return the place of each launch of the trace, by the id of its step."""
+        return launch_numbers(self._trace.steps)
 
     def copied(self) -> tuple[int, int]:
         """Return the bytes that torch reads and writes to copy and cast, and the line of most; 0 without any."""
@@ -264,12 +269,12 @@ class Run:
             constants = launches.constants(kernel, launches.bound(kernel, args, kwargs))
             told = messages.LaunchInfo(launches.name_of(kernel), step.grid, constants)
             self._note_launch(told, (*step.args, *step.kwargs.values()))
+            self._place.launching(self._numbers[id(step)])
         warps = options.get("num_warps")
         if isinstance(warps, int) and warps > _MOST_WARPS:
             # No GPU has so many threads in a block; the interpreter has no threads.
             raise OutOfResources(warps * 32, _MOST_WARPS * 32, "threads")
         _refuse_large(step.grid)
-        self._place.launching(self._numbers[id(step)])
         try:
             compiled = kernel.run(*args, grid=step.grid, warmup=self._launches == "compile", **kwargs, **options)
             if self._launches == "compile" and compiled is not None:

@@ -106,7 +106,6 @@ def _unfit(kernel: CompiledKernel, fatal: Sequence[str] = _FATAL) -> Failure | N
         if finding.kind in fatal:
             line = finding.line or kernel.line
             where = f" (line {line})" if line else ""
-            text = f"{kernel.kernel}{where} {finding.text.rstrip('.')}"
             if finding.kind == "other_branch":
                 cause = Cause(
                     finding.kind, "A GPU takes another branch", f"In {kernel.kernel}, {finding.text}.", _BRANCH
@@ -118,7 +117,7 @@ def _unfit(kernel: CompiledKernel, fatal: Sequence[str] = _FATAL) -> Failure | N
                 Cause(
                     finding.kind,
                     "The kernel does not compile" if finding.kind == "compile_error" else "The kernel does not fit",
-                    f"For {kernel.target} {text}.",
+                    f"For {kernel.target} {kernel.kernel}{where} {finding.text.rstrip('.')}.",
                     f"{words.rule} {words.help}".strip() if words else "",
                 ),
             )
