@@ -37,6 +37,8 @@ _POISON = b"\xff"
 # What a tensor memory accelerator stores at once.
 _UNIT_BYTES = 16
 _MOST_FRAMES = 40
+# By Triton's names; the usual one does both.
+_ORDERS: dict[str, Order] = {"RELAXED": "plain", "ACQUIRE": "acquires", "RELEASE": "releases"}
 
 
 @dataclass(frozen=True)
@@ -408,8 +410,9 @@ def _told(kind: Any) -> str:
 
 def _order(semantics: Any, scope: Any) -> Order:
     """Return what an atomic does to the order of other accesses: one of a single block of threads orders no program."""
-    loose = getattr(semantics, "name", "") == "RELAXED" or getattr(scope, "name", "") == "CTA"
-    return "plain" if loose else "orders"
+    if getattr(scope, "name", "") == "CTA":
+        return "plain"
+    return _ORDERS.get(getattr(semantics, "name", ""), "orders")
 
 
 def running_line() -> tuple[int, str]:

@@ -2,8 +2,8 @@
 
 A GPU may run the programs in any order, so the one order in which the interpreter ran them shows every race among the
 accesses that happened. Two accesses are ordered if the same program made both, or by atomics: an atomic releases the
-earlier operations of its program to later atomics on the same address, and so on. A program that does not read the
-result of its atomic acquires nothing. A program that waits for a flag, by volatile loads, acquires from the program
+earlier operations of its program to later atomics on the same address, and so on. An atomic may do one half only:
+release, or acquire. A program that does not read the result of its atomic acquires nothing. A program that waits for a flag, by volatile loads, acquires from the program
 that set it.
 
 Two programs that store equal values to one address are no race: overlapping tiles do that. Pure: reads operations only.
@@ -21,12 +21,13 @@ import numpy as np
 import numpy.typing as npt
 
 Kind = Literal["load", "store", "atomic"]
-Order = Literal["plain", "orders", "waits"]
+Order = Literal["plain", "orders", "acquires", "releases", "waits"]
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 _RANK: dict[Kind, int] = {"load": 0, "atomic": 1, "store": 2}
 _STORE = 2
+_OF_ATOMICS = frozenset[Order]({"orders", "acquires", "releases"})
 # The number of later accesses at its address that each access is compared with.
 _NEIGHBOURS = 64
 # Where operations span more units than this, only the touched ones are numbered.
@@ -44,8 +45,9 @@ class Heed:
 class Access:
     """One step of one program: `width` bytes at each of some addresses.
 
-    where: a line and its file. order: "orders" for an atomic that releases earlier operations, "waits" for a volatile
-    load, which waits for another program's store and is no race itself. clipped: through a block pointer or a
+    where: a line and its file. order: of an atomic, "orders" if it releases earlier operations and acquires those of
+    others, "releases" or "acquires" if it does one of both; "waits" for a volatile load, which waits for another
+    program's store and is no race itself. clipped: through a block pointer or a
     descriptor, which make a mask of their own. heed: of an atomic whose result may go unread. spill: a descriptor's
     store beyond the end of a row, to the end of a unit of 16 bytes.
     """
@@ -110,7 +112,7 @@ class Race:
 
 @dataclass(frozen=True, slots=True)
 class _RaceEvent:
-    """An operation that releases. own: its program's event before it; before: the latest events at its addresses."""
+    """An operation that releases or acquires. own: its program's event before it; before: the latest events at its addresses."""
 
     operation: Operation
     own: int | None
@@ -119,8 +121,8 @@ class _RaceEvent:
     @property
     def heeded(self) -> bool:
         """Return whether its program acquires from the earlier events at its addresses."""
-        heed = self.operation.access.heed
-        return heed is None or heed.looked
+        access = self.operation.access
+        return access.order != "releases" and (access.heed is None or access.heed.looked)
 
 
 @dataclass
@@ -135,10 +137,11 @@ class Sync:
 
     def note(self, operation: Operation) -> None:
         """Note an operation; an atomic that orders acquires from the latest ones at its addresses."""
-        if operation.access.order == "orders":
+        if operation.access.order in _OF_ATOMICS:
             addresses = _addresses(operation)
             event = self._take_over(operation, [self._latest[one] for one in addresses if one in self._latest])
-            self._latest.update(dict.fromkeys(addresses, event))
+            if operation.access.order != "acquires":
+                self._latest.update(dict.fromkeys(addresses, event))
         elif operation.access.kind == "store" and operation.offsets.size == 1:
             # One element: it may be a flag.
             self._set[_addresses(operation)[0]] = operation

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader.interpreter.guard import Guard
-from grader.interpreter.races import Access, Heed
+from grader.interpreter.races import Access, Heed, Order
 from grader.judge.access_findings import clues_of
 from grader.protocol.messages import GuardFinding
 
@@ -24,13 +24,13 @@ ELEMENTS = 4
 
 @dataclass(frozen=True)
 class Step:
-    """What one program does to some elements. sync: for an atomic, whether it orders and whether it is heeded."""
+    """What one program does to some elements. order, heeded: of an atomic."""
 
     program: int
     kind: str
     elements: tuple[int, ...]
     value: int = 0
-    orders: bool = True
+    order: Order = "orders"
     heeded: bool = True
 
     @property
@@ -50,8 +50,8 @@ def wait(program: int, *elements: int) -> Step:
     return Step(program, "wait", elements or (0,))
 
 
-def atomic(program: int, *elements: int, orders: bool = True, heeded: bool = True) -> Step:
-    return Step(program, "atomic", elements or (0,), 0, orders, heeded)
+def atomic(program: int, *elements: int, order: Order = "orders", heeded: bool = True) -> Step:
+    return Step(program, "atomic", elements or (0,), 0, order, heeded)
 
 
 def run(steps: Sequence[Step]) -> list[GuardFinding]:
@@ -59,13 +59,13 @@ def run(steps: Sequence[Step]) -> list[GuardFinding]:
     guard = Guard("kernel")
     pointer = int(guard.admit("x", torch.empty(ELEMENTS)))
     for line, step in enumerate(steps):
-        order = "waits" if step.waits else "orders" if step.kind == "atomic" and step.orders else "plain"
+        order = "waits" if step.waits else step.order if step.kind == "atomic" else "plain"
         access = Access(
             "load" if step.waits else step.kind,  # type: ignore[arg-type]
             4,
             step.program,
             (line, "kernel.py"),
-            order,  # type: ignore[arg-type]
+            order,
             heed=Heed(step.heeded) if step.kind == "atomic" else None,
         )
         lanes = np.array([pointer + 4 * element for element in step.elements], dtype=np.uint64)
@@ -86,9 +86,9 @@ def before(steps: Sequence[Step]) -> np.ndarray:
     """[i, j]: step i comes before step j in every legal order, j being the later one here."""
     comes = np.zeros((len(steps), len(steps)), dtype=bool)
     for j, later in enumerate(steps):
-        knows = later.waits or (later.kind == "atomic" and later.orders and later.heeded)
+        knows = later.waits or (later.kind == "atomic" and later.order in ("orders", "acquires") and later.heeded)
         for i, earlier in enumerate(steps[:j]):
-            hands_on = earlier.kind == "atomic" and earlier.orders
+            hands_on = earlier.kind == "atomic" and earlier.order in ("orders", "releases")
             met = bool({*earlier.elements} & {*later.elements})
             comes[i, j] = earlier.program == later.program or (knows and hands_on and met)
         for element in later.elements if later.waits else ():
@@ -120,7 +120,7 @@ STEPS = st.builds(
     kind=st.sampled_from(["load", "store", "atomic", "atomic", "wait"]),
     elements=st.sampled_from([(0,), (1,), (2,), (0, 1), (2, 3)]),
     value=st.integers(0, 1),
-    orders=st.booleans(),
+    order=st.sampled_from(["orders", "orders", "acquires", "releases", "plain"]),
     heeded=st.booleans(),
 )
 
@@ -145,11 +145,17 @@ def test_every_race_is_found_and_nothing_else(steps: list[Step]) -> None:
         pytest.param([store(0), atomic(1, heeded=False)], id="a_store_and_an_atomic"),
         pytest.param([store(0), atomic(0, heeded=False), atomic(1, heeded=False)], id="cleared_by_one_added_to_by_all"),
         pytest.param([atomic(0), load(1)], id="an_atomic_and_a_load"),
-        pytest.param([atomic(0, orders=False), atomic(1, orders=False), load(1)], id="an_atomic_a_program_before"),
+        pytest.param([atomic(0, order="plain"), atomic(1, order="plain"), load(1)], id="an_atomic_a_program_before"),
         pytest.param(
-            [store(0), atomic(0, 1, orders=False), atomic(1, 1, orders=False), load(1)], id="a_relaxed_ticket"
+            [store(0), atomic(0, 1, order="plain"), atomic(1, 1, order="plain"), load(1)], id="a_relaxed_ticket"
         ),
         pytest.param([store(0), atomic(0, 1), atomic(1, 1, heeded=False), load(1)], id="an_unheeded_ticket"),
+        pytest.param(
+            [store(0), atomic(0, 1, order="acquires"), atomic(1, 1, order="acquires"), load(1)], id="nobody_releases"
+        ),
+        pytest.param(
+            [store(0), atomic(0, 1, order="releases"), atomic(1, 1, order="releases"), load(1)], id="nobody_acquires"
+        ),
         pytest.param([store(0), atomic(0, 1), atomic(1, 2), load(1)], id="two_different_tickets"),
         pytest.param([atomic(0, 1), store(0), atomic(1, 1), load(1)], id="stored_after_the_ticket"),
         pytest.param([store(0), atomic(0, 1), load(1), atomic(1, 1)], id="loaded_before_the_ticket"),
@@ -165,11 +171,18 @@ def test_it_is_a_race(steps: list[Step]) -> None:
     "steps",
     [
         pytest.param([load(0), load(1), load(2)], id="loads"),
-        pytest.param([atomic(0), atomic(1, orders=False), atomic(2)], id="atomics"),
+        pytest.param([atomic(0), atomic(1, order="plain"), atomic(2)], id="atomics"),
         pytest.param([store(0), load(0), store(0), atomic(0)], id="one_program"),
         pytest.param([store(0, 0), load(1, 1), store(2, 2)], id="different_elements"),
         pytest.param([store(0, 0, 1, value=7), store(1, 1, 2, value=7)], id="equal_values"),
         pytest.param([store(0), atomic(0, 1), atomic(1, 1), load(1), store(1)], id="a_ticket"),
+        pytest.param(
+            [store(0), atomic(0, 1, order="releases"), atomic(1, 1, order="acquires"), load(1)], id="a_ticket_by_halves"
+        ),
+        pytest.param(
+            [store(0), atomic(0, 1), atomic(1, 1, order="acquires"), atomic(2, 1, order="acquires"), load(2)],
+            id="handed_on_by_one_who_only_acquires",
+        ),
         pytest.param([store(0), atomic(0, 1, heeded=False), wait(1, 1), load(1)], id="a_flag_set_by_an_atomic"),
         pytest.param([store(0), store(0, 1), wait(1, 1), load(1)], id="a_flag_set_by_a_store"),
         pytest.param(
