@@ -1,6 +1,7 @@
-"""Lets `and`, `or` and `not` work lane by lane on blocks, as a compiler does; Python asks for one truth value.
+"""Lets `and`, `or` and `not` do what compiled code does; Python asks for one truth value, and stops at it.
 
-Triton says that this is deprecated, and compiles it.
+A compiler computes every operand, unless a constant before it decides. Constants that do not decide drop out. What is
+left must hold truth values, and is combined lane by lane; Triton says of blocks that this is deprecated.
 """
 
 from __future__ import annotations
@@ -9,21 +10,31 @@ import ast
 from itertools import count
 from typing import Any
 
-from grader.interpreter.trees import copied
-
 _numbers = count()
 
 
 def is_block(value: Any) -> bool:
     """Return whether a value of a kernel is a block."""
-    from triton.runtime.interpreter import tl
+    return _is_tensor(value) and bool(value.type.is_block())
 
-    return isinstance(value, tl.tensor) and bool(value.type.is_block())
+
+def settled(word: str, value: Any) -> bool:
+    """Return whether a constant decides `value and …`, or `value or …`: the rest is then not computed."""
+    return not _is_tensor(value) and bool(value) == (word == "or")
 
 
 def joined(word: str, left: Any, right: Any) -> Any:
-    """Return `left and right`, or `left or right`, of each lane."""
-    left, right = _truth(left), _truth(right)
+    """Return `left and right`, or `left or right`, where `left` does not settle it.
+
+    Raises TypeError where two tensors are joined that hold no truth values.
+    """
+    if not _is_tensor(left) or settled(word, right):
+        return right
+    if not _is_tensor(right):
+        return left
+    for one in (left, right):
+        if not one.dtype.is_int1():
+            raise TypeError(f"`{word}` joins truth values, and here it gets {one.dtype}: compare it, as in `n != 0`")
     return left & right if word == "and" else left | right
 
 
@@ -32,29 +43,25 @@ def negated(value: Any) -> Any:
     return value == 0 if is_block(value) else not value
 
 
-def _truth(value: Any) -> Any:
+def _is_tensor(value: Any) -> bool:
     from triton.runtime.interpreter import tl
 
-    return value if not isinstance(value, tl.tensor) or value.dtype.is_int1() else value != 0
+    return isinstance(value, tl.tensor)
 
 
 class JoinConditions(ast.NodeTransformer):
-    """Rewrites `a and b` to `joined("and", a, b) if is_block(a) else a and b`, with `a` evaluated once."""
+    """Rewrites `a and b` to `a if settled("and", a) else joined("and", a, b)`, with `a` evaluated once."""
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        """Rewrite a chain of conditions, from the left."""
+        """Rewrite a chain of conditions, from the right."""
         self.generic_visit(node)
-        word = "and" if isinstance(node.op, ast.And) else "or"
-        left, *others = node.values
-        for right in others:
-            name = f"left of {word} {next(_numbers)}"
-            kept = ast.NamedExpr(ast.Name(name, ast.Store()), left)
-            left = ast.IfExp(
-                _call("is_block", kept),
-                _call("joined", ast.Constant(word), ast.Name(name, ast.Load()), right),
-                ast.BoolOp(node.op, [ast.Name(name, ast.Load()), copied(right)]),
-            )
-        return ast.fix_missing_locations(ast.copy_location(left, node))
+        word = ast.Constant("and" if isinstance(node.op, ast.And) else "or")
+        *others, rest = node.values
+        for left in reversed(others):
+            name = f"left of {word.value} {next(_numbers)}"
+            kept, again = ast.NamedExpr(ast.Name(name, ast.Store()), left), ast.Name(name, ast.Load())
+            rest = ast.IfExp(_call("settled", word, kept), again, _call("joined", word, again, rest))
+        return ast.fix_missing_locations(ast.copy_location(rest, node))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         """Rewrite `not a`."""

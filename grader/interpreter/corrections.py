@@ -29,7 +29,8 @@ from grader.interpreter import kind_of_kernels, patience
 from grader.interpreter.assumptions import CheckAssumptions, assumed
 from grader.interpreter.basic_blocks import begin_launch, end_branch, has_data_decided
 from grader.interpreter.beyond import refuse_what_needs_a_gpu
-from grader.interpreter.conditions import JoinConditions, is_block, joined, negated
+from grader.interpreter.conditions import JoinConditions, joined, negated, settled
+from grader.interpreter.constant_arguments import pass_ones_as_constants
 from grader.interpreter.contraction import contract_products
 from grader.interpreter.gather import load_and_store_blocks, stretched
 from grader.interpreter.groups import firsts, go_alone
@@ -42,6 +43,7 @@ from grader.interpreter.numerics import correct_numerics
 from grader.interpreter.padding import PADDING
 from grader.interpreter.reductions import correct_reductions
 from grader.interpreter.static_conditions import NoteConditions, decided
+from grader.interpreter.unspecified import reorder_and_gather
 from grader.interpreter.versions import level
 
 _BITS_OF_A_BYTE = 8
@@ -59,6 +61,7 @@ def apply_corrections() -> None:
     load_and_store_blocks()
     _raise_static_assertions()
     _refuse_numbers_of_warps()
+    pass_ones_as_constants()
     _poison_masked_loads()
     _hold_to_promises()
     _check_assumptions()
@@ -85,6 +88,7 @@ def apply_corrections() -> None:
     contract_products()
     correct_reductions()
     multiply_sums_as_dots()
+    reorder_and_gather()
     provide_libdevice()
 
 
@@ -288,7 +292,7 @@ def _make_counters_scalars() -> None:
 
 
 def _join_conditions() -> None:
-    """Let `and`, `or` and `not` work on blocks."""
+    """Let `and`, `or` and `not` do what compiled code does."""
     from triton.runtime.interpreter import FunctionRewriter, interpreter_semantic
 
     transform = FunctionRewriter._transform_ast
@@ -297,7 +301,7 @@ def _join_conditions() -> None:
         return JoinConditions().visit(transform(self, source))
 
     FunctionRewriter._transform_ast = with_joined
-    for function in (is_block, joined, negated):
+    for function in (joined, negated, settled):
         setattr(interpreter_semantic, function.__name__, function)
 
 

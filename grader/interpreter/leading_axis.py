@@ -17,6 +17,7 @@ from grader.interpreter.contraction import follow_products
 from grader.interpreter.gather import stretched
 from grader.interpreter.groups import Alone, Array, firsts, go_alone, programs_at_once
 from grader.interpreter.implicit_dots import follow_new_axes
+from grader.interpreter.unspecified import backwards, gathered, moves_elements
 from grader.interpreter.versions import block_pointer_handle, rereads
 
 
@@ -160,8 +161,11 @@ def builder_of_groups() -> Any:
         def create_unsplat(self, arg: Any) -> Any:
             return TensorHandle(firsts(arg.data).reshape(-1, 1), arg.dtype.scalar)
 
-        def create_reshape(self, arg: Any, shape: Any, _: Any) -> Any:
-            return TensorHandle(arg.data.reshape(-1, *shape), arg.dtype.scalar)
+        def create_reshape(self, arg: Any, shape: Any, allow_reorder: bool) -> Any:
+            data = arg.data.reshape(-1, *shape)
+            if allow_reorder and moves_elements(arg.data.shape[1:], shape):
+                data = backwards(data, 1)
+            return TensorHandle(data, arg.dtype.scalar)
 
         def create_trans(self, arg: Any, perm: Any) -> Any:
             return TensorHandle(np.transpose(arg.data, (0, *(one + 1 for one in perm))), arg.dtype.scalar)
@@ -176,7 +180,7 @@ def builder_of_groups() -> Any:
         def create_cat(self, lhs: Any, rhs: Any) -> Any:
             count = max(len(lhs.data), len(rhs.data))
             data = [np.broadcast_to(one.data, (count, *one.data.shape[1:])) for one in (lhs, rhs)]
-            return TensorHandle(np.concatenate(data, axis=1), lhs.dtype.scalar)
+            return TensorHandle(backwards(np.concatenate(data, axis=1), 1), lhs.dtype.scalar)
 
         def create_join(self, lhs: Any, rhs: Any) -> Any:
             return super().create_join(*alike(lhs, rhs))
@@ -184,7 +188,7 @@ def builder_of_groups() -> Any:
         def create_gather(self, src: Any, indices: Any, axis: int) -> Any:
             count = max(len(src.data), len(indices.data))
             data, chosen = (np.broadcast_to(one.data, (count, *one.data.shape[1:])) for one in (src, indices))
-            return TensorHandle(np.take_along_axis(data, chosen, axis=axis + 1), src.dtype.scalar)
+            return TensorHandle(gathered(data, chosen, axis + 1), src.dtype.scalar)
 
         def create_extern_elementwise(self, *call: Any) -> Any:
             *what, operands, kind, pure = call

@@ -1,7 +1,8 @@
 """Makes loop counters scalars of the language, as in a compiled kernel; the interpreter passes Python's ints.
 
 So `i.to(tl.int64)` works, and an operation of a loop is lowered once and not anew for each number. A loop tells
-PATIENCE its turns. A variable that a loop finds and assigns keeps its type, as a compiler demands.
+PATIENCE its turns. A variable that a loop finds and assigns keeps its type, as a compiler demands. A counter has no
+value after its loop: compiled code then holds any number.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from grader.interpreter.trees import copied
 # A submission may replace Python's.
 _RANGE = range
 _INT32 = np.iinfo(np.int32)
+_START_AND_STOP = 2
 
 
 def numbered(make: Callable[..., Iterable[Any]], *bounds: Any, **more: Any) -> Iterable[Any]:
@@ -29,6 +31,7 @@ def numbered(make: Callable[..., Iterable[Any]], *bounds: Any, **more: Any) -> I
     Where programs run in lockstep from different bounds, a counter differs between the programs.
     """
     given = [getattr(one, "value", one) for one in (*bounds, *([more["step"]] if "step" in more else []))]
+    _refuse_to_count_down(given)
     turns, counters = counters_of_programs(given) or (0, None)
     if counters is None:
         things = make(*bounds, **more)
@@ -36,6 +39,16 @@ def numbered(make: Callable[..., Iterable[Any]], *bounds: Any, **more: Any) -> I
             return things
         turns, counters = len(things), (np.array([one]) for one in things)
     return _scalars(counters, turns, given)
+
+
+def _refuse_to_count_down(bounds: Sequence[Any]) -> None:
+    """Raise ValueError for a negative step that is no constant: compiled code then makes no turn."""
+    step = getattr(bounds[-1], "handle", None) if len(bounds) > _START_AND_STOP else None
+    if step is not None and (step.data < 0).any():
+        raise ValueError(
+            "a loop counts down by a constant only, and this step is an argument or a variable: compiled code makes no "
+            "turn. Count up, and compute the place from the counter"
+        )
 
 
 def _scalars(counters: Iterable[Any], turns: int, bounds: Sequence[Any]) -> Iterator[Any]:
@@ -136,7 +149,7 @@ class WrapLoops(ast.NodeTransformer):
         if unrolled:
             node.body = self._block(node.body)
             return [node]
-        return self._watched(node)
+        return [*self._watched(node), *_without_value(node.target)]
 
     def _block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
         self._assigned.append(set())
@@ -150,7 +163,7 @@ class WrapLoops(ast.NodeTransformer):
         return rewritten
 
     def _watched(self, node: ast.For | ast.While) -> list[ast.stmt]:
-        names = sorted(_names_assigned(node.body) & set().union(*self._assigned))
+        names = sorted((_names_assigned(node.body) - _counters(node.body)) & set().union(*self._assigned))
         node.body = self._block(node.body)
         if not names:
             return [node]
@@ -163,6 +176,20 @@ class WrapLoops(ast.NodeTransformer):
 def _names_assigned(statements: Sequence[ast.stmt]) -> set[str]:
     nodes = (node for one in statements for node in ast.walk(one))
     return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+def _counters(statements: Sequence[ast.stmt]) -> set[str]:
+    nodes = (node for one in statements for node in ast.walk(one))
+    return {node.target.id for node in nodes if isinstance(node, ast.For) and isinstance(node.target, ast.Name)}
+
+
+def _without_value(counter: ast.expr) -> list[ast.stmt]:
+    """Return statements that leave a variable without a value, whether or not it has one."""
+    if not isinstance(counter, ast.Name):
+        return []
+    assigned = ast.Assign([ast.Name(counter.id, ast.Store())], ast.Constant(None))
+    deleted = ast.Delete([ast.Name(counter.id, ast.Del())])
+    return [ast.fix_missing_locations(ast.copy_location(one, counter)) for one in (assigned, deleted)]
 
 
 def _last_name(function: ast.expr) -> str:

@@ -44,6 +44,7 @@ def correct_numerics() -> None:
     _compute_with_numbers()
     _convert_to_the_nearest()
     _saturate_integers()
+    _add_truth_values()
     _divide_by_zero()
     _fuse_multiply_add()
     _multiply_as_tensor_cores()
@@ -265,6 +266,22 @@ def _saturate_integers() -> None:
         return TensorHandle(to_integers(numbers, dtype), dst_type.scalar)
 
     InterpreterBuilder.create_fp_to_si = InterpreterBuilder.create_fp_to_ui = convert
+
+
+def _add_truth_values() -> None:
+    """Add and subtract truth values in one bit, as a GPU does: true + true is false. NumPy takes `or`, or raises."""
+    from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
+
+    def in_one_bit(method: Callable[..., Any]) -> Callable[..., Any]:
+        def computed(self: Any, lhs: Any, rhs: Any) -> Any:
+            if lhs.data.dtype != np.bool_ or rhs.data.dtype != np.bool_:
+                return method(self, lhs, rhs)
+            return TensorHandle(lhs.data ^ rhs.data, lhs.dtype.scalar)
+
+        return computed
+
+    for name in ("create_add", "create_sub"):
+        setattr(InterpreterBuilder, name, in_one_bit(getattr(InterpreterBuilder, name)))
 
 
 def _divide_by_zero() -> None:

@@ -2,9 +2,9 @@
 
 A GPU may run the programs in any order, so the one order in which the interpreter ran them shows every race among the
 accesses that happened. Two accesses are ordered if the same program made both, or by atomics: an atomic releases the
-earlier operations of its program to later atomics on the same address, and so on. An atomic may do one half only:
-release, or acquire. A program that does not read the result of its atomic acquires nothing. A program that waits for a flag, by volatile loads, acquires from the program
-that set it.
+earlier operations of its program, and acquires what earlier atomics on the same address released. It may do only one of
+both. A program that does not read the result of its atomic acquires nothing. A program that waits for a flag, by
+volatile loads, acquires from the program that set it.
 
 Two programs that store equal values to one address are no race: overlapping tiles do that. Pure: reads operations only.
 """
@@ -112,7 +112,10 @@ class Race:
 
 @dataclass(frozen=True, slots=True)
 class _RaceEvent:
-    """An operation that releases or acquires. own: its program's event before it; before: the latest events at its addresses."""
+    """An operation that releases or acquires.
+
+    own: its program's event before it. before: the latest events at its addresses.
+    """
 
     operation: Operation
     own: int | None

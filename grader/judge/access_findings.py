@@ -296,7 +296,7 @@ def _remedy(found: GuardFinding) -> str:
         )
     return (
         f"{order} To add up, use tl.atomic_add. To use results of other programs, start a second launch, or use the "
-        'result of an atomic that orders memory (any sem but "relaxed").'
+        'result of an atomic that releases and acquires (sem="acq_rel", the usual one).'
     )
 
 

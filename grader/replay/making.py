@@ -30,15 +30,27 @@ _OF_THE_REWRITER = frozenset(
         "decided",
         "end_branch",
         "entering",
-        "is_block",
         "joined",
         "negated",
         "numbered",
+        "settled",
         "to_tensor",
     }
 )
 _NEVER = (
-    *("BUILD_CLASS", "DELETE_", "FORMAT_WITH_SPEC", "IMPORT", "INPLACE_", "STORE_ATTR", "STORE_GLOBAL", "STORE_NAME"),
+    *(
+        "BUILD_CLASS",
+        "DELETE_ATTR",
+        "DELETE_GLOBAL",
+        "DELETE_NAME",
+        "DELETE_SUBSCR",
+        "FORMAT_WITH_SPEC",
+        "IMPORT",
+        "INPLACE_",
+        "STORE_ATTR",
+        "STORE_GLOBAL",
+        "STORE_NAME",
+    ),
     *("STORE_SUBSCR", "_WITH"),
 )
 

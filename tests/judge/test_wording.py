@@ -62,6 +62,18 @@ def said(message: str, code: str, kind: str = "ValueError", launch: str = "kerne
             "`offsets = tl.arange(0, BLOCK) + pid`",
         ),
         (
+            "'constexpr' object has no attribute 'to'",
+            "n = n.to(tl.int64)",
+            "argument that is 1 in this call",
+            "`tl.cast(n, tl.int64)`",
+        ),
+        (
+            "cannot access local variable 'i' where it is not associated with a value",
+            "tail = i * BLOCK + offsets",
+            "the counter of a loop that has ended",
+            "Assign `i` before the branch or the loop",
+        ),
+        (
             "'int' object is not iterable",
             "x = x_ptr[offsets]",
             "`x_ptr` is a pointer and no list",

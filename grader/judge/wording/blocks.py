@@ -36,6 +36,18 @@ def _shape_without_tuple(_: re.Match[str], fault: Fault) -> Words | None:
     )
 
 
+@RULES.rule(r"cannot access local variable '(\w+)'")
+def _without_value(found: re.Match[str], fault: Fault) -> Words | None:
+    if not fault.in_kernel:
+        return None
+    return Words(
+        "A variable without a value",
+        f"`{found[1]}` has no value here: only a branch or a loop assigns it, or it is the counter of a loop that has "
+        "ended. Compiled code then holds any number.",
+        f"Assign `{found[1]}` before the branch or the loop. Behind a loop, compute with the loop's bounds.",
+    )
+
+
 @RULES.rule(r"Mask must have boolean scalar type")
 def _mask_of_numbers(_: re.Match[str], __: Fault) -> Words:
     return Words(

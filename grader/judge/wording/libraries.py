@@ -124,6 +124,18 @@ def _foreign_method(found: re.Match[str], _: Fault) -> Words | None:
     )
 
 
+@RULES.rule(r"'(?:int|constexpr)' object has no attribute '(\w+)'")
+def _constant_as_tensor(found: re.Match[str], fault: Fault) -> Words | None:
+    if not fault.in_kernel:
+        return None
+    return Words(
+        "A constant where a tensor is needed",
+        f"`.{found[1]}` is of tensors, and this is a number that the compiler knows: a constexpr, or an integer "
+        "argument that is 1 in this call.",
+        "Write `tl.cast(n, tl.int64)` to convert it; or list the argument in `@triton.jit(do_not_specialize=[…])`.",
+    )
+
+
 @RULES.rule(r"`([\w.]+)\.(\w+)` is not of Triton's language: (?:did you mean ([\w.]+)\?)?")
 def _no_such_function(found: re.Match[str], _: Fault) -> Words:
     meant = f"`{found[3]}`" if found[3] else _otherwise(found[2])
