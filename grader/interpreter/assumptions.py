@@ -1,6 +1,7 @@
 """Holds kernels to what they promise by `tl.assume`: compiled code relies on it, and goes wrong where it is false.
 
-One kind is believed: that a number is above 0 where it is 0. Tutorials say so of strides, and a stride may be 0.
+One kind is believed: that a number is above 0, or at least 1, where it is 0. Tutorials say so of strides, and a stride
+may be 0.
 """
 
 from __future__ import annotations
@@ -41,18 +42,24 @@ class CheckAssumptions(ast.NodeTransformer):
 
 
 class _AllowZero(ast.NodeTransformer):
-    """Lets comparisons that say that a number is above 0 hold for 0."""
+    """Lets comparisons hold for 0 that say that a number is above 0, or at least 1."""
 
     def visit_Compare(self, node: ast.Compare) -> ast.Compare:
-        """Rewrite `n > 0` and `0 < n`."""
+        """Rewrite `n > 0` and `0 < n`, `n >= 1` and `1 <= n`."""
         terms = [node.left, *node.comparators]
         for place, operator in enumerate(node.ops):
-            if isinstance(operator, ast.Gt) and _is_zero(terms[place + 1]):
+            if isinstance(operator, ast.Gt) and _is(terms[place + 1], 0):
                 node.ops[place] = ast.GtE()
-            elif isinstance(operator, ast.Lt) and _is_zero(terms[place]):
+            elif isinstance(operator, ast.Lt) and _is(terms[place], 0):
                 node.ops[place] = ast.LtE()
+            elif isinstance(operator, ast.GtE) and _is(terms[place + 1], 1):
+                node.ops[place] = ast.Gt()
+                node.comparators[place] = ast.copy_location(ast.Constant(-1), node)
+            elif isinstance(operator, ast.LtE) and _is(terms[place], 1) and place == 0:
+                node.ops[place] = ast.Lt()
+                node.left = ast.copy_location(ast.Constant(-1), node)
         return node
 
 
-def _is_zero(term: ast.expr) -> bool:
-    return isinstance(term, ast.Constant) and term.value == 0
+def _is(term: ast.expr, number: int) -> bool:
+    return isinstance(term, ast.Constant) and term.value == number

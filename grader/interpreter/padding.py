@@ -1,7 +1,7 @@
 """Decides what the masked lanes of a load hold, and notes the lines of such loads.
 
-They hold the value of `other`. Without it they are undefined on a GPU. Here they then hold a pattern of ones, which is
-NaN in every float. A replay may put another value into them: a result that changes depends on them.
+They hold the value of `other`. Without it they are undefined on a GPU. Here they then hold a pattern of ones: NaN in
+every float, and -1 in a whole number. A replay may put another value into them: a result that changes depends on them.
 """
 
 from __future__ import annotations
@@ -23,18 +23,23 @@ Values = npt.NDArray[Any]
 
 
 class Padding:
-    """The masked lanes of one call."""
+    """The masked lanes of one call.
+
+    undefined_whole: some load of whole numbers masked lanes without `other`.
+    """
 
     def __init__(self) -> None:
         self._filled: frozenset[int] = frozenset()
         self._filling: Filling = "0"
         self._undefined: dict[int, None] = {}
+        self.undefined_whole = False
         self._padded: dict[int, None] = {}
 
     def begin(self, filled: Collection[int], filling: Filling) -> None:
         """Start over with a call. filled: the lines whose masked lanes hold `filling` instead of their own value."""
         self._filled, self._filling = frozenset(filled), filling
         self._undefined.clear()
+        self.undefined_whole = False
         self._padded.clear()
 
     @property
@@ -57,6 +62,7 @@ class Padding:
             lines = self._undefined if other is None else self._padded
             if len(lines) < _MOST_LINES:
                 lines[line] = None
+            self.undefined_whole |= other is None and str(kind).startswith(("int", "uint"))
             if line in self._filled and (value := _value(self._filling, dtype, str(kind))) is not None:
                 return np.full(mask.shape, value, dtype)
         return np.full(mask.shape, np.frombuffer(b"\xff" * dtype.itemsize, dtype)[0]) if other is None else other

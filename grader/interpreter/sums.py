@@ -69,6 +69,8 @@ def depend_on_order(addresses: Array, before: Array, values: Array) -> bool:
     sizes add up to few enough units for the mantissa. before: what lay at each address before each addition; [N], like
     the others, in the order of the additions.
     """
+    if not addresses.size:
+        return False
     order = np.argsort(addresses, kind="stable")
     addresses, before, values = addresses[order], before[order], values[order]
     starts = np.flatnonzero(np.concatenate(([True], addresses[1:] != addresses[:-1])))

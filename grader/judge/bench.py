@@ -82,6 +82,18 @@ class JudgedCall:
 
 
 @dataclass(frozen=True)
+class KernelGroup:
+    """What the compiler's front end sees of a call: kernels (name, line), dtypes, and how conditions turned out.
+
+    Sizes and addresses make no difference to it, but for an argument of 1: a condition may ask for that.
+    """
+
+    kernels: frozenset[tuple[str, int]]
+    dtypes: frozenset[str]
+    conditions: frozenset[tuple[tuple[int, ...], bool]]
+
+
+@dataclass(frozen=True)
 class _RecordedRequest:
     """A request, the result of recording it, and the recipe to judge it on."""
 
@@ -109,7 +121,7 @@ class Bench:
 
     evidence: of every call. tried: the cases that ran. recent: the latest right answers. covering: of the right calls,
     the one that shows best what programs touch, if there is one. launching: of the calls that were replayed, one for
-    each group of kernels (name, line) that is launched together. salt: derived from the submission's text; makes
+    each group of kernels that is launched together and compiled alike. salt: derived from the submission's text; makes
     planned seeds into the seeds that count. most_s: time that all calls may take together.
     interpreter: a pair that interprets, where `pair` does not. refusal: says why the GPU that a call is meant for
     refuses a configuration; refused: what it said. shared_inputs: traces do not decide seeds, so that other files meet
@@ -127,7 +139,7 @@ class Bench:
     tried: list[TriedCase] = field(default_factory=list)
     recent: list[tuple[Expected, ...]] = field(default_factory=list)
     covering: list[Coverage] = field(default_factory=list)
-    launching: dict[frozenset[tuple[str, int]], JudgedCall] = field(default_factory=dict)
+    launching: dict[KernelGroup, JudgedCall] = field(default_factory=dict)
     most_s: float = math.inf
     interpreter: Pair | None = None
     refusal: Callable[[RecordedAnswer, int], str] = lambda recorded, place: ""
@@ -352,12 +364,14 @@ class Bench:
         if not recorded.is_replayed:
             return
         places = frozenset((text.name, text.line) for text in recorded.trace.kernels)
-        known = self.launching.get(places)
+        conditions = outcome.answer.conditions if isinstance(outcome, Finished) else ()
+        dtypes = frozenset(one.dtype for one in recorded.trace.windows)
+        group = KernelGroup(places, dtypes, frozenset((one.place, one.holds) for one in conditions))
+        known = self.launching.get(group)
         if known is None and len(self.launching) >= _MOST_GROUPS:
             return
         if places and (known is None or recorded.digest < known.recorded.digest):
-            conditions = outcome.answer.conditions if isinstance(outcome, Finished) else ()
-            self.launching[places] = JudgedCall(recorded, conditions)
+            self.launching[group] = JudgedCall(recorded, conditions)
 
     def _note_coverage(self, case: Case, outcome: Outcome, *, is_replay: bool) -> None:
         if is_replay and isinstance(outcome, Finished):
@@ -451,12 +465,13 @@ class Bench:
     ) -> Failure | None:
         """Return the failure of a right call that is wrong if memory that nobody wrote holds other numbers than NaN.
 
-        Only a call in which an operation hid NaN can depend on that.
+        Only a call in which an operation hid NaN can depend on that, or one with whole numbers, which have no NaN:
+        they held -1 so far.
         """
-        if not outcome.answer.hides_nan:
+        if not (outcome.answer.hides_nan or outcome.answer.undefined_whole):
             return None
         lines, place = outcome.answer.undefined, outcome.answer.configuration
-        fillings: tuple[Filling, ...] = ("inf", "-inf")
+        fillings: tuple[Filling, ...] = ("inf", "-inf") if outcome.answer.hides_nan else ("inf",)
         for filling in fillings:
             other = self.pair.replay_refilled(recorded, call, _only(place), lines, filling)
             failure, _ = examine(other, expected, lambda: self.truth.inputs(call.recipe), self.path)

@@ -532,9 +532,9 @@ class Returned:
     masked lanes in the interpreter, without `other` and with it. unordered: the lines of atomic additions whose sums
     depend on their order. meets: a program may have read what another program of its launch stored.
     outside: views of arguments that reach beyond them. contracted: a sum in an interpreted kernel took a product that
-    was not rounded. hides_nan: an operation of an interpreted kernel got NaN and gave a number. copied_bytes: what
-    torch reads and writes to copy and cast; copying_line: the line of most of them, 0 without any. conditions: of
-    interpreted kernels.
+    was not rounded. hides_nan: an operation of an interpreted kernel got NaN and gave a number. undefined_whole: of
+    `undefined`, some loads were of whole numbers. copied_bytes: what torch reads and writes to copy and cast;
+    copying_line: the line of most of them, 0 without any. conditions: of interpreted kernels.
     """
 
     answer: Literal["returned"]
@@ -553,6 +553,7 @@ class Returned:
     outside: tuple[str, ...] = ()
     contracted: bool = False
     hides_nan: bool = False
+    undefined_whole: bool = False
     copied_bytes: int = 0
     copying_line: int = 0
     conditions: tuple[StaticCondition, ...] = ()

@@ -31,6 +31,7 @@ from grader.protocol.trace import (
     is_out_of_order,
 )
 from grader.recorder import cute, launching
+from grader.recorder.host_memory import HostMemory
 from grader.recorder.kernels import KernelTexts
 from grader.recorder.storages import Storages, Untold, content_of, window_of
 from grader.recorder.telling import Telling
@@ -223,6 +224,7 @@ class Recorder:
         self._path = path
         self._device = device
         self._storages = Storages()
+        self._host_memory = HostMemory(lambda: self.call.line() if self.call else 0)
         self.call: RecordedCall | None = None
 
     @property
@@ -263,7 +265,7 @@ class Recorder:
         for name, tensor in arguments.items():
             number = self._storages.number_of(tensor)
             call.arguments[name] = self._storages.add(tensor) if number is None else number
-        with self._modes():
+        with self._host_memory, self._modes():
             self.call = call
             try:
                 result = function()
@@ -288,10 +290,11 @@ class Recorder:
     def launch(
         self, kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]
     ) -> None:
-        """Record one launch."""
+        """Record one launch. Raises ValueError for a tensor that a GPU does not reach, as Triton does there."""
         call = self.call
         assert call is not None
         with unobserved():
+            self._refuse_host_memory(kernel, args, kwargs)
             telling = call.telling
             try:
                 place = call.texts.place_of(kernel)
@@ -301,6 +304,16 @@ class Recorder:
             rows = [telling.encode(one) for one in args], {name: telling.encode(one) for name, one in kwargs.items()}
             chosen = {name: telling.encode(one, tensors=False) for name, one in options.items()}
             call.record_step(["launch", place, list(grid), *rows, chosen, call.line()])
+
+    def _refuse_host_memory(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        for name, value in [*zip(kernel.arg_names, args, strict=False), *kwargs.items()]:
+            for tensor in tensors_in(getattr(value, "base", value) if not isinstance(value, Tensor) else value):
+                if maker := self._host_memory.maker_of(tensor):
+                    function, line = maker
+                    raise ValueError(
+                        f"{name} lies in the host's memory, where no kernel on a GPU reaches it: {function} in line "
+                        f"{line} names no device"
+                    )
 
     def program(self, program: cute.TracedProgram, arguments: Sequence[cute.Argument]) -> None:
         """Record one call of a function that CuTe's DSL traced. Raises Untold."""

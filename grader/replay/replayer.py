@@ -332,8 +332,8 @@ class Replayer:
         launched, findings = tuple(run.launched), self._findings()
         most_bytes, lines = self._home.memory.most_bytes, (PADDING.undefined, PADDING.padded, self._unordered())
         meets = self._watch is not None and self._watch.take_meets()
-        kernels_did = (CONTRACTION.happened, HIDDEN_NAN.happened, *run.copied(), STATIC_CONDITIONS.noted())
-        told = (*lines, meets, self._home.memory.outside(), *kernels_did)
+        kernels_did = (CONTRACTION.happened, HIDDEN_NAN.happened, PADDING.undefined_whole)
+        told = (*lines, meets, self._home.memory.outside(), *kernels_did, *run.copied(), STATIC_CONDITIONS.noted())
         return Returned("returned", forms, changed, overrun, launched, (), findings, most_bytes, self._taken, *told)
 
     def _alias(self, arguments: Mapping[str, int], result: Window, own: Sequence[Window]) -> str:

@@ -560,8 +560,8 @@ GLOBAL_SUM = Part(
     hints=(
         "No program sees every element: what can each one store for the others?",
         "Each program sums its block in float32. Then join the blocks' sums, by atomics or in a second kernel.",
-        "Start from torch.zeros((), dtype=torch.float32); every program adds its sum by tl.atomic_add; mask the tail "
-        "with other=0.",
+        "Start from torch.zeros((), dtype=torch.float32, device=x.device). Every program adds its sum by "
+        "tl.atomic_add; mask the tail with other=0.",
     ),
 )
 

@@ -21,7 +21,10 @@ def rewritten(line: str) -> str:
         ("tl.assume(stride > 0)", "stride >= 0"),
         ("tl.assume(0 < stride)", "0 <= stride"),
         ("tl.assume(0 < n < 7)", "0 <= n < 7"),
+        ("tl.assume(stride >= 1)", "stride > -1"),
+        ("tl.assume(1 <= stride)", "-1 < stride"),
         ("tl.assume(n > 1)", "n > 1"),
+        ("tl.assume(n >= 2)", "n >= 2"),
         ("tl.assume((a > 0) & (b > 0))", "(a >= 0) & (b >= 0)"),
     ],
 )

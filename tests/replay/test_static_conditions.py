@@ -43,7 +43,14 @@ def vector_add(x, y):
 """
 ALIKE = [
     *("if BLOCK == 32", "if BLOCK > 32", "if WIDE", "if not WIDE and BLOCK > 16", "if WIDE or BLOCK > 64"),
-    *("if one == 1", "if n > 3 and BLOCK > 16", "if BLOCK > 16 and n > 3", "if nothing is None", "if 0.0 < BLOCK / 3"),
+    *(
+        "if one == 1",
+        'if WIDE or not hasattr(one, "dtype")',
+        "if n > 3 and BLOCK > 16",
+        "if BLOCK > 16 and n > 3",
+        "if nothing is None",
+        "if 0.0 < BLOCK / 3",
+    ),
     *("if nothing is not None and WIDE", "if x.dtype == tl.float32", "if x_ptr.dtype.element_ty.is_fp16()"),
     *("if x.shape[0] == BLOCK", "if len(x.shape) == 2", "if (1 if WIDE else 2) == 2", "if factor(x, WIDE) == 1.0"),
     "for i in tl.static_range(3):\n        if i == 1:\n            z = x + y\n    if WIDE",
@@ -52,7 +59,7 @@ ALIKE = [
 ]
 UNLIKE = [
     *("if o.shape is o.shape", "if isinstance(one, int)", 'if hasattr((1, 2), "count")', "if isinstance([1, 2], list)"),
-    'if WIDE or not hasattr(one, "dtype")',
+    'if WIDE or hasattr((1, 2), "count")',
     "if (1 if o.shape is o.shape else 2) == 1",
 ]
 

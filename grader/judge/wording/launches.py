@@ -12,6 +12,16 @@ from grader.judge.wording.rules import LAUNCH, Fault, Rules, Words
 RULES = Rules()
 
 
+@RULES.rule(r"(\w+) lies in the host's memory, where no kernel on a GPU reaches it: (\S+) in line (\d+)")
+def _in_host_memory(found: re.Match[str], _: Fault) -> Words:
+    return Words(
+        "A tensor in the host's memory",
+        f"`{found[1]}` was made by `{found[2]}` in line {found[3]} without a device. So it lies in the host's "
+        "memory, where no kernel on a GPU reaches it.",
+        f"Write `{found[2]}(…, device=x.device)`, with one of the inputs for `x`.",
+    )
+
+
 @RULES.rule(r"^(\w+) is a kernel, and was called without a grid")
 def _no_grid(found: re.Match[str], fault: Fault) -> Words:
     call = next(fault.calls(found[1]), None)

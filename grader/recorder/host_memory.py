@@ -1,0 +1,80 @@
+"""Knows the tensors that would lie in the host's memory on a GPU: those that launch code makes without a device.
+
+On a machine without a GPU every tensor lies there, and nothing else would tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from grader.calls.modes import tensors_in, unobserved
+from grader.recorder.storages import Storages
+
+# They make a tensor on torch's default device unless they are told another one.
+_FACTORIES = frozenset(
+    getattr(torch, name)
+    for name in (
+        *("empty", "empty_permuted", "empty_strided", "zeros", "ones", "full", "eye", "scalar_tensor"),
+        *("arange", "linspace", "logspace", "rand", "randn", "randint", "randperm", "tensor", "as_tensor"),
+    )
+)
+_MOVES = frozenset({"to", "cuda", "type"})
+
+
+class HostMemory(TorchFunctionMode):
+    """Notes, while it is entered, which storages lie in the host's memory. line: returns the line that is running."""
+
+    def __init__(self, line: Callable[[], int]) -> None:
+        super().__init__()
+        self._line = line
+        self._storages = Storages()
+        # By the storage's number: the function that made it, and its line.
+        self._makers: dict[int, tuple[str, int]] = {}
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        named = kwargs or {}
+        result = func(*args, **named)
+        name = getattr(func, "__name__", "")
+        with unobserved():
+            for tensor in tensors_in(result):
+                if func in _FACTORIES and not tensors_in(args):
+                    self._note(tensor, None if _is_placed(named) else (f"torch.{name}", self._line()))
+                elif name in _MOVES:
+                    self._note(tensor, None)
+                elif self._storages.number_of(tensor) is None and not _is_placed(named):
+                    self._note(tensor, self._maker_of_all(tensors_in((args, tuple(named.values())))))
+        return result
+
+    def maker_of(self, tensor: Tensor) -> tuple[str, int] | None:
+        """Return the function that made a tensor in the host's memory, and its line; None for any other tensor."""
+        number = self._storages.number_of(tensor)
+        return None if number is None else self._makers.get(number)
+
+    def _maker_of_all(self, tensors: list[Tensor]) -> tuple[str, int] | None:
+        """Return the maker of the first tensor where all of them lie in the host's memory."""
+        makers = [self.maker_of(one) for one in tensors]
+        return makers[0] if makers and all(makers) else None
+
+    def _note(self, tensor: Tensor, maker: tuple[str, int] | None) -> None:
+        if maker is None and self.maker_of(tensor) is None:
+            return
+        for number in self._storages.forget_dead():
+            self._makers.pop(number, None)
+        number = self._storages.add(tensor)
+        if maker is not None:
+            self._makers[number] = maker
+
+
+def _is_placed(named: dict[str, Any]) -> bool:
+    """Return whether a call names a device, or launch code has set one for all calls. "cpu" is none that kernels reach.
+
+    A device that `with torch.device(…):` names comes with the call.
+    """
+    if (device := named.get("device")) is not None:
+        return bool(device != "cpu")
+    return getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None) is not None
