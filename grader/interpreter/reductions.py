@@ -43,7 +43,7 @@ def correct_reductions() -> None:
 
     def sum_in_a_tree(self: Any, input: Any) -> Any:
         if input.dtype.name not in {BFLOAT16, "fp16"}:
-            return total(self, input)
+            return total(self, _in_one_layout(self, input))
         add = _add_bfloat16 if input.dtype.name == BFLOAT16 else np.add
         values = input.handle.data
         shape = values.any(axis=self.axis, keepdims=self.keep_dims).shape
@@ -139,6 +139,19 @@ def place_of_smallest(numbers: Array, axis: int | None = None, keepdims: bool = 
     if numbers.dtype.kind != "f":
         return np.asarray(np.argmin(numbers, axis=axis, keepdims=keepdims))
     return place_of_largest(-numbers, axis, keepdims)
+
+
+def _in_one_layout(operation: Any, input: Any) -> Any:
+    """Return the input with the elements that are added side by side in memory.
+
+    NumPy adds in an order that depends on how an array lies there: equal calls would differ in the last bit.
+    """
+    values = input.handle.data
+    if operation.axis is None or operation.axis == values.ndim - 1 or values.dtype.kind != "f":
+        ordered = np.ascontiguousarray(values)
+    else:
+        ordered = np.moveaxis(np.ascontiguousarray(np.moveaxis(values, operation.axis, -1)), -1, operation.axis)
+    return input if ordered is values else _holding(input, ordered, input.dtype)
 
 
 def _holding(like: Any, data: Array, kind: Any) -> Any:

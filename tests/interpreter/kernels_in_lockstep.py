@@ -308,6 +308,27 @@ def two_axes(x_ptr, z_ptr, n, BLOCK: tl.constexpr):
     tl.store(z_ptr + place, tl.load(x_ptr + place) * tl.program_id(1), place < n)
 
 
+@triton.jit
+def sums_of_broadcast_products(x_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    places = tl.arange(0, BLOCK)
+    x, shared = tl.load(x_ptr + tl.program_id(0) * BLOCK + places), tl.load(x_ptr + places)
+    pairs = x[:, None] * shared[None, :] + tl.program_id(0)
+    tile = pairs[:, None, :] * tl.trans(pairs)[None, :, :]
+    z = tl.sum(tl.sum(tile, 2), 1) + tl.sum(tl.sum(tile, 1), 0) + tl.sum(tl.trans(pairs), 0)
+    tl.store(z_ptr + tl.program_id(0) * BLOCK + places, z)
+
+
+@triton.jit
+def reordered(x_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    places = tl.arange(0, BLOCK)
+    x, shared = tl.load(x_ptr + tl.program_id(0) * BLOCK + places), tl.load(x_ptr + places)
+    both = tl.reshape(tl.cat(x, shared, can_reorder=True), (2, BLOCK), can_reorder=True)
+    chosen = tl.gather(x, places - (x > 0).to(tl.int32), 0)
+    count = (x > 0) + (shared > 0)
+    z = tl.where(count and (places < n), tl.sum(both * tl.arange(0, 2)[:, None], 0), chosen)
+    tl.store(z_ptr + tl.program_id(0) * BLOCK + places, z)
+
+
 GRIDS: dict[str, tuple[int, ...]] = {"rows": (4,), "persistent": (4,), "two_axes": (3, 4)}
 KERNELS = [
     one for one in list(globals().values()) if type(one).__name__ == "InterpretedFunction" and one.__name__[0] != "_"

@@ -18,6 +18,7 @@ SCRIPT = "import runpy; runpy.run_module('tests.interpreter.kernels_in_lockstep'
 NEVER_ALONE = (
     *("masked", "undefined_lanes", "rows", "tiles", "narrow", "descriptors", "combined", "contracted"),
     *("summed_products", "random_numbers", "equal_stores", "two_axes"),
+    *("sums_of_broadcast_products", "reordered"),
     *("atomics", "atomics_of_scalars", "atomics_in_a_loop"),
     *(["block_pointers"] if TRITON < (3, 9) else []),
 )

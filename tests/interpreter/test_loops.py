@@ -103,12 +103,47 @@ def test_a_variable_of_another_type_does_not_compile(
         ("t = x", "for i in range(2):", "    t, u = t * 2, offsets"),
         ("for i in range(2):", "    t = 0.0", "t = x"),
         ("p = x_ptr + offsets", "for i in range(2):", "    p = p + 0 * BLOCK"),
+        # A counter of one loop after another, and the last constant of an unrolled one.
+        ("for i in range(2):", "    for i in range(3):", "        t = i", "for i in range(2):", "    t = i"),
+        ("for i in tl.static_range(2):", "    t = i", "y = y + 0 * i"),
+        ("for i in range(3, 0, -1):", "    t = i"),
+        # A constant that decides ends a chain; one that does not drops out of it.
+        ("k = n or 0", "four = n or 4", "y = tl.where((k == n) and (four == 4), y, x)"),
+        ("y = tl.where((offsets < n) and True, y, x)",),
+        ("ones = (offsets >= 0).to(tl.int32) + (offsets < n)", "y = tl.where(offsets < n, y * (ones == 2), y)"),
     ],
 )
 def test_a_variable_that_keeps_its_type_or_begins_in_the_loop_is_right(
     server: ForkServer, ex_15: Entry, lines: tuple[str, ...]
 ) -> None:
     assert tried(server, ex_15, *lines).failure is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (("for i in range(2):", "    t = i", "y = y + 0 * i"), "`i` has no value here"),
+        (("i = n", "for i in range(2):", "    t = i", "y = y + 0 * i"), "`i` has no value here"),
+        (("for i in range(3, 0, tl.minimum(n, -1)):", "    t = i"), "counts down by a constant only"),
+        (("k = n and (n + 1)",), "joins truth values, and here it gets int32"),
+    ],
+)
+def test_what_compiled_code_takes_otherwise_is_said(
+    server: ForkServer, ex_15: Entry, lines: tuple[str, ...], words: str
+) -> None:
+    failure = tried(server, ex_15, *lines).failure
+    assert failure is not None
+    assert words in failure.cause.rationale
+
+
+def test_true_and_true_add_up_to_false(server: ForkServer, ex_15: Entry) -> None:
+    assert tried(server, ex_15, "y = tl.where((offsets >= 0) + (offsets < n), x, y)").failure is None
+
+
+def test_both_sides_of_an_and_are_computed(server: ForkServer, ex_15: Entry) -> None:
+    trial = tried(server, ex_15, "if (n < 0) and (tl.load(x_ptr + (1 << 30)) > 0):", "    y = x")
+    assert trial.failure is not None
+    assert trial.failure.cause.kind == "out_of_bounds"
 
 
 def test_a_product_of_fewer_than_16_at_a_time_does_not_compile(server: ForkServer, ex_15: Entry) -> None:
