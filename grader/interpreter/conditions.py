@@ -55,10 +55,11 @@ class JoinConditions(ast.NodeTransformer):
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         """Rewrite a chain of conditions, from the right."""
         self.generic_visit(node)
-        word = ast.Constant("and" if isinstance(node.op, ast.And) else "or")
+        spelled = "and" if isinstance(node.op, ast.And) else "or"
+        word = ast.Constant(spelled)
         *others, rest = node.values
         for left in reversed(others):
-            name = f"left of {word.value} {next(_numbers)}"
+            name = f"left of {spelled} {next(_numbers)}"
             kept, again = ast.NamedExpr(ast.Name(name, ast.Store()), left), ast.Name(name, ast.Load())
             rest = ast.IfExp(_call("settled", word, kept), again, _call("joined", word, again, rest))
         return ast.fix_missing_locations(ast.copy_location(rest, node))
