@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
+import io
 import os
 import tempfile
+import tokenize
 from pathlib import Path
 
 from grader.errors import UsageError
@@ -24,12 +27,28 @@ def as_text(data: bytes, path: object) -> str:
         raise UsageError(f"a submission must not be empty, got {path}")
     if b"\0" in data:
         raise UsageError(f"a submission must be text, got a NUL byte at offset {data.index(0)} in {path}")
+    _refuse_other_encodings(data, path)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as broken:
         raise UsageError(
             f"a submission must be UTF-8, got byte 0x{data[broken.start]:02x} at offset {broken.start} in {path}"
         ) from None
+
+
+def _refuse_other_encodings(data: bytes, path: object) -> None:
+    """Raise UsageError where the first lines declare another encoding: Python would run another text."""
+    try:
+        declared = tokenize.detect_encoding(io.BytesIO(data.removeprefix(codecs.BOM_UTF8)).readline)[0]
+    except SyntaxError as unknown:
+        # Bytes that are no UTF-8 are told with their place.
+        if "invalid or missing encoding declaration" in str(unknown):
+            return
+        declared = str(unknown).removeprefix("unknown encoding").strip(": ")
+    else:
+        if codecs.lookup(declared).name in ("utf-8", "ascii"):
+            return
+    raise UsageError(f"a submission must be UTF-8, and its first lines declare {declared[:40]} in {path}")
 
 
 def write_atomically(path: Path, text: str, *, mode: int = 0o644) -> None:

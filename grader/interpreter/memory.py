@@ -271,7 +271,9 @@ class MemoryWatch:
 
         def create_atomic_rmw(self: Any, rmwOp: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:  # noqa: N803
             heed = Heed()
-            plain, allowed = look("atomic", ptr, mask, val, order=_order(sem, scope), heed=heed)
+            # Among the threads of one program only: to other programs it is a load and a store.
+            kind: Kind = "store" if getattr(scope, "name", "") == "CTA" else "atomic"
+            plain, allowed = look(kind, ptr, mask, val, order=_order(sem, scope), heed=heed)
             lit = mask if allowed is None else TensorHandle(allowed, int1)
             update_in_order(plain.data, lanes_of(lit))
             remember_bytes(plain.data, lanes_of(lit), val.data.dtype)

@@ -364,6 +364,23 @@ def _conflicts(operations: Sequence[Operation], numbers: Callable[[Operation], I
     return conflicts
 
 
+def _first_and_last(addresses: Ints, programs: Ints, ranks: Ints) -> Flags:
+    """Return flags: of more than _NEIGHBOURS accesses at an address, the first and last of each kind and program.
+
+    addresses: in order. What lies between is ordered with other programs if these are, so many equal accesses hide no
+    other one. Where there are fewer, all are kept.
+    """
+    order = np.lexsort((ranks, programs, addresses))
+    changes = np.zeros(addresses.size + 1, dtype=bool)
+    changes[[0, -1]] = True
+    for one in (addresses, programs, ranks):
+        changes[1:-1] |= np.diff(one[order]) != 0
+    starts = np.flatnonzero(np.diff(addresses, prepend=-1, append=-1))
+    kept = np.repeat(np.diff(starts) <= _NEIGHBOURS, np.diff(starts))
+    kept[order[changes[:-1] | changes[1:]]] = True
+    return kept
+
+
 def _meetings(operations: Sequence[Operation], unit: int) -> Iterator[tuple[int, int, Ints]]:
     """Yield pairs of conflicting operations of different programs, with the addresses at which they meet.
 
@@ -374,6 +391,8 @@ def _meetings(operations: Sequence[Operation], unit: int) -> Iterator[tuple[int,
     addresses, owners = addresses[order], owners[order]
     ranks = np.array([_RANK[one.access.kind] for one in operations])[owners]
     programs = np.array([one.access.program for one in operations])[owners]
+    kept = _first_and_last(addresses, programs, ranks)
+    addresses, owners, ranks, programs = addresses[kept], owners[kept], ranks[kept], programs[kept]
     pairs = [np.zeros((2, 0), dtype=np.int64)]
     left = np.arange(addresses.size)
     for distance in range(1, _NEIGHBOURS + 1):

@@ -76,6 +76,8 @@ def test_a_bad_command_line_is_refused_in_one_line(
         (b"", "a submission must not be empty, got bad.py"),
         (b" \n\t\n", "a submission must not be empty, got bad.py"),
         (b"x = '\xff'", "a submission must be UTF-8, got byte 0xff at offset 5 in bad.py"),
+        (b"# -*- coding: utf-7 -*-\n", "a submission must be UTF-8, and its first lines declare utf-7 in bad.py"),
+        (b"#!python\n# coding=klingon\n", "a submission must be UTF-8, and its first lines declare klingon in bad.py"),
         (b"x = 1\0", "a submission must be text, got a NUL byte at offset 5 in bad.py"),
         (b"#" * (1 << 20) + b"\n", "a submission must hold at most 1048576 bytes, got more in bad.py"),
     ],

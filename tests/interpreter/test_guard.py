@@ -184,9 +184,9 @@ def add_kernel(x_ptr, y_ptr, z_ptr, seen_ptr, n, BLOCK: tl.constexpr):
     tl.store(seen_ptr + 1 + tl.program_id(0), 5)
 
 def vector_add(x, y):
-    both = torch.full((2000,), 3.0)
+    both = torch.full((2000,), 3.0, device=x.device)
     both[:1000].copy_(x)
-    seen = torch.zeros(20, dtype=torch.int32)
+    seen = torch.zeros(20, dtype=torch.int32, device=x.device)
     z = torch.empty_like(x)
     add_kernel[(8,)](both[:1000], y, z, seen[:8], x.numel(), BLOCK=128)
     print("behind", both[1000:].tolist() == [3.0] * 1000, seen[7:].tolist())

@@ -160,6 +160,7 @@ def test_every_race_is_found_and_nothing_else(steps: list[Step]) -> None:
         pytest.param([atomic(0, 1), store(0), atomic(1, 1), load(1)], id="stored_after_the_ticket"),
         pytest.param([store(0), atomic(0, 1), load(1), atomic(1, 1)], id="loaded_before_the_ticket"),
         pytest.param([store(0), store(0, 1), load(1)], id="a_flag_that_nobody_waits_for"),
+        pytest.param([store(0), *[load(0)] * 99, *[load(1)] * 99, store(1)], id="behind_many_loads"),
         pytest.param([wait(1, 1), store(0), store(0, 1), load(1)], id="waited_too_early"),
     ],
 )
