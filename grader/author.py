@@ -493,11 +493,25 @@ def seeded_inputs(plan: Plan, truth: Truth) -> Iterator[GateLine]:
         fixed = next((recipes for recipes in checks if not any(_depends_on_seed(one, truth) for one in recipes)), None)
         outcome = f"every seed gives the same inputs: {Case(fixed[0].case).words()}" if fixed else "others for others"
         yield GateLine(f"seeds of {part.name}", fixed is None, outcome)
+        other = next((one for one in chain.from_iterable(checks) if _form_depends_on_seed(one, truth)), None)
+        outcome = (
+            f"a seed decides where a tensor lies: {Case(other.case).words()}" if other else "the same for every seed"
+        )
+        yield GateLine(f"forms of {part.name}", other is None, outcome)
 
 
 def _depends_on_seed(recipe: Recipe, truth: Truth) -> bool:
     here, there = truth.inputs(recipe), truth.inputs(replace(recipe, seed=recipe.seed + 1))
     return not all(_same(*pair) for pair in zip(here, there, strict=True))
+
+
+def _form_depends_on_seed(recipe: Recipe, truth: Truth) -> bool:
+    """Return whether shape, strides or the place in memory differ: a trace, recorded with another seed, holds them."""
+    return len({tuple(map(_form, truth.inputs(replace(recipe, seed=recipe.seed + more)))) for more in range(3)}) > 1
+
+
+def _form(value: object) -> object:
+    return (value.shape, value.stride(), value.storage_offset()) if isinstance(value, Tensor) else None
 
 
 def repeatable_inputs(plan: Plan, truth: Truth) -> Iterator[GateLine]:

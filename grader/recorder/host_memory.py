@@ -5,7 +5,7 @@ On a machine without a GPU every tensor lies there, and nothing else would tell.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -23,7 +23,6 @@ _FACTORIES = frozenset(
         *("arange", "linspace", "logspace", "rand", "randn", "randint", "randperm", "tensor", "as_tensor"),
     )
 )
-_MOVES = frozenset({"to", "cuda", "type"})
 
 
 class HostMemory(TorchFunctionMode):
@@ -44,7 +43,7 @@ class HostMemory(TorchFunctionMode):
             for tensor in tensors_in(result):
                 if func in _FACTORIES and not tensors_in(args):
                     self._note(tensor, None if _is_placed(named) else (f"torch.{name}", self._line()))
-                elif name in _MOVES:
+                elif name == "cuda" or (name == "to" and _names_device(args[1:], named)):
                     self._note(tensor, None)
                 elif self._storages.number_of(tensor) is None and not _is_placed(named):
                     self._note(tensor, self._maker_of_all(tensors_in((args, tuple(named.values())))))
@@ -68,6 +67,13 @@ class HostMemory(TorchFunctionMode):
         number = self._storages.add(tensor)
         if maker is not None:
             self._makers[number] = maker
+
+
+def _names_device(given: Sequence[Any], named: dict[str, Any]) -> bool:
+    """Return whether Tensor.to gets a device, or a tensor that has one. "cpu" is none that kernels reach."""
+    if given and isinstance(given[0], str):
+        return given[0] != "cpu"
+    return (bool(given) and isinstance(given[0], torch.device | Tensor)) or named.get("device", "cpu") != "cpu"
 
 
 def _is_placed(named: dict[str, Any]) -> bool:

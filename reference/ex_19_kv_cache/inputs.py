@@ -71,7 +71,7 @@ def decode_attention(
     if layout == "expanded":
         # All sequences share one cache, that of the longest.
         longest = int(lengths.argmax())
-        k, v = (one[longest : longest + 1].contiguous().expand(len(lengths), -1, -1, -1) for one in (k, v))
+        k, v = (one[longest : longest + 1].clone().expand(len(lengths), -1, -1, -1) for one in (k, v))
         return q, k, v, lengths, _scale(case)
     if layout == FAR_APART:
         return q, far_apart(k, 0), far_apart(v, 0), lengths, _scale(case)

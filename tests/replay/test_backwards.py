@@ -38,7 +38,7 @@ def shared(x_ptr, y_ptr, kept_ptr, count_ptr, z_ptr, n, programs, BLOCK: tl.cons
         tl.store(z_ptr + every, tl.load(kept_ptr + every, every < n{how}), every < n)
 
 def vector_add(x, y):
-    z, kept, count = torch.empty_like(x), torch.empty_like(x), torch.zeros(1, dtype=torch.int32)
+    z, kept, count = torch.empty_like(x), torch.empty_like(x), torch.zeros(1, dtype=torch.int32, device=x.device)
     shared[(4,)](x, y, kept, count, z, x.numel(), 4, BLOCK=32, ALL=128)
     return z
 """
@@ -150,7 +150,7 @@ def test_it_finds_the_memory_that_the_replay_in_its_own_order_found(
     middle: str, server: ForkServer, ex_15: Entry
 ) -> None:
     source = SOURCE.format(middle=middle, how="")
-    made = "torch.empty_like(x), torch.empty_like(x), torch.zeros(1, dtype=torch.int32)"
+    made = "torch.empty_like(x), torch.empty_like(x), torch.zeros(1, dtype=torch.int32, device=x.device)"
     kept = f"torch.empty_like(x), *(memory or memory.extend(({made[21:]})) or memory)"
     source = source.replace(made, kept)
     with recording(server, ex_15, f"memory = []\n{source}") as one:

@@ -319,6 +319,8 @@ def vector_add(x, y):
     {lines}
     gather[(triton.cdiv(n, 64),)](x, y, z, slots, n, BLOCK=64)
     return z
+
+torch.set_default_device("cpu")
 """
 
 
@@ -380,7 +382,7 @@ def test_indices_may_be_computed_by_torch(lines: str, server: ForkServer, ex_15:
             id="a cast of bits that a kernel has stored",
         ),
         pytest.param(
-            "b = torch.zeros(n, device=x.device); add[(2,)](x, y, triton.reinterpret(b, torch.int32), n, BLOCK=64); b = b.half()",
+            "b = torch.zeros(n); add[(2,)](x, y, triton.reinterpret(b, torch.int32), n, BLOCK=64); b = b.half()",
             id="a cast of bits that a kernel has stored under another dtype",
         ),
         pytest.param("b = x.view(torch.uint8)[::4].clone()", id="a copy of one byte of each number"),
@@ -404,7 +406,7 @@ def test_torch_computes_with_nothing_but_indices(lines: str, server: ForkServer,
         "b = torch.empty(4 * n, dtype=torch.uint8); b.view(torch.float32).copy_(x); b = b.view(torch.float32).half()",
         "b = torch.zeros(4 * n, dtype=torch.uint8); add[(2,)](x, y, b.view(torch.float32), n, BLOCK=64); "
         "b = b.view(torch.float32).half()",
-        "b = torch.zeros(n, device=x.device); add[(2,)](x, y, b, n, BLOCK=64); b.view(torch.uint8).zero_(); b = b.half()",
+        "b = torch.zeros(n); add[(2,)](x, y, b, n, BLOCK=64); b.view(torch.uint8).zero_(); b = b.half()",
         "b = torch.empty(4 * n, dtype=torch.uint8); b.copy_(x.view(torch.uint8)); b = torch.zeros_like(b).float()",
         "b = torch.arange(n).view(torch.int32).to(torch.int64)",
         "b = torch.zeros(2 * n, dtype=torch.int32); add[(2,)](x, y, b[n:], n, BLOCK=64); b = b[n:].clone()",

@@ -42,7 +42,7 @@ recorder.RecordedCall.to_message = forged
 
 def bits(x):
     """Return the bits of float64 as whole numbers."""
-    return torch.empty(x.shape, dtype=torch.int64).copy_(x.view(torch.int64))
+    return torch.empty(x.shape, dtype=torch.int64, device=x.device).copy_(x.view(torch.int64))
 
 
 def parts(x):
@@ -61,6 +61,6 @@ def vector_add(x, y):
     total = (mx >> torch.clamp(most - ex, max=63)) + (my >> torch.clamp(most - ey, max=63))
     found = bits(total.to(torch.float64))
     found = torch.where(total == 0, 0, found + ((most - BIAS - 52 - SPARE) << 52))
-    exact = torch.empty(x.shape, dtype=torch.float64)
+    exact = torch.empty(x.shape, dtype=torch.float64, device=x.device)
     exact.view(torch.int64).copy_(found)
     return z.copy_(exact)

@@ -60,7 +60,7 @@ def _through(descriptor, source_ptr, target_ptr, n, BLOCK: tl.constexpr):
 def vector_add(x, y):
     z = torch.empty_like(x)
     target = torch.empty_like(x)
-    small = torch.empty(16, dtype=x.dtype)
+    small = torch.empty(16, dtype=x.dtype, device=x.device)
     descriptor = TensorDescriptor(small, [16], [1], [16])
     descriptor.shape = [Busy(16)]
     held[:] = [(x, y, z)]

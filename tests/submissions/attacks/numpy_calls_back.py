@@ -39,7 +39,7 @@ def _overflow(z_ptr, s_ptr, n, BLOCK: tl.constexpr):
 
 
 def vector_add(x, y):
-    z, s = torch.empty_like(x), torch.zeros(1, dtype=torch.float32)
+    z, s = torch.empty_like(x), torch.zeros(1, dtype=torch.float32, device=x.device)
     held[:] = [(x, y, z)]
     with np.errstate(all="call"):
         _overflow[(1,)](z, s, x.numel(), BLOCK=triton.next_power_of_2(x.numel()))
