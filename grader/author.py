@@ -286,7 +286,7 @@ def run_gate(
 def _without_submission(plan: Plan, truth: Truth) -> list[GateLine]:
     """Return what the plan, the inputs and the oracle show by themselves; on one core, for the others have files."""
     torch.set_num_threads(1)
-    looks = (trivial_answers, constant_choices, wide_oracles, seeded_inputs)
+    looks = (trivial_answers, constant_choices, wide_oracles, seeded_inputs, steady_forms)
     return [finding for look in looks for finding in look(plan, truth)]
 
 
@@ -493,11 +493,6 @@ def seeded_inputs(plan: Plan, truth: Truth) -> Iterator[GateLine]:
         fixed = next((recipes for recipes in checks if not any(_depends_on_seed(one, truth) for one in recipes)), None)
         outcome = f"every seed gives the same inputs: {Case(fixed[0].case).words()}" if fixed else "others for others"
         yield GateLine(f"seeds of {part.name}", fixed is None, outcome)
-        other = next((one for one in chain.from_iterable(checks) if _form_depends_on_seed(one, truth)), None)
-        outcome = (
-            f"a seed decides where a tensor lies: {Case(other.case).words()}" if other else "the same for every seed"
-        )
-        yield GateLine(f"forms of {part.name}", other is None, outcome)
 
 
 def _depends_on_seed(recipe: Recipe, truth: Truth) -> bool:
@@ -505,8 +500,18 @@ def _depends_on_seed(recipe: Recipe, truth: Truth) -> bool:
     return not all(_same(*pair) for pair in zip(here, there, strict=True))
 
 
+def steady_forms(plan: Plan, truth: Truth) -> Iterator[GateLine]:
+    """Yield for every part whether its tensors have the same shapes, strides and places in memory for every seed."""
+    for part, checks in _cases_by_part(plan):
+        other = next((one for one in chain.from_iterable(checks) if _form_depends_on_seed(one, truth)), None)
+        outcome = (
+            f"a seed decides where a tensor lies: {Case(other.case).words()}" if other else "the same for every seed"
+        )
+        yield GateLine(f"forms of {part.name}", other is None, outcome)
+
+
 def _form_depends_on_seed(recipe: Recipe, truth: Truth) -> bool:
-    """Return whether shape, strides or the place in memory differ: a trace, recorded with another seed, holds them."""
+    """Return whether three seeds differ in them. A trace holds those of the seed that it was recorded with."""
     return len({tuple(map(_form, truth.inputs(replace(recipe, seed=recipe.seed + more)))) for more in range(3)}) > 1
 
 

@@ -19,6 +19,7 @@ from grader.author import (
     repeatable_inputs,
     seeded_inputs,
     shares,
+    steady_forms,
     trivial_answers,
     wide_oracles,
 )
@@ -100,6 +101,22 @@ def test_a_check_whose_inputs_no_seed_changes_is_found_with_its_first_case() -> 
     )
     assert not holds
     assert outcome == f"every seed gives the same inputs: {second[0].case.words()}"
+
+
+@pytest.mark.parametrize(
+    ("builder", "steady"),
+    [
+        ("return (torch.rand(3, generator=generator), 5)", True),
+        ("return (torch.zeros(9)[int(torch.randint(5, (), generator=generator)) :][:3],)", False),
+        ("return (torch.zeros(1 + int(torch.randint(5, (), generator=generator))),)", False),
+    ],
+    ids=["values", "where it lies", "its length"],
+)
+def test_a_seed_decides_values_and_not_where_tensors_lie(builder: str, steady: bool) -> None:
+    ((holds, outcome),) = [(one.holds, one.outcome) for one in steady_forms(two_checks(), built_by(builder))]
+    assert holds == steady
+    first = two_checks().checks[0].cases[0].case.words()
+    assert outcome == ("the same for every seed" if steady else f"a seed decides where a tensor lies: {first}")
 
 
 def test_an_oracle_in_float64_with_an_error_allowed_at_every_element_is_wide() -> None:

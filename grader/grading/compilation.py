@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -24,6 +25,8 @@ from grader.record import CheckResult, Status
 _MOST_CHECKED = 16
 # Seconds that a check waits for the compiler.
 _PATIENCE_S = 120.0
+# Seconds for the judged calls of a part, before the last one: each may take as long as the compiler's own limit.
+_MOST_CHECKING_S = 120.0
 
 
 class Compilation:
@@ -52,6 +55,7 @@ class Compilation:
         self._shelf = shelf
         self._accepted = cache.accepted(shelf) if shelf else frozenset[str]()
         self._refused: set[str] = set()
+        self._checking_s: dict[str, float] = defaultdict(float)
         self._pool = ThreadPoolExecutor(1)
         self._checks: dict[str, list[Future[list[CompileOutcome]]]] = {}
 
@@ -106,7 +110,12 @@ class Compilation:
         name, part = hashlib.sha256(judged.recorded.digest).hexdigest(), judged.recorded.call.recipe.part
         if name in self._accepted or part in self._refused:
             return []
+        if self._checking_s[part] > _MOST_CHECKING_S:
+            why = f"the compiler takes more than {_MOST_CHECKING_S:g} s for the kernels of this part's calls"
+            return [CompileOutcome(part, one.name, why=why, gave_up=True) for one in self._compiling.targets]
+        began_s = monotonic()
         outcomes = self._compiling.check(judged)
+        self._checking_s[part] += monotonic() - began_s
         if compiles_nowhere(outcomes):
             self._refused.add(part)
         if self._shelf and not (outcomes[-1].kernels or outcomes[-1].why):

@@ -396,6 +396,8 @@ ROW_SOFTMAX = Part(
                         {"M": 2, "N": 16384, "values": "late"},
                     ),
                     generated=0,
+                    # More rows than a grid has programs on any axis but its first.
+                    far=({"M": 65537, "N": 3},),
                 )
             ),
         ),

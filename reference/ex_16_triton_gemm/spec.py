@@ -138,6 +138,8 @@ THIN: Named = (
     sized(1, 1, 300, "float16"),
     sized(16, 150, 100, "float16"),
     sized(5, 3, 2000),
+    # A multiple of 32 and of no power of two beyond, with few tiles: where K is split, the splits end unevenly.
+    sized(16, 40, 1056, "float16"),
     # Few rows or columns have kernels of their own, too.
     sized(2, 70, 64, "bfloat16"),
     sized(70, 2, 64),

@@ -12,6 +12,16 @@ from grader.judge.wording.rules import LAUNCH, Fault, Rules, Words
 RULES = Rules()
 
 
+@RULES.rule(r"a grid has at most (\d+) programs on axis ([12]), got (\d+)")
+def _too_many_on_axis(found: re.Match[str], _: Fault) -> Words:
+    return Words(
+        "A grid that no GPU starts",
+        f"A GPU starts at most {int(found[1]):,} programs on axis {found[2]} of a grid, and this launch asks for "
+        f"{int(found[3]):,}.",
+        "Put the axis that grows without bound first: axis 0 may have 2,147,483,647 programs.",
+    )
+
+
 @RULES.rule(r"(\w+) lies in the host's memory, where no kernel on a GPU reaches it: (\S+) in line (\d+)")
 def _in_host_memory(found: re.Match[str], _: Fault) -> Words:
     return Words(
