@@ -124,8 +124,8 @@ _KINDS = (
     ),
     Kind(
         "not_cleared",
-        "an accumulator or a counter that does not start at zero",
-        "Which value does it hold before the first addition, in the first call and in the next?",
+        "memory of your own that is read before it is written: an accumulator, a counter, a partial result",
+        "Which value does it hold before the first addition, in the first call and in the next? Is every part written?",
     ),
     Kind(
         "writes_beyond",

@@ -36,6 +36,7 @@ _KINDS = 8
 _SUSPECTED, _SHARED_LINE, _SPARED_LINE = 3.0, 0.5, 0.02
 # Kinds that launch code cannot have: it computes no address.
 _IN_KERNELS = frozenset({"wrong_address", "bad_index", "position_shifted", "heads_mapping"})
+_CLEARED = "not_cleared"
 # Longer texts are cut, and of a beginning that two texts share, so many letters are shown.
 _LONGEST, _SHARED = 80, 20
 
@@ -133,13 +134,14 @@ def _quick(bench: Bench, *, failed: bool) -> list[Recipe]:
 def _clue(edit: Edit, suspected: Sequence[str], known: Collection[str]) -> Clue:
     """Return the clue of an edit. A kind of the exercise's own keeps its name; else a suspected one that fits does.
 
-    An edit that fits no suspicion, and that several kinds of mistakes could need, is a slip.
+    An edit that fits no suspicion, and that several kinds of mistakes could need, is a slip. One that clears memory shows
+    one kind, whatever was suspected.
     """
     fitting = [one for one in edit.kinds if one in known] or [*edit.kinds]
     kind = next((one for one in suspected if one in fitting), fitting[0])
     if not edit.in_kernel and kind in _IN_KERNELS and kind not in suspected:
         kind = SLIP
-    if kind != SLIP:
+    if kind not in (SLIP, _CLEARED):
         kind = next((one for one in (*suspected[:1], *fitting[:1]) if one not in GENERAL), kind)
     after, before = _cut(edit.after, edit.before)
     others = " and each like it" if edit.twins else ""

@@ -13,11 +13,6 @@ from typing import Any
 _numbers = count()
 
 
-def is_block(value: Any) -> bool:
-    """Return whether a value of a kernel is a block."""
-    return _is_tensor(value) and bool(value.type.is_block())
-
-
 def settled(word: str, value: Any) -> bool:
     """Return whether a constant decides `value and …`, or `value or …`: the rest is then not computed."""
     return not _is_tensor(value) and bool(value) == (word == "or")
@@ -39,8 +34,8 @@ def joined(word: str, left: Any, right: Any) -> Any:
 
 
 def negated(value: Any) -> Any:
-    """Return `not value`, of each lane if it is a block."""
-    return value == 0 if is_block(value) else not value
+    """Return `not value`: a tensor's truth values, lane by lane, and a constant's."""
+    return value == 0 if _is_tensor(value) else not value
 
 
 def _is_tensor(value: Any) -> bool:

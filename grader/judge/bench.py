@@ -83,13 +83,14 @@ class JudgedCall:
 
 @dataclass(frozen=True)
 class KernelGroup:
-    """What the compiler's front end sees of a call: kernels (name, line), dtypes, and how conditions turned out.
+    """What the compiler's front end sees of a call: kernels (name, line), types, and how conditions turned out.
 
-    Sizes and addresses make no difference to it, but for an argument of 1: a condition may ask for that.
+    types: the dtypes of tensors, and of each launch those of its other arguments. Sizes and addresses make no
+    difference to the front end, but for an argument of 1: a condition may ask for that.
     """
 
     kernels: frozenset[tuple[str, int]]
-    dtypes: frozenset[str]
+    types: frozenset[tuple[str, ...]]
     conditions: frozenset[tuple[tuple[int, ...], bool]]
 
 
@@ -365,8 +366,9 @@ class Bench:
             return
         places = frozenset((text.name, text.line) for text in recorded.trace.kernels)
         conditions = outcome.answer.conditions if isinstance(outcome, Finished) else ()
-        dtypes = frozenset(one.dtype for one in recorded.trace.windows)
-        group = KernelGroup(places, dtypes, frozenset((one.place, one.holds) for one in conditions))
+        types = {(one.dtype,) for one in recorded.trace.windows}
+        types |= {_types_of(one) for one in launches_in(recorded.trace.steps) if isinstance(one, Launch)}
+        group = KernelGroup(places, frozenset(types), frozenset((one.place, one.holds) for one in conditions))
         known = self.launching.get(group)
         if known is None and len(self.launching) >= _MOST_GROUPS:
             return
@@ -702,6 +704,12 @@ class Edited:
 def _only(place: int) -> Wanted:
     """Return the configuration that a call took, and no other; any where it took none (-1)."""
     return Wanted((place,)) if place >= 0 else ANY
+
+
+def _types_of(launch: Launch) -> tuple[str, ...]:
+    """Return the names of the types of a launch's arguments, by place and then by name."""
+    named = (f"{name} {type(value).__name__}" for name, value in sorted(launch.kwargs.items()))
+    return (*(type(value).__name__ for value in launch.args), *named)
 
 
 def _kernels_of(trace: Trace) -> list[str]:

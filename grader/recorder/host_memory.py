@@ -43,7 +43,7 @@ class HostMemory(TorchFunctionMode):
             for tensor in tensors_in(result):
                 if func in _FACTORIES and not tensors_in(args):
                     self._note(tensor, None if _is_placed(named) else (f"torch.{name}", self._line()))
-                elif name == "cuda" or (name == "to" and _names_device(args[1:], named)):
+                elif name in ("cuda", "type_as") or (name == "to" and _names_device(args[1:], named)):
                     self._note(tensor, None)
                 elif self._storages.number_of(tensor) is None and not _is_placed(named):
                     self._note(tensor, self._maker_of_all(tensors_in((args, tuple(named.values())))))

@@ -15,6 +15,7 @@ from typing import Any
 
 from triton.runtime.interpreter import FunctionRewriter, interpreter_semantic
 
+from grader.interpreter.extremes import EXTREMES
 from grader.interpreter.trees import copied
 from grader.replay.allowed import BUILTINS
 from grader.replay.checking import Checked
@@ -57,10 +58,11 @@ _NEVER = (
 
 def namespace_for(found: Checked, *, interpreted: bool) -> dict[str, Any]:
     """Return the globals of a function: what rewritten trees call, and stand-ins for refused functions."""
+    extremes = EXTREMES if interpreted else {}
     namespace: dict[str, Any] = {
         **helpers(),
         **{name: refusing(refused) for name, refused in found.refusals.items()},
-        "__builtins__": {name: getattr(builtins, name) for name in BUILTINS},
+        "__builtins__": {name: extremes.get(name, getattr(builtins, name)) for name in BUILTINS},
         "__name__": "submission",
     }
     return {**namespace, "interpreter_semantic": interpreter_semantic} if interpreted else namespace

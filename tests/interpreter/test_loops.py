@@ -107,6 +107,7 @@ def test_a_variable_of_another_type_does_not_compile(
         ("for i in range(2):", "    for i in range(3):", "        t = i", "for i in range(2):", "    t = i"),
         ("for i in tl.static_range(2):", "    t = i", "y = y + 0 * i"),
         ("for i in range(3, 0, -1):", "    t = i"),
+        ("y = max(y, y - 1.0, x * 0 + y)", "y = min(y, y + 1.0)", "k = max(BLOCK, 7) + min(n, BLOCK)"),
         # A constant that decides ends a chain; one that does not drops out of it.
         ("k = n or 0", "four = n or 4", "y = tl.where((k == n) and (four == 4), y, x)"),
         ("y = tl.where((offsets < n) and True, y, x)",),
