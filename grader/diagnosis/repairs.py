@@ -134,8 +134,8 @@ def _quick(bench: Bench, *, failed: bool) -> list[Recipe]:
 def _clue(edit: Edit, suspected: Sequence[str], known: Collection[str]) -> Clue:
     """Return the clue of an edit. A kind of the exercise's own keeps its name; else a suspected one that fits does.
 
-    An edit that fits no suspicion, and that several kinds of mistakes could need, is a slip. One that clears memory shows
-    one kind, whatever was suspected.
+    An edit that fits no suspicion, and that several kinds of mistakes could need, is a slip. One that clears
+    memory shows one kind, whatever was suspected.
     """
     fitting = [one for one in edit.kinds if one in known] or [*edit.kinds]
     kind = next((one for one in suspected if one in fitting), fitting[0])

@@ -366,7 +366,7 @@ class Bench:
             return
         places = frozenset((text.name, text.line) for text in recorded.trace.kernels)
         conditions = outcome.answer.conditions if isinstance(outcome, Finished) else ()
-        types = {(one.dtype,) for one in recorded.trace.windows}
+        types: set[tuple[str, ...]] = {(one.dtype,) for one in recorded.trace.windows}
         types |= {_types_of(one) for one in launches_in(recorded.trace.steps) if isinstance(one, Launch)}
         group = KernelGroup(places, frozenset(types), frozenset((one.place, one.holds) for one in conditions))
         known = self.launching.get(group)

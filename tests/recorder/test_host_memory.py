@@ -24,8 +24,6 @@ OF_THE_HOST = [
     *("torch.zeros(200).view(2, 100)[0]", "torch.empty_like(torch.empty(100))", "torch.zeros(100).clone()"),
     *("torch.tensor([0.0] * 100)", "torch.empty(100, device=None)"),
     *(
-        "torch.from_numpy(x.numpy())",
-        "torch.FloatTensor(100)",
         "torch.zeros(100).to(torch.float16)",
         'torch.zeros(100).to("cpu")',
         "torch.zeros(100).half()",
