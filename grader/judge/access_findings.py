@@ -14,7 +14,7 @@ from grader.protocol.messages import GuardFinding
 from grader.record import Cause, clean
 
 _VERBS = {"load": "loads", "store": "stores to", "atomic": "updates"}
-_NOUNS = {"load": "A load", "store": "A store", "atomic": "An atomic"}
+NOUNS = {"load": "A load", "store": "A store", "atomic": "An atomic"}
 _MOST_AXES = 8
 _STRIDED = 2
 # A tensor of so many axes has a batch or a head for an index of a program.
@@ -306,7 +306,7 @@ def _line(found: GuardFinding) -> str:
 
 
 def _noun(kind: str) -> str:
-    return _NOUNS.get(kind, "An access")
+    return NOUNS.get(kind, "An access")
 
 
 def _verb(kind: str) -> str:
