@@ -41,6 +41,7 @@ from grader.protocol.messages import Recipe
 from grader.record import UNJUDGED, CheckResult, Record
 from grader.report.status import in_part
 from grader.sandbox.server import ForkServer
+from grader.syntax import tree_of
 
 # Number of cases whose tensors are stored for the next file: all of an exercise.
 _KNOWN_CASES = 1024
@@ -108,7 +109,7 @@ class Claim:
 
 def claim_of(mistake: PlantedMistake) -> Claim:
     """Return the claim of a planted mistake. Raises SpecError."""
-    first, _, rest = (ast.get_docstring(ast.parse(mistake.text)) or "").partition("\n")
+    first, _, rest = (ast.get_docstring(tree_of(mistake.text)) or "").partition("\n")
     match = _CLAIM.fullmatch(first)
     if match is None:
         raise SpecError(

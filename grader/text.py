@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 
 # C0 and C1 controls except newline and tab, line and paragraph separators, characters that change the direction of
 # writing or are invisible, lone surrogates, and noncharacters.
@@ -19,11 +18,6 @@ _STYLE = "\x1b\\[[0-9;]*m"
 # "##[error]", anywhere in a line.
 _COMMAND_AT_START = re.compile(rf"(?m)^((?:[^\S\n]|{_STYLE})*):(?=(?:{_STYLE})*:)")
 _COMMAND_ANYWHERE = "##["
-
-
-# In CPython before 3.11.8 and 3.12.1, threads that call ast.parse at once may end in a SystemError: they count their
-# depth in one place (python/cpython#106905). Re-entrant, because a finalizer that parses runs on any thread.
-ONE_PARSE_AT_A_TIME = threading.RLock()
 
 
 def clean(text: str, most: int = 4000) -> str:

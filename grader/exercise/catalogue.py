@@ -33,6 +33,7 @@ from grader.exercise.interview import Question
 from grader.exercise.model import Exercise, check_id
 from grader.exercise.planted import PlantedMistake, bases, planted
 from grader.protocol.messages import Start
+from grader.syntax import tree_of
 
 _NAME = re.compile(r"(?P<id>ex_(?P<number>\d+))_\w+")
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -112,7 +113,7 @@ class Entry:
 
     def parts_in(self, path: Path) -> frozenset[str]:
         """Return the parts of the exercise that a file defines."""
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path.read_text(encoding="utf-8"))
         defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
         return frozenset(part.name for part in self.exercise.parts if part.name in defined)
 

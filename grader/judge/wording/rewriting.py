@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 
-from grader.text import ONE_PARSE_AT_A_TIME
+from grader.syntax import tree_of
 
 _MOST_CODE = 100
 # Python's own functions for trees call themselves several times for each level, and end in a RecursionError.
@@ -18,8 +18,7 @@ def parsed(code: str) -> ast.stmt | None:
     """Return the syntax tree of a line, such as `if a < b:`; None for a part of a statement, or a deep expression."""
     for text in (code, f"{code} pass"):
         try:
-            with ONE_PARSE_AT_A_TIME:
-                tree = ast.parse(text).body[0]
+            tree = tree_of(text).body[0]
         except (SyntaxError, ValueError, IndexError, RecursionError, MemoryError):
             continue
         return None if _is_deep(tree) else tree
