@@ -137,7 +137,7 @@ def _other_values(answer: Answer, answers: Sequence[Answer], inputs: Sequence[tu
             help="It looks as if the store never ran, or stored nothing but zeros.",
         )
         return
-    for i, (argument, value) in enumerate(inputs):
+    for argument, value in inputs:
         if answer.before is None and isinstance(value, Tensor) and _is_copy(value, answer):
             yield Clue(
                 "copies_input",
@@ -145,7 +145,7 @@ def _other_values(answer: Answer, answers: Sequence[Answer], inputs: Sequence[tu
                 f"{name} equals {argument}, bit for bit.",
                 confirmed=many and bool((got != got.reshape(-1)[0]).any()),
                 title="The output is one of the inputs",
-                help=f"It equals argument {i} bit for bit.",
+                help=f"It equals `{argument}` bit for bit.",
             )
             return
     for other in answers:

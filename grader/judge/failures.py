@@ -366,14 +366,15 @@ def _recognise(
         )
     if not bool(got.any()):
         return "zeros", "The output is all zeros", "It looks as if the store never ran, or stored nothing but zeros."
-    for i, value in enumerate(inputs):
+    for number, value in enumerate(inputs, 1):
         if (
             isinstance(value, Tensor)
             and value.shape == got.shape
             and value.dtype == got.dtype
             and torch.equal(value, got)
         ):
-            return "copy_of_input", "The output is one of the inputs", f"It equals argument {i} bit for bit."
+            which = f"argument {number} of {len(inputs)}"
+            return "copy_of_input", "The output is one of the inputs", f"It equals {which} bit for bit."
     if pattern.startswith("tail"):
         return (
             "tail",
