@@ -190,15 +190,15 @@ class Diagnosis:
         except Exception:
             return
 
-    def look_at_smallest(self, bench: Bench, planned: PlannedCheck, one: PlannedCase) -> None:
-        """Store the clues of the smallest case that fails, where the first one has no suspect."""
+    def look_at_smallest(self, bench: Bench, planned: PlannedCheck, failure: Failure) -> None:
+        """Store the clues of the smallest case that fails, where the first one has no suspect.
+
+        failure: of the smallest case.
+        """
         try:
-            if self._suspects(planned, self._clues.get(planned.id, ())):
+            if failure.status in NO_CAUSE or self._suspects(planned, self._clues.get(planned.id, ())):
                 return
             with bench.aside():
-                failure = decide(bench, replace(planned, cases=(one,))).failure
-                if failure is None or failure.status in NO_CAUSE:
-                    return
                 clues, _ = gathered(bench, failure, (), known=False)
         except Exception:
             return
