@@ -33,6 +33,14 @@ def clean(text: str, most: int = 4000) -> str:
     return f"{text[: most // 2]}\n… {len(text) - most} characters cut …\n{text[-most // 2 :]}"
 
 
+def one_line(text: str, most: int = 4000) -> str:
+    """Return clean text as one line. A cut is marked."""
+    # Most texts are one printable line, and reports ask for every word.
+    if len(text) <= most and text.isprintable() and "  " not in text and text == text.strip(" "):
+        return text
+    return " ".join(clean(text, most).split())
+
+
 _SAID_IN_ASCII = str.maketrans(
     {"…": "...", "—": "-", "–": "-", "×": "x", "·": "*", "→": "->", "≤": "<=", "≥": ">=", "µ": "u", "°": ""}
     | {"“": '"', "”": '"', "’": "'", "█": "#", "░": "-"}

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from grader.judge.clue import Clue
 from grader.protocol.messages import GuardFinding
-from grader.record import Cause, clean
+from grader.record import Cause, clean, one_line
 
 _VERBS = {"load": "loads", "store": "stores to", "atomic": "updates"}
 NOUNS = {"load": "A load", "store": "A store", "atomic": "An atomic"}
@@ -301,7 +301,7 @@ def _remedy(found: GuardFinding) -> str:
 
 
 def _line(found: GuardFinding) -> str:
-    code, kernel = (" ".join(clean(text, most).split()) for text, most in ((found.code, 120), (found.kernel, 80)))
+    code, kernel = one_line(found.code, 120), one_line(found.kernel, 80)
     return f"Line {found.line} ({kernel}), `{code}`" if code else f"Line {found.line} ({kernel})"
 
 
