@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from grader.errors import UsageError
+from grader.exercise.catalogue import Entry, find_root, resolve
 from grader.files import MOST_BYTES, as_text, write_atomically
 
 
@@ -24,6 +25,16 @@ def read_submission(path: Path) -> str:
     except OSError as refused:
         raise UsageError(f"a submission must be readable, got {path}: {refused.strerror}") from refused
     return as_text(data, path)
+
+
+def chosen_file(exercise: str, submission: str | None) -> tuple[Entry, Path, str]:
+    """Return an exercise, the path of the file to judge (the learner's own if none is named) and its text.
+
+    Raises UsageError.
+    """
+    entry, path = resolve(find_root(), exercise)
+    path = Path(submission) if submission is not None else path
+    return entry, path, read_submission(path)
 
 
 def parse_seed(text: str) -> int:

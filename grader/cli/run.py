@@ -17,13 +17,20 @@ from typing import TYPE_CHECKING, TextIO
 from grader import machine
 from grader.cli import listing
 from grader.cli.browser import show_in_browser
-from grader.cli.files import check_target, check_writable, parse_seed, read_submission, write, write_or_print
+from grader.cli.files import (
+    check_target,
+    check_writable,
+    chosen_file,
+    parse_seed,
+    write,
+    write_or_print,
+)
 from grader.cli.finish import finish_of
 from grader.cli.moment import now
 from grader.cli.saved import card_for, current, keep_results, last_failure, note_attempt
 from grader.cli.say import say
 from grader.errors import UsageError
-from grader.exercise.catalogue import Entry, find_root, resolve
+from grader.exercise.catalogue import Entry, find_root
 from grader.processes import Processes, start_server
 from grader.record import CheckResult, Record, exit_code, to_json
 from grader.report import view
@@ -69,15 +76,9 @@ class RunOptions:
 
 def run(exercise: str, submission: str | None, options: RunOptions, outputs: Outputs) -> int:
     """Grade one exercise; the exit code. Everything that can be refused is refused before anything is started."""
-    root = find_root()
-    entry, path = resolve(root, exercise)
-    path = Path(submission) if submission is not None else path
-    source = read_submission(path)
+    entry, path, source = chosen_file(exercise, submission)
     seed = parse_seed(options.seed) if options.seed is not None else None
-    known = [part.name for part in entry.exercise.parts]
-    for part in options.parts:
-        if part not in known:
-            raise UsageError(f"a part must be one of {', '.join(known)}, got {part!r}")
+    entry.named_parts(options.parts)
     for name in options.baselines:
         if name not in SLOW:
             raise UsageError(f"a slow baseline must be one of {', '.join(SLOW)}, got {name!r}")
@@ -181,9 +182,7 @@ def replay(token_text: str | None, submission: str | None, *, cpu: bool, json: s
     from grader.exercise import plan
 
     token = plan.parse_token(token_text)
-    entry, path = resolve(find_root(), token.exercise_id)
-    path = Path(submission) if submission is not None else path
-    source = read_submission(path)
+    entry, path, source = chosen_file(token.exercise_id, submission)
     check_target(json)
     with closing(start_server(cpu=cpu)) as server:
         from grader.grading import Job, grade

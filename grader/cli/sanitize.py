@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader import machine
-from grader.cli.files import check_target, parse_seed, read_submission, write_or_print
+from grader.cli.files import check_target, chosen_file, parse_seed, write_or_print
 from grader.cli.run import terminal_of
 from grader.cli.say import say
 from grader.errors import MissingEnvironment, UsageError
-from grader.exercise.catalogue import Entry, find_root, resolve
+from grader.exercise.catalogue import Entry
 from grader.sandbox.server import ForkServer
 from grader.sanitizer.command import HOW_TO_GET, TOOLS, ToolName, command, find
 from grader.speed.lock import GpuLock
@@ -47,15 +47,10 @@ class SanitizeOptions:
 
 def sanitize(options: SanitizeOptions) -> int:
     """Look at one submission; the exit code. Everything that can be refused is refused before anything is started."""
-    entry, path = resolve(find_root(), options.exercise)
-    path = Path(options.submission) if options.submission is not None else path
-    source = read_submission(path)
+    entry, path, source = chosen_file(options.exercise, options.submission)
     seed = parse_seed(options.seed) if options.seed is not None else None
     tool = _tool(options)
-    known = [part.name for part in entry.exercise.parts]
-    for part in options.parts:
-        if part not in known:
-            raise UsageError(f"a part must be one of {', '.join(known)}, got {part!r}")
+    entry.named_parts(options.parts)
     check_target(options.json)
 
     def on_line(line: str) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import closing
-from pathlib import Path
 
-from grader.cli.files import read_submission
+from grader.cli.files import chosen_file
 from grader.cli.run import terminal_of
 from grader.cli.say import say
 from grader.errors import SpecError, UsageError
 from grader.exercise.cases import Value
-from grader.exercise.catalogue import Entry, find_root, resolve
+from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
 from grader.exercise.plan import PlannedCase, PlannedCheck, default_seed, draw, parse_case
 from grader.judge.coverage import coverage_of, more_telling
@@ -37,9 +36,7 @@ def trace(exercise: str, submission: str | None, part: str | None, case: str | N
     the part's first case's. picture: replay the call, and draw what its programs touch instead; without a case, of the
     planned call that shows it best. Raises UsageError.
     """
-    entry, path = resolve(find_root(), exercise)
-    path = Path(submission) if submission is not None else path
-    source = read_submission(path)
+    entry, path, source = chosen_file(exercise, submission)
     chosen = _part_of(entry, part)
     start = entry.start(source)
     with (

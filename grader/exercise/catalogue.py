@@ -24,13 +24,14 @@ import hashlib
 import importlib.util
 import os
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from grader.errors import SpecError, UsageError, require
 from grader.exercise.interview import Question
-from grader.exercise.model import Exercise, check_id
+from grader.exercise.model import Exercise, Part, check_id
 from grader.exercise.planted import PlantedMistake, bases, planted
 from grader.protocol.messages import Start
 from grader.syntax import tree_of
@@ -110,6 +111,14 @@ class Entry:
     def fast(self) -> tuple[Path, ...]:
         """Return the files of record kernels: correct, and as fast as we know how."""
         return tuple(sorted((self.folder / "fast").glob("*.py")))
+
+    def named_parts(self, names: Collection[str]) -> list[Part]:
+        """Return the parts with these names, or all parts if no name is given. Raises UsageError."""
+        known = [part.name for part in self.exercise.parts]
+        for name in names:
+            if name not in known:
+                raise UsageError(f"a part must be one of {', '.join(known)}, got {name!r}")
+        return [part for part in self.exercise.parts if not names or part.name in names]
 
     def parts_in(self, path: Path) -> frozenset[str]:
         """Return the parts of the exercise that a file defines."""
