@@ -155,8 +155,6 @@ def _words(text: str) -> Iterator[tuple[str, int]]:
     tokens = _without_docstrings(_tokens(text))
     behind_dot = False
     for token in tokens:
-        if token.type in _LAYOUT:
-            continue
         if token.type == tokenize.NAME:
             own = token.string if keyword.iskeyword(token.string) or behind_dot else "name"
             yield own, token.start[0]
