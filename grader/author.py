@@ -412,7 +412,7 @@ def trivial_answers(plan: Plan, truth: Truth) -> Iterator[GateLine]:
 def _passing_models(planned: PlannedCheck, truth: Truth) -> set[str]:
     surviving: set[str] | None = None
     for one in planned.cases:
-        recipe = Recipe(planned.part.name, dict(one.case), one.seed)
+        recipe = one.recipe(planned.part)
         expected = truth.expect(planned.part, recipe)
         models = _models(expected, truth.inputs(recipe), planned.part.arguments)
         asked = models.keys() if surviving is None else surviving & models.keys()
@@ -477,7 +477,7 @@ def _oracle_fault(output: Expected) -> str:
 def _cases_by_part(plan: Plan) -> Iterator[tuple[Part, list[list[Recipe]]]]:
     """Yield every part with the planned cases of each of its checks that has some."""
     for part, several in groupby(plan.checks, key=lambda planned: planned.part):
-        checks = [[Recipe(part.name, dict(one.case), one.seed) for one in planned.cases] for planned in several]
+        checks = [[one.recipe(part) for one in planned.cases] for planned in several]
         if cased := [recipes for recipes in checks if recipes]:
             yield part, cased
 
@@ -558,7 +558,7 @@ def _ratios(planned: PlannedCheck, truth: Truth) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     part, measured = planned.part, 0
     for one in planned.cases:
-        recipe = Recipe(part.name, dict(one.case), one.seed)
+        recipe = one.recipe(part)
         offers = truth.offers(part, recipe)
         if all(isnan(offer.ratio) for offer in offers):
             continue

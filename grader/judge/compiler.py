@@ -28,7 +28,7 @@ from grader.exercise.formula import evaluate
 from grader.exercise.gpus import ARCHITECTURES, USUAL, Architecture, compiled_for, named, why_unknown
 from grader.exercise.model import Limits, Part
 from grader.judge.bench import JudgedCall
-from grader.protocol.messages import UNTOLD, Call, Compiled, Loaded, Raised, Recipe, RecordCall, Start
+from grader.protocol.messages import UNTOLD, Compiled, Loaded, Raised, Recipe, RecordCall, Start
 from grader.protocol.trace import Deed
 from grader.record import CompiledKernel, clean, one_line
 from grader.sandbox.cancellation import Cancelled
@@ -265,8 +265,7 @@ class Compiling:
         loaded = session.load()
         if isinstance(loaded, Loaded) and part.name not in loaded.functions:
             return replace(outcome, why="the file does not define it", implemented=False)
-        recipe = Recipe(part.name, dict(case), _SEED)
-        call = Call(recipe, part.arguments, part.mutates, (), tensors=part.tensors, chooses=part.chooses)
+        call = part.call(Recipe(part.name, dict(case), _SEED))
         recorded = session.record(RecordCall(call, afresh=True, bare=True))
         if not isinstance(recorded, tuple):
             return _not_recorded(outcome, recorded)

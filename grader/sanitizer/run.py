@@ -21,7 +21,7 @@ from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
 from grader.exercise.plan import Plan, PlannedCheck, ReplayToken
 from grader.judge.failures import Failure, missing_function, why_not_finished, why_not_loaded
-from grader.protocol.messages import Call, Loaded, Raised, Recipe, Start
+from grader.protocol.messages import Loaded, Raised, Recipe, Start
 from grader.record import Cause, Status, Tool, clean
 from grader.sandbox.answering import Answered, answer
 from grader.sandbox.outcome import Finished, Outcome
@@ -87,7 +87,7 @@ class SanitizeTarget:
             if self.has_gpu and not (check.space and check.space.needs_gpu(one.case)):
                 words.append("--cpu")
             called = Called(check.part.name, dict(one.case), one.case.words(), shlex.join(words))
-            yield _Planned(called, Recipe(check.part.name, dict(one.case), one.seed))
+            yield _Planned(called, one.recipe(check.part))
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,7 @@ def _visits(
                 yield _Visit(planned.called, None, blocked)
                 continue
             with lock.shared() if lock else nullcontext():
-                answered = answer(pair, _call(part, planned.recipe), salt, own, is_replayed=part.is_replayed)
+                answered = answer(pair, part.call(planned.recipe), salt, own, is_replayed=part.is_replayed)
             outcome = answered.outcome
             failure = None if isinstance(outcome, Finished) else why_not_finished(outcome, subject.path)
             yield _Visit(planned.called, answered, failure)
@@ -276,11 +276,6 @@ def _visits(
                 blocked = failure
             elif costly >= _PATIENCE:
                 blocked = _NOT_CALLED
-
-
-def _call(part: Part, recipe: Recipe) -> Call:
-    on_cpu = part.on == "cpu"
-    return Call(recipe, part.arguments, part.mutates, (), on_cpu=on_cpu, tensors=part.tensors, chooses=part.chooses)
 
 
 def _has_ended(outcome: Outcome) -> bool:

@@ -19,7 +19,6 @@ from grader.judge.failures import why_not_finished
 from grader.protocol.messages import (
     COMPUTED,
     UNTOLD,
-    Call,
     Method,
     Prepare,
     PrepareBaseline,
@@ -73,8 +72,7 @@ class TimedCase:
 
     def prepare(self) -> Prepare:
         """Return the first message to the replayer."""
-        part = self.part
-        call = Call(self.recipe(0), part.arguments, part.mutates, (), tensors=part.tensors)
+        call = self.part.call(self.recipe(0))
         traces = tuple(recorded.message for recorded in self.traces)
         untried = tuple(sorted(self.traces[-1].untried))
         return Prepare(call, traces, self.method, self.cover_bytes, untried)
