@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -31,7 +31,7 @@ from grader.cli.saved import card_for, current, keep_results, last_failure, note
 from grader.cli.say import say
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, find_root
-from grader.processes import Processes, start_server
+from grader.processes import Processes
 from grader.record import CheckResult, Record, exit_code, to_json
 from grader.report import view
 from grader.sandbox.server import ForkServer
@@ -184,9 +184,10 @@ def replay(token_text: str | None, submission: str | None, *, cpu: bool, json: s
     token = plan.parse_token(token_text)
     entry, path, source = chosen_file(token.exercise_id, submission)
     check_target(json)
-    with closing(start_server(cpu=cpu)) as server:
+    with Processes(cpu=cpu) as processes:
         from grader.grading import Job, grade
 
+        server = processes.checked()
         gpu = server.mode == "gpu"
         planned = plan.replay_plan(entry.exercise, token, gpu=gpu, lacks=machine.lacked_values(gpu=gpu))
         command = f"grade replay {token}"
