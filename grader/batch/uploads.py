@@ -165,7 +165,7 @@ def _read_file(path: Path, most: int) -> bytes:
 
 
 def _unreadable(_: int) -> bytes:
-    raise UsageError("a submission must be a regular file, got none")
+    raise UsageError("a submission must be a regular file, got a symbolic link")
 
 
 # -- archives --------------------------------------------------------------------------------------------------------

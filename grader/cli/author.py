@@ -52,7 +52,8 @@ def check(options: CheckOptions) -> int:
     """Check one exercise or all; 0 only if everything holds."""
     root = find_root()
     if options.every == (options.exercise is not None):
-        raise UsageError("exactly one of an exercise and --all must be given")
+        got = "both" if options.every else "neither"
+        raise UsageError(f"exactly one of an exercise and --all must be given, got {got}")
     if options.jobs is not None and options.jobs < 1:
         raise UsageError(f"--jobs must be at least 1, got {options.jobs}")
     entries = discover(root) if options.exercise is None else (resolve(root, options.exercise)[0],)

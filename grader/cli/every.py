@@ -108,7 +108,7 @@ def _summary(ended: Sequence[ExerciseEnd]) -> str:
 
 
 def _document(ended: Sequence[ExerciseEnd]) -> str:
-    """All records in one document, by exercise; null and the reason where there is none."""
+    """Return all records as one document, by exercise; null and a reason for a missing one."""
     from dataclasses import asdict
 
     return as_json(

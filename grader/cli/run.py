@@ -211,7 +211,7 @@ def show_timeline(record: Record, stream: TextIO) -> None:
 
 @contextmanager
 def _leaving_at_once() -> Iterator[None]:
-    """While torch is imported, an interrupt ends the process here and now: raised inside an import, it may be lost."""
+    """End the process at once on an interrupt while torch is imported: raised inside an import, it may be lost."""
 
     def leave(number: int, _: object) -> None:
         os.write(2, b"grade: interrupted\n")
@@ -279,7 +279,7 @@ def show(record: Record, stream: object, step: view.Step | None = None, *, one_c
 
 
 def terminal_of(stream: object) -> tuple[bool, bool, int]:
-    """(colour, ASCII only, width) of a stream. NO_COLOR and FORCE_COLOR are rich's business."""
+    """Return (colour, ASCII only, width) of a stream. rich reads NO_COLOR and FORCE_COLOR."""
     from rich.console import Console
 
     console = Console(file=stream)  # type: ignore[arg-type]
@@ -294,6 +294,6 @@ def show_progress(total: int, *, quiet: bool) -> AbstractContextManager[Callable
         return nullcontext(lambda result: None)
     from grader.cli.progress import LineProgress, LiveProgress
 
-    # Where nothing can be taken back, what is drawn over and over would be silence or a mess.
+    # A live display needs a terminal that can redraw.
     moving = sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
     return LiveProgress(total) if moving else LineProgress()

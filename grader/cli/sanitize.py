@@ -89,7 +89,7 @@ def _tool(options: SanitizeOptions) -> ToolName | None:
 def _examined(
     subject: Callable[..., SanitizeTarget], tool: ToolName | None, on_line: Callable[[str], None], *, gpu: bool
 ) -> Examination:
-    """By compute-sanitizer where there is a GPU and the tool works; else by the guard, and why."""
+    """Examine with compute-sanitizer if there is a GPU and the tool works, else with the guard, and note why."""
     executable = find() if gpu else None
     note = ""
     if executable is not None:

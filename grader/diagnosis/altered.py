@@ -170,7 +170,7 @@ def _fails_passing(one: Alteration, bench: Bench, seen: WrongCall) -> bool:
 
 
 def _by_program(one: Alteration, seen: WrongCall, inputs: Sequence[object]) -> bool:
-    """Return whether a block is read again by other programs, not by steps of a loop: where it belongs, all is right.
+    """Return whether other programs, not steps of a loop, read a block again: where it belongs, all is right.
 
     The axis is then one of the output as well.
     """

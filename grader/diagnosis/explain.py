@@ -43,7 +43,7 @@ _PROBE_S = 0.5
 _OF_EARLIER_CALLS = frozenset({"remembered_input", "remembered_result", "work_outside_kernels"})
 # The least weight of a clue that names a kind, so that what another check confirms of it holds here too.
 _NAMED = 0.3
-# The most that other clues weigh beside a probe that proves another cause.
+# The largest weight of other clues once a probe has proved a cause.
 _DOUBTED = 0.5
 # Failing checks of a part whose case is repeated in the interpreter, on a GPU.
 _MOST_INTERPRETED = 8

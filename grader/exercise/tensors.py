@@ -123,7 +123,7 @@ def _masked_negative(shape: tuple[int, ...], dtype: torch.dtype, generator: Gene
 
 
 def _lowest(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
-    # Below what code takes for the lowest number, such as -1e30, and such that log2(e) times it is finite.
+    # Lower than what code uses for -infinity, such as -1e30; log2(e) times it is still finite.
     return (torch.rand(shape, generator=generator, device=generator.device) / 8 - 1) * (torch.finfo(dtype).max / 2)
 
 

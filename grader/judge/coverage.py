@@ -64,7 +64,7 @@ def more_telling(*several: Coverage | None) -> Coverage | None:
 
 
 def _rank(one: Coverage) -> tuple[int, bool, bool, bool, int, int, str]:
-    """Return a key: idle programs, a whole picture, few programs, a remainder; then many full programs, small tiles.
+    """Return a sort key. It prefers idle programs, a whole picture, few programs, a remainder, then small tiles.
 
     Equal ones differ in their words, so that the order of calls does not matter.
     """

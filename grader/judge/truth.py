@@ -299,7 +299,7 @@ def _each_beside(inputs: Sequence[object], made: Iterator[Any]) -> Iterator[Any]
     """Yield what an iterator of the oracle makes, on the device of its inputs."""
     device = next((value.device for value in inputs if isinstance(value, Tensor)), torch.device("cpu"))
     while True:
-        # Not around the yield: whoever takes what is made has a device of its own.
+        # Leave the device before the yield: the caller has its own.
         with device:
             one = next(made, None)
         if one is None:

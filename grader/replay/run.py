@@ -108,7 +108,7 @@ def first_that_works(step: Choose, run: Run, places: Sequence[int] = ()) -> int:
 
 
 def _has_stored(refused: messages.LaunchInfo) -> bool:
-    """Return whether a refused launch stored something: the interpreter meets a static assertion when it gets there."""
+    """Return whether a launch had stored something before a static assertion stopped it."""
     return refused.traffic is not None and refused.traffic.stored_bytes > 0
 
 

@@ -18,7 +18,7 @@ MOST_TABLES = 120
 _MOST_LAUNCHES = 4
 FAILS = "does not work"
 LEFT_OUT = "not tried: not compiled in time"
-# The words of the record.
+# The time, in a record, of a configuration that was not tried.
 _LEFT_OUT = -2.0
 
 

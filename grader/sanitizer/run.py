@@ -35,7 +35,7 @@ from grader.sanitizer.output import Accusation, SanitizerReport, parse
 from grader.sanitizer.words import sighting_of, sightings_of
 from grader.speed.lock import GpuLock
 
-# A part that ran out of time this often is not waited for again; nor, where a process is dear, one that died so often.
+# A part is given up after so many timeouts. Where processes are expensive, those that died count too.
 _PATIENCE = 2
 # Kernels run tens of times slower under the tool, which also starts with the process and has threads of its own.
 _LOAD_S, _CALL_S, _PROCESSES = 180.0, 60.0, 1024
@@ -216,7 +216,7 @@ def _require_a_look(reports: Sequence[SanitizerReport], visits: Sequence[_Visit]
 def _read(
     text: bytes, ends: Sequence[int], visits: Sequence[_Visit]
 ) -> tuple[SanitizerReport, list[tuple[Called | None, list[Accusation]]]]:
-    """Return the report, and its accusations by the call at whose end they had come; None for those after the last."""
+    """Return the report, and its accusations by the call after which they came; None for those after the last."""
     # Counted in characters, as the accusations' offsets are.
     pieces = [text[start:end].decode(errors="replace") for start, end in pairwise([0, *ends, len(text)])]
     bounds = list(accumulate(map(len, pieces)))

@@ -55,8 +55,8 @@ from grader.speed.lock import GpuLock
 
 # The seed of a call that nobody times.
 _REHEARSAL = 0
-# Ahead of the first question: the interval at which it is looked for, the cores that it takes beside the submission's,
-# and the share of the GPU's memory that may be used.
+# Limits of what is done before the first question: poll interval, least cores (with the submission's), share of the
+# GPU's memory.
 _POLL_S, _LEAST_CORES, _SHARE_OF_MEMORY = 0.05, 4, 0.25
 
 
