@@ -17,7 +17,10 @@ PAGE = ROOT / "docs" / "architecture.md"
 
 # (module, what it does there)
 WAY = (
-    ("grader/exercise/catalogue.py", "Finds the exercise and reads its `spec.py`. Only this module knows the folders."),
+    (
+        "grader/exercise/catalogue.py",
+        "Finds the exercise and reads its `spec.py`. Only this module knows an exercise's files.",
+    ),
     (
         "grader/exercise/plan.py",
         "Draws a frozen list of cases from a seed, by Hypothesis. The submission is not loaded yet.",

@@ -1,4 +1,4 @@
-"""Find courses, and their exercises by a sorted scan of `reference/`. No other module knows the folder layout.
+"""Find courses, and their exercises by a sorted scan of `reference/`. No other module knows the files of an exercise.
 
 A course is a folder that holds exercises/. Its reference/ lies beside them; without one it is the grader's own.
 
