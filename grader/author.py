@@ -373,7 +373,7 @@ def _passes(claim: Claim, record: Record) -> bool:
 
 
 def label_fault(claim: Claim, entry: Entry) -> str:
-    """Return what is wrong with a mistake's label; "" where nothing is."""
+    """Return what is wrong with a mistake's label; "" if nothing is."""
     if claim.status == "partly":
         return "a mistake that earns some points has no cause to name" if claim.causes else ""
     if not claim.causes:
@@ -465,7 +465,7 @@ def wide_oracles(plan: Plan, truth: Truth) -> Iterator[GateLine]:
 
 
 def _oracle_fault(output: Expected) -> str:
-    """Return what is wrong with an expected output as such; "" where nothing is."""
+    """Return what is wrong with an expected output as such; "" if nothing is."""
     value, allowed = output.value, output.allowed
     if output.dtype.is_floating_point and value.dtype != torch.float64:
         return f"{output.name} must be computed in float64, got {str(value.dtype).removeprefix('torch.')}"

@@ -663,7 +663,7 @@ def parts_left_out(checks: Iterable[CheckResult]) -> dict[str, str]:
 
 
 def left_out_in_words(checks: Iterable[CheckResult]) -> str:
-    """Return which parts were left out and why: "nothing of gemm was judged (…)"; '' where no part was."""
+    """Return which parts were left out and why: "nothing of gemm was judged (…)"; '' if no part was."""
     by_reason: dict[str, list[str]] = {}
     for part, reason in parts_left_out(checks).items():
         by_reason.setdefault(one_line(reason, 200), []).append(one_line(part, 60))

@@ -32,6 +32,11 @@ def dtype_of(name: object) -> torch.dtype:
     return found
 
 
+def dtype_name(dtype: torch.dtype) -> str:
+    """Return the name of a torch dtype, such as "float16"."""
+    return str(dtype).removeprefix("torch.")
+
+
 def values(family: object, shape: Sequence[int], dtype: torch.dtype, generator: Generator) -> Tensor:
     """Return a contiguous tensor [*shape] of one family of values, drawn in float32 and rounded to `dtype`.
 

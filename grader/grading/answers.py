@@ -144,7 +144,7 @@ class Answers:
         return any(self._statuses.get(check_id(part, check)) == "pass" for check in part.checks)
 
     def unfit(self, part: Part) -> str:
-        """Return the first check that gates speed and did not pass; "" where all passed."""
+        """Return the first check that gates speed and did not pass; "" if all passed."""
         needed = [check for check in part.checks if check.rule.gates_speed]
         names = [check_id(part, check) for check in needed]
         return next((name for name in names if self._statuses.get(name, "pass") != "pass"), "")

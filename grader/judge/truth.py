@@ -272,7 +272,7 @@ def slots_for(expected: Sequence[Expected]) -> tuple[Slot, ...]:
     """Return the place of each output in the memory file: one after another, at multiples of 64 bytes."""
     slots, offset = [], 0
     for output in expected:
-        dtype = str(output.dtype).removeprefix("torch.")
+        dtype = tensors.dtype_name(output.dtype)
         slots.append(Slot(dtype, tuple(output.value.shape), offset, output.nbytes))
         offset += -(-output.nbytes // 64) * 64
     return tuple(slots)

@@ -16,7 +16,7 @@ from triton.runtime.errors import OutOfResources
 from grader.calls import launches
 from grader.calls.modes import tensors_in
 from grader.calls.tuning import is_passed_over
-from grader.exercise.tensors import is_whole
+from grader.exercise.tensors import dtype_name, is_whole
 from grader.protocol import messages
 from grader.protocol.footprint import MOST_LAUNCHES
 from grader.protocol.operators import ALLOCATING, EMPTY, NUMBERING, OVERWRITING
@@ -214,7 +214,7 @@ class Run:
         self.line = 0
         for place, result in zip(step.results, results, strict=True):
             window = self._trace.windows[place]
-            made = (str(result.dtype).removeprefix("torch."), tuple(result.shape), tuple(result.stride()))
+            made = (dtype_name(result.dtype), tuple(result.shape), tuple(result.stride()))
             if made != (window.dtype, window.shape, window.strides):
                 raise Unreplayable(f"{step.name} must make {window}, got {made}")
             if self._unwritten != "nan" and name in EMPTY:

@@ -28,6 +28,7 @@ from grader.errors import GradeError
 from grader.exercise.catalogue import Entry
 from grader.exercise.formula import evaluate
 from grader.exercise.model import Part
+from grader.exercise.tensors import dtype_name
 from grader.judge.truth import Portion, Truth
 from grader.protocol.decode import decode
 from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
@@ -282,7 +283,7 @@ class _State:
             for place, numbers in enumerate((expected.value, expected.allowed)):
                 raw = numbers.double().reshape(-1)[part].cpu().numpy().tobytes()
                 memory[place * request.count * 8 : place * request.count * 8 + len(raw)] = raw
-        return Revealed(str(expected.dtype).removeprefix("torch."), portion.start, expected.value.numel())
+        return Revealed(dtype_name(expected.dtype), portion.start, expected.value.numel())
 
     def _portion(self, request: Reveal) -> Portion:
         """Return the portion that is asked for; the portions of the latest call are cached."""

@@ -38,7 +38,7 @@ def last_name(node: ast.expr) -> str:
 
 
 def quoted(node: ast.AST) -> str:
-    """Return a tree as code in backquotes; "" where it is too long to read."""
+    """Return a tree as code in backquotes; "" if it is too long to read."""
     text = ast.unparse(ast.fix_missing_locations(node))
     return f"`{text}`" if len(text) <= _MOST_CODE and "\n" not in text else ""
 
@@ -122,15 +122,15 @@ def element_in(tree: ast.stmt | None) -> ast.Subscript | None:
 
 
 def with_arange(tree: ast.stmt | None) -> str:
-    """Return a line in backquotes with tl.arange(0, …) instead of range(…); "" where it has no range."""
+    """Return a line in backquotes with tl.arange(0, …) instead of range(…); "" if it has no range."""
     return _rewritten(tree, _ToArange())
 
 
 def with_signs(tree: ast.stmt | None) -> str:
-    """Return a line in backquotes with & instead of `and`, and without chained comparisons; "" where it has none."""
+    """Return a line in backquotes with & instead of `and`, and without chained comparisons; "" if it has none."""
     return _rewritten(tree, _ToLanes())
 
 
 def with_load(tree: ast.stmt | None) -> str:
-    """Return a line in backquotes with tl.load(x_ptr + i, mask=mask) instead of x_ptr[i]; "" where it has none."""
+    """Return a line in backquotes with tl.load(x_ptr + i, mask=mask) instead of x_ptr[i]; "" if it has none."""
     return _rewritten(tree, _ToLoad())
