@@ -14,8 +14,8 @@ from grader import __version__, machine
 from grader.cli import roofline
 from grader.cli.files import check_target, chosen_file, write_or_print
 from grader.cli.roofline import Roofline
-from grader.cli.run import terminal_of
 from grader.cli.say import say
+from grader.cli.terminal import terminal_of
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
 from grader.record import PartInfo, SubmissionInfo, Tool

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -17,22 +16,16 @@ from typing import TYPE_CHECKING, TextIO
 from grader import machine
 from grader.cli import listing
 from grader.cli.browser import show_in_browser
-from grader.cli.files import (
-    check_target,
-    check_writable,
-    chosen_file,
-    parse_seed,
-    write,
-    write_or_print,
-)
+from grader.cli.files import check_target, check_writable, chosen_file, parse_seed, write, write_or_print
 from grader.cli.finish import finish_of
 from grader.cli.moment import now
 from grader.cli.saved import card_for, current, keep_results, last_failure, note_attempt
 from grader.cli.say import say
+from grader.cli.terminal import show_progress, terminal_of
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, find_root
 from grader.processes import Processes
-from grader.record import CheckResult, Record, exit_code, to_json
+from grader.record import Record, exit_code, to_json
 from grader.report import view
 from grader.sandbox.server import ForkServer
 from grader.speed.baseline_process import BaselineProcess
@@ -276,24 +269,3 @@ def show(record: Record, stream: object, step: view.Step | None = None, *, one_c
     colour, ascii_only, width = terminal_of(stream)
     text = terminal.render(record, width=width, colour=colour, ascii_only=ascii_only, step=step, one_case=one_case)
     print(text, file=stream, flush=True)  # type: ignore[call-overload]
-
-
-def terminal_of(stream: object) -> tuple[bool, bool, int]:
-    """Return (colour, ASCII only, width) of a stream. rich reads NO_COLOR and FORCE_COLOR."""
-    from rich.console import Console
-
-    console = Console(file=stream)  # type: ignore[arg-type]
-    ascii_only = not (console.encoding or "").lower().startswith("utf")
-    colour = console.color_system is not None and not console.no_color
-    return colour, ascii_only, min(shutil.get_terminal_size((100, 24)).columns, 120)
-
-
-def show_progress(total: int, *, quiet: bool) -> AbstractContextManager[Callable[[CheckResult], None]]:
-    """Show every check on stderr when it is decided: lines that vanish on a terminal, lines that stay elsewhere."""
-    if quiet:
-        return nullcontext(lambda result: None)
-    from grader.cli.progress import LineProgress, LiveProgress
-
-    # A live display needs a terminal that can redraw.
-    moving = sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
-    return LiveProgress(total) if moving else LineProgress()

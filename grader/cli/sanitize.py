@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from grader import machine
 from grader.cli.files import check_target, chosen_file, parse_seed, write_or_print
-from grader.cli.run import terminal_of
 from grader.cli.say import say
+from grader.cli.terminal import terminal_of
 from grader.errors import MissingEnvironment, UsageError
 from grader.exercise.catalogue import Entry
 from grader.sandbox.server import ForkServer

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from grader.cli.files import chosen_file
-from grader.cli.run import terminal_of
 from grader.cli.say import say
+from grader.cli.terminal import terminal_of
 from grader.errors import SpecError, UsageError
 from grader.exercise.cases import Value
 from grader.exercise.catalogue import Entry
