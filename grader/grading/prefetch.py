@@ -28,17 +28,17 @@ _ENOUGH = 4
 
 @contextmanager
 def prefetching(
-    submission: Callable[[], Session], compilers: Sequence[Session], plan: Plan
+    new_session: Callable[[], Session], compilers: Sequence[Session], plan: Plan
 ) -> Iterator[Callable[[], None]]:
     """Compile the kernels of the plan's cases while the block runs. All processes have ended after it.
 
-    submission: makes the session that records. Without compilers nothing happens. Gives the block what begins to end
+    new_session: makes the session that records. Without compilers nothing happens. Gives the block what begins to end
     the processes earlier, beside whatever the block does next.
     """
     if not compilers:
         yield lambda: None
         return
-    with submission() as session:
+    with new_session() as session:
         prefetch = _Prefetch(session, compilers, plan)
         running = Thread(target=prefetch.run, name="prefetch", daemon=True)
         ending = Thread(target=prefetch.stop, name="end of prefetch", daemon=True)
