@@ -30,7 +30,7 @@ from grader.exercise.plan import PlannedCase, PlannedCheck
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import NO_CAUSE, Failure, WrongCall
-from grader.judge.rules import decide
+from grader.judge.rules import ruling_of
 from grader.judge.rules.kernels_only import LEFT_OVER
 from grader.judge.ruling import Ruling
 from grader.judge.trial import TriedCase
@@ -216,7 +216,7 @@ class Diagnosis:
             return failure
         self._interpreted[part] = self._interpreted.get(part, 0) + 1
         try:
-            ruling = decide(interpreted, replace(planned, cases=(one,)))
+            ruling = ruling_of(interpreted, planned, one)
             repeated = ruling.failure
             told_nothing = ended if repeated is None else repeated.status not in EXPLAINED
             if ruling.unfit or ruling.undecided or told_nothing:
