@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from grader.errors import UsageError
@@ -35,6 +36,13 @@ def chosen_file(exercise: str, submission: str | None) -> tuple[Entry, Path, str
     entry, path = resolve(find_root(), exercise)
     path = Path(submission) if submission is not None else path
     return entry, path, read_submission(path)
+
+
+def named_again(entry: Entry, path: Path, parts: Sequence[str] = (), seed: int | None = None) -> list[str]:
+    """Return the options by which a command names a file, parts and a seed; none for the learner's own file."""
+    words = [] if path.resolve() == entry.stub.resolve() else ["--submission", str(path)]
+    words += [word for part in parts for word in ("--part", part)]
+    return [*words, "--seed", f"{seed:#x}"] if seed is not None else words
 
 
 def parse_seed(text: str) -> int:

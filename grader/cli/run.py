@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 from grader import machine
 from grader.cli import listing
 from grader.cli.browser import show_in_browser
-from grader.cli.files import check_target, check_writable, chosen_file, parse_seed, write, write_or_print
+from grader.cli.files import check_target, check_writable, chosen_file, named_again, parse_seed, write, write_or_print
 from grader.cli.finish import finish_of
 from grader.cli.moment import now
 from grader.cli.saved import card_for, current, keep_results, last_failure, note_attempt
@@ -232,16 +232,11 @@ def job_for(entry: Entry, path: Path, source: str, seed: int | None, options: Ru
     chosen = plan.default_seed(entry.id) if seed is None else seed
     lacks = machine.lacked_values(gpu=gpu)
     drawn = plan.draw(entry.exercise, chosen, gpu=gpu, parts=frozenset(options.parts) or None, lacks=lacks)
-    words = [f"grade {entry.id}"]
-    if path.resolve() != entry.stub.resolve():
-        words.append(f"--submission {shlex.quote(str(path))}")
-    words += [f"--part {part}" for part in options.parts]
-    if seed is not None:
-        words.append(f"--seed {seed:#x}")
+    words = ["grade", entry.id, *named_again(entry, path, options.parts, seed)]
     words += [name for name, on in (("--cpu", options.cpu), ("--all-baselines", options.all_baselines)) if on]
-    words += [f"--baseline {name}" for name in options.baselines]
+    words += [word for name in options.baselines for word in ("--baseline", name)]
     slow = SLOW if options.all_baselines else options.baselines
-    return Job(entry, str(path.resolve()), source, drawn, " ".join(words), now(), slow_baselines=slow)
+    return Job(entry, str(path.resolve()), source, drawn, shlex.join(words), now(), slow_baselines=slow)
 
 
 def _grade(job: Job, server: ForkServer, baselines: BaselineProcess | None, *, quiet: bool) -> Record:

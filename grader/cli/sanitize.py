@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader import machine
-from grader.cli.files import check_target, chosen_file, parse_seed, write_or_print
+from grader.cli.files import check_target, chosen_file, named_again, parse_seed, write_or_print
 from grader.cli.say import say
 from grader.cli.terminal import terminal_of
 from grader.errors import MissingEnvironment, UsageError
@@ -129,10 +129,8 @@ def _subject(
     chosen = plan.default_seed(entry.id) if seed is None else seed
     lacks = machine.lacked_values(gpu=on_gpu)
     drawn = plan.draw(entry.exercise, chosen, gpu=on_gpu, parts=frozenset(options.parts) or None, lacks=lacks)
-    own = () if path.resolve() == entry.stub.resolve() else ("--submission", str(path))
-    words = ["grade", "sanitize", entry.id, *own]
-    words += [word for part in options.parts for word in ("--part", part)]
-    words += ["--seed", f"{seed:#x}"] if seed is not None else []
+    own = tuple(named_again(entry, path))
+    words = ["grade", "sanitize", entry.id, *named_again(entry, path, options.parts, seed)]
     words += ["--tool", options.tool] if options.tool is not None else []
     words += ["--cpu"] if options.cpu else []
     return SanitizeTarget(entry, str(path.resolve()), source, drawn, shlex.join(words), own, has_gpu=has_gpu)
