@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 # A number that does not fit into a message is left out: no block size is that large.
-_LARGEST_CONSTANT = 1 << 63
+_LARGEST_INTEGER = 1 << 63
 # Compiler options that a launch may give. Others name files, replace the code, or pass options to other programs.
 OPTIONS = frozenset(
     {
@@ -61,7 +61,7 @@ def constants(kernel: Any, bound: dict[str, Any]) -> dict[str, int]:
         name: value
         for name, value in plain.items()
         if isinstance(value, int) and not isinstance(value, bool) and name in known
-        if abs(value) < _LARGEST_CONSTANT
+        if abs(value) < _LARGEST_INTEGER
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from grader.exercise.gpus import Architecture
-from grader.protocol.messages import Binary, Narrow
+from grader.protocol.messages import EXACT_IN_JSON, Binary, Narrow
 from grader.record import CompiledKernel, KernelFinding, Occupancy, one_line
 
 MOST_KERNELS = 64
@@ -75,7 +75,7 @@ def _can_be(binary: Binary) -> bool:
         and 0 <= binary.seconds <= 1e5
         and all(0 <= number <= _MOST_COUNT for number in (*counts, *lines))
         and all(0 <= size <= _MOST_BYTES for size in sizes)
-        and all(abs(value) < 1 << 53 for value in binary.constants.values())
+        and all(abs(value) < EXACT_IN_JSON for value in binary.constants.values())
         and all(width.isascii() and width.isdigit() and len(width) <= 4 for width in widths)
         and all(len(table) <= _MOST_ENTRIES for table in tables)
     )
