@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
+from typing import Literal
 
 from grader import machine
 from grader.exercise.cases import Case, Cases
@@ -24,7 +25,7 @@ from grader.protocol.messages import Prepare, PrepareBaseline, Prepared, Sample,
 from grader.record import SizeTiming
 from grader.sandbox.pair import RecordedAnswer
 from grader.speed.baseline_process import BaselineProcess
-from grader.speed.estimate import Interval, side_of
+from grader.speed.estimate import Interval
 from grader.speed.lock import GpuLock
 from grader.speed.rounds import Rounds, TimedCase
 from grader.speed.suite import Suite, Verdict
@@ -127,6 +128,13 @@ def main(wanted: str = "ex_16", part_name: str = "", count: str = "200") -> None
         words: [vars(one.timing.submission) | {"s": one.seconds} for one in judged] for words, judged in by_size.items()
     }
     (Path(__file__).parent / "calibration.json").write_text(json.dumps(kept, indent=1), encoding="utf-8")
+
+
+def side_of(ratio: Interval, threshold: float) -> Literal["above", "below", "undecided"]:
+    """Return on which side of a threshold a ratio lies, if its interval clears the threshold."""
+    if ratio.low >= threshold:
+        return "above"
+    return "below" if ratio.high < threshold else "undecided"
 
 
 def decisions(one: Judged) -> list[str]:

@@ -41,6 +41,7 @@ from grader.protocol.messages import Recipe
 from grader.record import UNJUDGED, CheckResult, Record
 from grader.report.status import in_part
 from grader.sandbox.server import ForkServer
+from grader.syntax import tree_of
 
 # Number of cases whose tensors are stored for the next file: all of an exercise.
 _KNOWN_CASES = 1024
@@ -108,7 +109,7 @@ class Claim:
 
 def claim_of(mistake: PlantedMistake) -> Claim:
     """Return the claim of a planted mistake. Raises SpecError."""
-    first, _, rest = (ast.get_docstring(ast.parse(mistake.text)) or "").partition("\n")
+    first, _, rest = (ast.get_docstring(tree_of(mistake.text)) or "").partition("\n")
     match = _CLAIM.fullmatch(first)
     if match is None:
         raise SpecError(
@@ -372,7 +373,7 @@ def _passes(claim: Claim, record: Record) -> bool:
 
 
 def label_fault(claim: Claim, entry: Entry) -> str:
-    """Return what is wrong with a mistake's label; "" where nothing is."""
+    """Return what is wrong with a mistake's label; "" if nothing is."""
     if claim.status == "partly":
         return "a mistake that earns some points has no cause to name" if claim.causes else ""
     if not claim.causes:
@@ -411,7 +412,7 @@ def trivial_answers(plan: Plan, truth: Truth) -> Iterator[GateLine]:
 def _passing_models(planned: PlannedCheck, truth: Truth) -> set[str]:
     surviving: set[str] | None = None
     for one in planned.cases:
-        recipe = Recipe(planned.part.name, dict(one.case), one.seed)
+        recipe = one.recipe(planned.part)
         expected = truth.expect(planned.part, recipe)
         models = _models(expected, truth.inputs(recipe), planned.part.arguments)
         asked = models.keys() if surviving is None else surviving & models.keys()
@@ -464,7 +465,7 @@ def wide_oracles(plan: Plan, truth: Truth) -> Iterator[GateLine]:
 
 
 def _oracle_fault(output: Expected) -> str:
-    """Return what is wrong with an expected output as such; "" where nothing is."""
+    """Return what is wrong with an expected output as such; "" if nothing is."""
     value, allowed = output.value, output.allowed
     if output.dtype.is_floating_point and value.dtype != torch.float64:
         return f"{output.name} must be computed in float64, got {str(value.dtype).removeprefix('torch.')}"
@@ -476,7 +477,7 @@ def _oracle_fault(output: Expected) -> str:
 def _cases_by_part(plan: Plan) -> Iterator[tuple[Part, list[list[Recipe]]]]:
     """Yield every part with the planned cases of each of its checks that has some."""
     for part, several in groupby(plan.checks, key=lambda planned: planned.part):
-        checks = [[Recipe(part.name, dict(one.case), one.seed) for one in planned.cases] for planned in several]
+        checks = [[one.recipe(part) for one in planned.cases] for planned in several]
         if cased := [recipes for recipes in checks if recipes]:
             yield part, cased
 
@@ -576,7 +577,7 @@ def _ratios(planned: PlannedCheck, truth: Truth) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     part, measured = planned.part, 0
     for one in planned.cases:
-        recipe = Recipe(part.name, dict(one.case), one.seed)
+        recipe = one.recipe(part)
         offers = truth.offers(part, recipe)
         if all(isnan(offer.ratio) for offer in offers):
             continue

@@ -9,7 +9,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from grader import machine, selftest
-from grader.errors import GradeError
 from grader.exercise.catalogue import Entry
 from grader.sandbox.server import ForkServer, Mode
 from grader.speed.baseline_process import BaselineProcess
@@ -87,6 +86,11 @@ class Processes:
         server = self.settled()
         selftest.require_right(self._tried.result(), server.mode)
 
+    def checked(self) -> ForkServer:
+        """Return the fork server, once the grader's own kernel was right there. Raises GradeError."""
+        self.check()
+        return self._server
+
     def stop_baseline_process(self) -> None:
         """End the baseline process at once; the next grading gets another one."""
         if self._baseline_process is not None:
@@ -104,22 +108,6 @@ class Processes:
         if self._baseline_process is not None:
             self._baseline_process.__exit__()
             self._baseline_process = None
-
-
-def start_server(*, cpu: bool) -> ForkServer:
-    """Return a fork server for the best mode of this machine. `cpu` forces the interpreter.
-
-    Raises GradeError if the grader's own kernel gives a wrong result there.
-    """
-    server = ForkServer(best_mode(cpu=cpu))
-    if server.mode == "gpu" and not machine.has_gpu():
-        server = _interpreter_instead(server)
-    try:
-        selftest.require_right(selftest.try_kernel(server), server.mode)
-    except GradeError:
-        server.close()
-        raise
-    return server
 
 
 def _interpreter_instead(server: ForkServer) -> ForkServer:

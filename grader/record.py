@@ -18,6 +18,7 @@ from grader.protocol.decode import DecodeError, decode
 from grader.protocol.footprint import Footprint
 from grader.text import as_json
 from grader.text import clean as clean  # noqa: PLC0414  for all writers of records
+from grader.text import one_line as one_line  # noqa: PLC0414  for all writers of records
 from grader.timeline import Stretch
 
 Schema = Literal["grade/result/v1"]
@@ -662,16 +663,12 @@ def parts_left_out(checks: Iterable[CheckResult]) -> dict[str, str]:
 
 
 def left_out_in_words(checks: Iterable[CheckResult]) -> str:
-    """Return which parts were left out and why: "nothing of gemm was judged (…)"; '' where no part was."""
+    """Return which parts were left out and why: "nothing of gemm was judged (…)"; '' if no part was."""
     by_reason: dict[str, list[str]] = {}
     for part, reason in parts_left_out(checks).items():
-        by_reason.setdefault(_one_line(reason, 200), []).append(_one_line(part, 60))
+        by_reason.setdefault(one_line(reason, 200), []).append(one_line(part, 60))
     said = [(f"nothing of {' and '.join(parts)} was judged", reason) for reason, parts in by_reason.items()]
     return "; ".join(f"{text} ({reason})" if reason else text for text, reason in said)
-
-
-def _one_line(text: str, most: int) -> str:
-    return " ".join(clean(text, most).split())
 
 
 def worst_of(checks: Iterable[CheckResult]) -> Status:
@@ -701,11 +698,11 @@ def headline(record: Record) -> str:
     in_part = sum(check.status == "pass" and check.points < check.max_points for check in record.checks)
     unjudged = [check for check in record.checks if check.status in UNJUDGED]
     judged = len(record.checks) - len(unjudged)
-    text = f"{_points(record.score)} of {_points(record.judged_score)} points that could be judged here"
+    text = f"{two_decimals(record.score)} of {two_decimals(record.judged_score)} points that could be judged here"
     text += f" ({passed} of {judged} checks passed{f', {in_part} of them in part' if in_part else ''})"
     if unjudged:
         missing = record.max_score - record.judged_score
-        points = "1 more point is" if missing == 1 else f"{_points(missing)} more points are"
+        points = "1 more point is" if missing == 1 else f"{two_decimals(missing)} more points are"
         checks = "1 check was" if len(unjudged) == 1 else f"{len(unjudged)} checks were"
         text += f"; {points} open: {checks} not judged"
     # If nothing was judged, the checks say why.
@@ -714,7 +711,8 @@ def headline(record: Record) -> str:
     return text + "."
 
 
-def _points(value: float) -> str:
+def two_decimals(value: float) -> str:
+    """Return a number with at most two decimals: 4, 2.5, 0.33."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 
 # C0 and C1 controls except newline and tab, line and paragraph separators, characters that change the direction of
 # writing or are invisible, lone surrogates, and noncharacters.
@@ -21,11 +20,6 @@ _COMMAND_AT_START = re.compile(rf"(?m)^((?:[^\S\n]|{_STYLE})*):(?=(?:{_STYLE})*:
 _COMMAND_ANYWHERE = "##["
 
 
-# In CPython before 3.11.8 and 3.12.1, threads that call ast.parse at once may end in a SystemError: they count their
-# depth in one place (python/cpython#106905). Re-entrant, because a finalizer that parses runs on any thread.
-ONE_PARSE_AT_A_TIME = threading.RLock()
-
-
 def clean(text: str, most: int = 4000) -> str:
     """Return text without terminal escapes and control characters.
 
@@ -37,6 +31,14 @@ def clean(text: str, most: int = 4000) -> str:
     if len(text) <= most:
         return text
     return f"{text[: most // 2]}\n… {len(text) - most} characters cut …\n{text[-most // 2 :]}"
+
+
+def one_line(text: str, most: int = 4000) -> str:
+    """Return clean text as one line. A cut is marked."""
+    # Most texts are one printable line, and reports ask for every word.
+    if len(text) <= most and text.isprintable() and "  " not in text and text == text.strip(" "):
+        return text
+    return " ".join(clean(text, most).split())
 
 
 _SAID_IN_ASCII = str.maketrans(

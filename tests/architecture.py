@@ -17,12 +17,16 @@ PAGE = ROOT / "docs" / "architecture.md"
 
 # (module, what it does there)
 WAY = (
-    ("grader/exercise/catalogue.py", "Finds the exercise and reads its `spec.py`. Only this module knows the folders."),
+    (
+        "grader/exercise/catalogue.py",
+        "Finds the exercise and reads its `spec.py`. Only this module knows an exercise's files.",
+    ),
     (
         "grader/exercise/plan.py",
         "Draws a frozen list of cases from a seed, by Hypothesis. The submission is not loaded yet.",
     ),
-    ("grader/grading/answers.py", "Goes through the plan, part by part and check by check."),
+    ("grader/grading/whole.py", "Goes through the plan part by part: answers first, speed last."),
+    ("grader/grading/answers.py", "Judges the checks of a part, one after the other."),
     ("grader/judge/rules/", "The check's rule asks the bench for calls on the planned cases."),
     ("grader/judge/bench.py", "Has a call recorded and replayed, examines it, and keeps the evidence."),
     ("grader/sandbox/pair.py", "Sends the case to two child processes, one after the other. Trusts neither."),
@@ -45,7 +49,7 @@ WAY = (
     ("grader/speed/suite.py", "On a GPU, after right answers: times the replay in interleaved rounds with baselines."),
     ("grader/record.py", "Everything that was found, as one frozen record: `grade/result/v1`."),
     ("grader/report/terminal.py", "Renders the record as text; its neighbours render HTML and JUnit. All are pure."),
-    ("grader/cli/main.py", "Prints, and writes the files that were asked for. No other room does."),
+    ("grader/cli/run.py", "Prints, and writes the files that were asked for. No other room prints."),
 )
 
 INTRODUCTION = """\

@@ -130,7 +130,6 @@ NOT_DONE = (
     "`grade watch` has not been tried on a GPU",
     "on a GPU, only triton 3.6 with Python 3.12 has run; Python 3.14 is not tried",
     "no live platform has read an export yet",
-    "the comparison with other graders was measured with fourteen files, by `python -m benchmarks.peers`",
 )
 
 INTRODUCTION = """\

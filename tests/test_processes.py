@@ -8,6 +8,7 @@ import pytest
 
 from grader import machine, processes
 from grader.batch import work
+from grader.errors import GradeError
 from grader.exercise.catalogue import discover
 from grader.processes import Processes
 
@@ -92,6 +93,18 @@ def test_a_gpu_that_torch_cannot_use_leaves_the_interpreter_alone(
 def test_without_a_gpu_nothing_but_the_interpreter_is_started(log: list[str]) -> None:
     with Processes(cpu=True) as shared:
         assert shared.ready(ENTRIES[0])[1] is None
+    assert log == ["start interpret", "end interpret"]
+
+
+def test_a_server_whose_kernel_was_wrong_is_ended(log: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes.selftest, "try_kernel", lambda server: "a kernel that is wrong")
+
+    def require_right(tried: object, mode: str) -> None:
+        raise GradeError(f"{mode}: {tried}")
+
+    monkeypatch.setattr(processes.selftest, "require_right", require_right)
+    with pytest.raises(GradeError, match="interpret: a kernel that is wrong"), Processes(cpu=True) as shared:
+        shared.checked()
     assert log == ["start interpret", "end interpret"]
 
 

@@ -111,7 +111,7 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
         ("grader.speed.baselines", ()),
         ("grader.speed.lineup", ("grader.exercise", "grader.speed.baselines")),
         ("grader.speed.monitor", ("grader.record",)),
-        ("grader.exercise", ("grader.exercise", "grader.errors", "grader.text", "grader.protocol.messages")),
+        ("grader.exercise", ("grader.exercise", "grader.errors", "grader.syntax", "grader.protocol.messages")),
         (
             "grader.processes",
             (
@@ -133,8 +133,9 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
         ("grader.exercise.triton_version", ()),
         ("grader.compile.assembly", ("grader.protocol.messages",)),
         ("grader.compile.findings", ("grader.protocol.messages", "grader.exercise.gpus", "grader.record")),
+        ("grader.syntax", ()),
         ("grader.text", ()),
-        ("grader.grading.source_scan", ("grader.text", "grader.record")),
+        ("grader.grading.source_scan", ("grader.syntax", "grader.text", "grader.record")),
         (
             "grader.report",
             (
@@ -174,8 +175,11 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
         ("grader.sanitizer.command", ()),
         ("grader.sanitizer.findings", ("grader.record", "grader.text", "grader.sanitizer.output")),
         ("grader.sanitizer.text", ("grader.sanitizer.findings", "grader.text")),
-        ("grader.progress", ("grader.progress", "grader.record", "grader.protocol.decode", "grader.text")),
-        ("grader.progress.part_text", ("grader.text",)),
+        (
+            "grader.progress",
+            ("grader.progress", "grader.record", "grader.protocol.decode", "grader.syntax", "grader.text"),
+        ),
+        ("grader.progress.part_text", ("grader.syntax",)),
         ("grader.watch.state", ("grader.record", "grader.report.view", "grader.progress")),
         ("grader.watch.order", ("grader.exercise", "grader.exercise.plan", "grader.record")),
         ("grader.watch.screen", ("grader.watch.state", "grader.report", "grader.progress", "grader.text")),
@@ -367,6 +371,16 @@ def test_only_the_command_line_prints() -> None:
     }
     assert {name for name in printing if not within(name, "grader.cli")} == set()
     assert printing, "the command line prints, or this test looks in the wrong place"
+
+
+def test_outside_children_text_is_parsed_in_one_module_which_lets_one_thread_do_so_at_a_time() -> None:
+    parsing = {
+        name
+        for name, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "ast.parse"
+    }
+    assert {name for name in parsing if not any(within(name, room) for room in IN_A_CHILD)} == {"grader.syntax"}
 
 
 def test_nothing_is_unpickled() -> None:

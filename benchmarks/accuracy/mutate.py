@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from benchmarks.accuracy.operators import KERNEL, LAUNCH, Change, Operator, Scope
-from grader.text import ONE_PARSE_AT_A_TIME
+from grader.syntax import tree_of
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Mutant:
 def mutants(source: str, parts: Sequence[str]) -> tuple[Mutant, ...]:
     """Return every mutant of a solution, by line: of its kernels, and of the functions of the parts."""
     found: dict[str, Mutant] = {}
-    for function in _functions(ast.parse(source)):
+    for function in _functions(tree_of(source)):
         kernel = is_kernel(function)
         if not kernel and function.name not in parts:
             continue
@@ -57,7 +57,7 @@ def sample(found: Sequence[Mutant], count: int, seed: int) -> tuple[Mutant, ...]
 def reached_from(source: str, function: str, parts: Sequence[str]) -> frozenset[str]:
     """Return the parts whose code leads to a function, by the names that it mentions."""
     mentions: dict[str, set[str]] = {}
-    for node in ast.parse(source).body:
+    for node in tree_of(source).body:
         for name in _defined(node):
             mentions.setdefault(name, set()).update(
                 one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)
@@ -67,8 +67,7 @@ def reached_from(source: str, function: str, parts: Sequence[str]) -> frozenset[
 
 def trapped(source: str, line: int) -> str:
     """Return the text with an error in front of the statement that a line belongs to: a run of the line raises it."""
-    with ONE_PARSE_AT_A_TIME:
-        tree = ast.parse(source)
+    tree = tree_of(source)
     around = [
         node
         for function in _functions(tree)
@@ -156,9 +155,9 @@ def _one_line(raw: bytes) -> str:
 def _says_something_else(change: Change, scope: Scope) -> bool:
     """Whether a changed function is still Python, and another function."""
     start, end = scope.span(scope.function)
-    unchanged = ast.dump(ast.parse(scope.source[start:end]))
+    unchanged = ast.dump(tree_of(scope.source[start:end]))
     try:
-        return ast.dump(ast.parse(_changed(scope.source, change, start, end))) != unchanged
+        return ast.dump(tree_of(_changed(scope.source, change, start, end))) != unchanged
     except SyntaxError:
         return False
 

@@ -14,6 +14,7 @@ from grader import machine
 from grader.exercise.catalogue import Entry, discover, find_root
 from grader.protocol.decode import decode
 from grader.record import Environment
+from grader.syntax import tree_of
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 # Rooms that show, keep and hand round results, and decide none; a test says that no grading imports them.
@@ -67,7 +68,7 @@ def grader() -> str:
 
 def _code(text: str) -> str:
     """Return a module's code without what does nothing: comments, layout and docstrings."""
-    tree = ast.parse(text)
+    tree = tree_of(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(
             node, clean=False

@@ -23,6 +23,8 @@ MOST_UNPACKED_BYTES = 1 << 29
 # The table of contents of an archive is read into memory as a whole.
 MOST_ARCHIVE_BYTES = 1 << 24
 _MOST_DEPTH = 32
+# A message names so many files.
+_MOST_LISTED = 5
 _MADE_BY_TOOLS = frozenset({"__pycache__", "__MACOSX", ".git", ".venv", "node_modules", ".ipynb_checkpoints"})
 # Of these as little is unpacked as is asked for; of the others everything that the packed bytes stand for.
 _BOUNDED = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
@@ -163,7 +165,7 @@ def _read_file(path: Path, most: int) -> bytes:
 
 
 def _unreadable(_: int) -> bytes:
-    raise UsageError("a submission must be a regular file, got none")
+    raise UsageError("a submission must be a regular file, got a symbolic link")
 
 
 # -- archives --------------------------------------------------------------------------------------------------------
@@ -238,7 +240,7 @@ def text_bytes(file: UploadedFile) -> bytes:
     return file.read(MOST_BYTES + 1)
 
 
-def listed(files: Sequence[UploadedFile], most: int = 5) -> str:
+def listed(files: Sequence[UploadedFile]) -> str:
     """Return the first of some files, in words."""
-    names = ", ".join(str(file) for file in files[:most])
-    return f"{names} and {len(files) - most} more" if len(files) > most else names or "nothing"
+    names = ", ".join(str(file) for file in files[:_MOST_LISTED])
+    return f"{names} and {len(files) - _MOST_LISTED} more" if len(files) > _MOST_LISTED else names or "nothing"

@@ -13,7 +13,7 @@ from typing import Any
 # On each axis of a grid, as CUDA starts them.
 _MOST_PROGRAMS = ((1 << 31) - 1, (1 << 16) - 1, (1 << 16) - 1)
 # A number that does not fit into a message is left out: no block size is that large.
-_LARGEST_CONSTANT = 1 << 63
+_LARGEST_INTEGER = 1 << 63
 # Compiler options that a launch may give. Others name files, replace the code, or pass options to other programs.
 OPTIONS = frozenset(
     {
@@ -67,7 +67,7 @@ def constants(kernel: Any, bound: dict[str, Any]) -> dict[str, int]:
         name: value
         for name, value in plain.items()
         if isinstance(value, int) and not isinstance(value, bool) and name in known
-        if abs(value) < _LARGEST_CONSTANT
+        if abs(value) < _LARGEST_INTEGER
     }
 
 

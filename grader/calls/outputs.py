@@ -89,5 +89,5 @@ def form_of(output: object, alias: str = "") -> Form:
         return Form("tensor with attributes of its own")
     if output.layout is not torch.strided:
         return Form(f"tensor with layout {output.layout}")
-    dtype = str(output.dtype).removeprefix("torch.")
+    dtype = tensors.dtype_name(output.dtype)
     return Form("tensor", dtype, tuple(output.shape), output.device.type, alias)

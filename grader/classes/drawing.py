@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from markupsafe import Markup
 
 from grader.classes.tally import OUTCOMES, StudentTiming
+from grader.report.svg import units
 
 _BAR_WIDTH, _BAR_HEIGHT = 240, 14
 _LINE_WIDTH, _LINE_HEIGHT = 240, 16
@@ -21,7 +22,7 @@ def outcomes(counts: Mapping[str, int]) -> Markup:
         if width:
             parts.append(
                 Markup('<g><title>{}: {}</title><rect class="o{}" x="{}" width="{}" height="{}"/></g>').format(
-                    name, counts[name], place, _units(start), _units(_gapped(start, width)), _BAR_HEIGHT
+                    name, counts[name], place, units(start), units(_gapped(start, width)), _BAR_HEIGHT
                 )
             )
         start += width
@@ -40,14 +41,14 @@ def bar(count: int, most: int, kind: str) -> Markup:
     return Markup(
         '<svg class="bin" aria-hidden="true" viewBox="0 0 {w} {h}" preserveAspectRatio="none">'
         '<rect class="{kind}" width="{width}" height="{h}"/></svg>'
-    ).format(w=_BAR_WIDTH, h=_BAR_HEIGHT, kind=kind, width=_units(_BAR_WIDTH * count / max(most, 1)))
+    ).format(w=_BAR_WIDTH, h=_BAR_HEIGHT, kind=kind, width=units(_BAR_WIDTH * count / max(most, 1)))
 
 
 def interval(timing: StudentTiming, floor: float, full: float, top: float) -> Markup:
     """Draw a ratio with its interval on an axis from 0 to `top`, and the band in which points are earned."""
 
     def at(value: float) -> str:
-        return _units(_LINE_WIDTH * min(max(value / top, 0.0), 1.0) if top > 0 else 0.0)
+        return units(_LINE_WIDTH * min(max(value / top, 0.0), 1.0) if top > 0 else 0.0)
 
     return Markup(
         '<svg class="interval" aria-hidden="true" viewBox="0 0 {w} {h}" preserveAspectRatio="none">'
@@ -62,7 +63,3 @@ def interval(timing: StudentTiming, floor: float, full: float, top: float) -> Ma
         high=at(timing.high),
         ratio=at(timing.ratio),
     )
-
-
-def _units(value: float) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -56,7 +56,7 @@ class Cluster:
 
 
 @dataclass(frozen=True)
-class _Print:
+class _Fingerprints:
     """A file's fingerprints: places by hash, and the line of every token."""
 
     places: dict[int, list[int]]
@@ -81,7 +81,7 @@ def clusters(sources: Sequence[Source], base: Sequence[str], *, threshold: float
     """
     alphabet = _Alphabet()
     starter = {value for text in base for value in _hashes(_normalised(text, alphabet)[0]).tolist()}
-    prints = [_print(source.text, starter, alphabet) for source in sources]
+    prints = [_fingerprints(source.text, starter, alphabet) for source in sources]
     _without_common(prints)
     found = []
     for (one, other), shared in _sharing(prints).items():
@@ -120,7 +120,7 @@ def _connected(found: Iterable[_Link]) -> list[list[_Link]]:
     return sorted(links.values(), key=lambda own: (-len(own), -own[0][0]))
 
 
-def _print(text: str, starter: set[int], alphabet: _Alphabet) -> _Print:
+def _fingerprints(text: str, starter: set[int], alphabet: _Alphabet) -> _Fingerprints:
     # It imports matplotlib, which takes more than a second.
     from copydetect.utils import winnow
 
@@ -132,7 +132,7 @@ def _print(text: str, starter: set[int], alphabet: _Alphabet) -> _Print:
         for value, place in zip(chosen.tolist(), where.tolist(), strict=True):
             if value not in starter:
                 places[value].append(place)
-    return _Print(dict(places), lines)
+    return _Fingerprints(dict(places), lines)
 
 
 def _hashes(symbols: str) -> np.ndarray:
@@ -155,8 +155,6 @@ def _words(text: str) -> Iterator[tuple[str, int]]:
     tokens = _without_docstrings(_tokens(text))
     behind_dot = False
     for token in tokens:
-        if token.type in _LAYOUT:
-            continue
         if token.type == tokenize.NAME:
             own = token.string if keyword.iskeyword(token.string) or behind_dot else "name"
             yield own, token.start[0]
@@ -191,7 +189,7 @@ def _without_docstrings(tokens: Iterable[tokenize.TokenInfo]) -> list[tokenize.T
     return [token for place, token in enumerate(listed) if place not in drop]
 
 
-def _without_common(prints: Sequence[_Print]) -> None:
+def _without_common(prints: Sequence[_Fingerprints]) -> None:
     """Drop fingerprints that more than a twentieth of the class, and more than ten students, share."""
     counts = Counter(value for one in prints for value in one.places)
     most = max(10, len(prints) // 20)
@@ -200,7 +198,7 @@ def _without_common(prints: Sequence[_Print]) -> None:
             del one.places[value]
 
 
-def _sharing(prints: Sequence[_Print]) -> Counter[tuple[int, int]]:
+def _sharing(prints: Sequence[_Fingerprints]) -> Counter[tuple[int, int]]:
     """Return the number of shared fingerprints for every pair of files that shares one."""
     owners: dict[int, list[int]] = defaultdict(list)
     for place, one in enumerate(prints):
@@ -212,12 +210,12 @@ def _sharing(prints: Sequence[_Print]) -> Counter[tuple[int, int]]:
     return shared
 
 
-def _share(one: _Print, other: _Print) -> float:
+def _share(one: _Fingerprints, other: _Fingerprints) -> float:
     """Return the larger of the two shares, so that a copy with additions is still found."""
     return max(_covered(one, other) / (_tokens_of(one) or 1), _covered(other, one) / (_tokens_of(other) or 1))
 
 
-def _slices(one: _Print, values: Iterable[int]) -> list[tuple[int, int]]:
+def _slices(one: _Fingerprints, values: Iterable[int]) -> list[tuple[int, int]]:
     from copydetect.utils import get_copied_slices
 
     places = np.array(sorted(place for value in values for place in one.places[value]), dtype=np.int64)
@@ -225,18 +223,18 @@ def _slices(one: _Print, values: Iterable[int]) -> list[tuple[int, int]]:
     return [(int(start), int(end)) for start, end in zip(starts, ends, strict=True)]
 
 
-def _covered(one: _Print, other: _Print) -> int:
+def _covered(one: _Fingerprints, other: _Fingerprints) -> int:
     return sum(end - start for start, end in _slices(one, one.places.keys() & other.places.keys()))
 
 
-def _tokens_of(one: _Print) -> int:
+def _tokens_of(one: _Fingerprints) -> int:
     return sum(end - start for start, end in _slices(one, one.places))
 
 
-def _lines(one: _Print, other: _Print) -> tuple[frozenset[int], frozenset[int]]:
+def _lines(one: _Fingerprints, other: _Fingerprints) -> tuple[frozenset[int], frozenset[int]]:
     shared = one.places.keys() & other.places.keys()
 
-    def of(own: _Print) -> frozenset[int]:
+    def of(own: _Fingerprints) -> frozenset[int]:
         return frozenset(line for start, end in _slices(own, shared) for line in own.lines[start:end])
 
     return of(one), of(other)

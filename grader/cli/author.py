@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import monotonic
@@ -15,7 +15,7 @@ from grader.cli.files import append, check_target, check_writable, parse_seed, w
 from grader.cli.say import say
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, discover, find_root, resolve
-from grader.processes import start_server
+from grader.processes import Processes
 from grader.record import number
 from grader.text import as_json
 
@@ -52,7 +52,8 @@ def check(options: CheckOptions) -> int:
     """Check one exercise or all; 0 only if everything holds."""
     root = find_root()
     if options.every == (options.exercise is not None):
-        raise UsageError("exactly one of an exercise and --all must be given")
+        got = "both" if options.every else "neither"
+        raise UsageError(f"exactly one of an exercise and --all must be given, got {got}")
     if options.jobs is not None and options.jobs < 1:
         raise UsageError(f"--jobs must be at least 1, got {options.jobs}")
     entries = discover(root) if options.exercise is None else (resolve(root, options.exercise)[0],)
@@ -71,9 +72,9 @@ def check(options: CheckOptions) -> int:
         check_writable(Path(options.summary))
     # A document on stdout must stand there alone.
     out = sys.stderr if "-" in (options.json, options.junit) else sys.stdout
-    with ExitStack() as servers:
-        server = servers.enter_context(closing(start_server(cpu=options.cpu)))
-        beside = servers.enter_context(closing(start_server(cpu=True))) if server.mode == "gpu" else None
+    with ExitStack() as held:
+        server = held.enter_context(Processes(cpu=options.cpu)).checked()
+        beside = held.enter_context(Processes(cpu=True)).checked() if server.mode == "gpu" else None
         gates = {entry: _check_one(entry, server, beside, chosen, options, out) for entry in entries}
     if options.write_probe:
         for entry, gate in gates.items():

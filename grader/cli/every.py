@@ -11,8 +11,9 @@ from grader import __version__
 from grader.cli import listing, saved
 from grader.cli.browser import show_in_browser
 from grader.cli.files import check_target, parse_seed, read_submission, write, write_or_print
-from grader.cli.run import RunOptions, can_keep, job_for, keep, show_progress, terminal_of
+from grader.cli.run import RunOptions, can_keep, job_for, keep
 from grader.cli.say import say
+from grader.cli.terminal import show_progress, terminal_of
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, discover, find_root
 from grader.processes import Processes
@@ -108,7 +109,7 @@ def _summary(ended: Sequence[ExerciseEnd]) -> str:
 
 
 def _document(ended: Sequence[ExerciseEnd]) -> str:
-    """All records in one document, by exercise; null and the reason where there is none."""
+    """Return all records as one document, by exercise; null and a reason for a missing one."""
     from dataclasses import asdict
 
     return as_json(

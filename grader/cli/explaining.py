@@ -8,8 +8,8 @@ from dataclasses import asdict
 
 from grader.cli import saved
 from grader.cli.finish import records_for
-from grader.cli.run import terminal_of
 from grader.cli.say import say
+from grader.cli.terminal import terminal_of
 from grader.exercise.catalogue import find_root, resolve
 from grader.report.answers import answers
 

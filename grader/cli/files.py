@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from grader.errors import UsageError
+from grader.exercise.catalogue import Entry, find_root, resolve
 from grader.files import MOST_BYTES, as_text, write_atomically
 
 
@@ -24,6 +26,23 @@ def read_submission(path: Path) -> str:
     except OSError as refused:
         raise UsageError(f"a submission must be readable, got {path}: {refused.strerror}") from refused
     return as_text(data, path)
+
+
+def chosen_file(exercise: str, submission: str | None) -> tuple[Entry, Path, str]:
+    """Return an exercise, the path of the file to judge (the learner's own if none is named) and its text.
+
+    Raises UsageError.
+    """
+    entry, path = resolve(find_root(), exercise)
+    path = Path(submission) if submission is not None else path
+    return entry, path, read_submission(path)
+
+
+def named_again(entry: Entry, path: Path, parts: Sequence[str] = (), seed: int | None = None) -> list[str]:
+    """Return the options by which a command names a file, parts and a seed; none for the learner's own file."""
+    words = [] if path.resolve() == entry.stub.resolve() else ["--submission", str(path)]
+    words += [word for part in parts for word in ("--part", part)]
+    return [*words, "--seed", f"{seed:#x}"] if seed is not None else words
 
 
 def parse_seed(text: str) -> int:

@@ -7,7 +7,6 @@ import sys
 
 from grader.cli import saved
 from grader.cli.say import say
-from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, find_root, resolve
 from grader.exercise.model import Part
 
@@ -25,10 +24,7 @@ def hint(exercise: str | None, part_name: str | None, level: int, *, as_json: bo
         entry = saved.current(find_root())
         following = saved.progress_of(entry).next_part
         part_name = part_name or (following.name if following is not None else None)
-    parts = [part for part in entry.exercise.parts if part_name in (None, part.name)]
-    if not parts:
-        known = ", ".join(part.name for part in entry.exercise.parts)
-        raise UsageError(f"a part must be one of {known}, got {part_name!r}")
+    parts = entry.named_parts([] if part_name is None else [part_name])
     plainer = _next_hint(entry, part_name, level)
     if as_json:
         rows = [{"part": part.name, "title": part.title, "hint": part.hints[level - 1]} for part in parts]

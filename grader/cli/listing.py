@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from grader.cli import saved
+from grader.cli.terminal import terminal_of
 from grader.exercise.catalogue import Entry, discover, find_root
 from grader.progress import PartState, Progress, bar, words
 from grader.record import Record
@@ -25,8 +26,6 @@ _TO_DO: dict[PartState, str] = {
 
 def list_exercises(*, as_json: bool) -> None:
     """Print every exercise with its parts and how far the learner is."""
-    from grader.cli.run import terminal_of
-
     entries = discover(find_root())
     if as_json:
         print(json.dumps([_row(entry) for entry in entries], indent=1))

@@ -14,8 +14,9 @@ from grader.cli.browser import show_in_browser
 from grader.cli.files import write
 from grader.cli.listing import progress_words
 from grader.cli.moment import now
-from grader.cli.run import can_keep, terminal_of
+from grader.cli.run import can_keep
 from grader.cli.say import say
+from grader.cli.terminal import terminal_of
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, find_root, resolve
 from grader.progress import Progress

@@ -6,5 +6,5 @@ from datetime import UTC, datetime
 
 
 def now() -> str:
-    """In UTC, to the second: 2026-11-02T10:00:00Z."""
+    """Return the present time in UTC, to the second: 2026-11-02T10:00:00Z."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

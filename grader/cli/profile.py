@@ -8,17 +8,15 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, TextIO
 
 from grader import __version__, machine
 from grader.cli import roofline
-from grader.cli.files import check_target, read_submission, write_or_print
+from grader.cli.files import check_target, chosen_file, write_or_print
 from grader.cli.roofline import Roofline
-from grader.cli.run import terminal_of
 from grader.cli.say import say
-from grader.errors import UsageError
-from grader.exercise.catalogue import Entry, find_root, resolve
+from grader.cli.terminal import terminal_of
+from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
 from grader.record import PartInfo, SubmissionInfo, Tool
 from grader.sandbox.server import ForkServer
@@ -51,10 +49,8 @@ def profile(exercise: str, submission: str | None, parts: tuple[str, ...], targe
 
     0: some kernel was compiled. 1: none was. 3: there is nothing to compile yet.
     """
-    entry, path = resolve(find_root(), exercise)
-    path = Path(submission) if submission is not None else path
-    source = read_submission(path)
-    chosen = _chosen(entry, parts)
+    entry, path, source = chosen_file(exercise, submission)
+    chosen = entry.named_parts(parts)
     check_target(target)
     if not quiet:
         say(f"Compiling {path.resolve()} …", sys.stderr)
@@ -76,14 +72,6 @@ def profile(exercise: str, submission: str | None, parts: tuple[str, ...], targe
     if any(kernel.occupancy is not None for part in compiled for kernel in part.kernels):
         return 0
     return 1 if any(part.kernels or part.uncompiled for part in compiled) else 3
-
-
-def _chosen(entry: Entry, names: tuple[str, ...]) -> list[Part]:
-    known = [part.name for part in entry.exercise.parts]
-    for name in names:
-        if name not in known:
-            raise UsageError(f"a part must be one of {', '.join(known)}, got {name!r}")
-    return [part for part in entry.exercise.parts if not names or part.name in names]
 
 
 # -- sections --------------------------------------------------------------------------------------------------------

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -17,15 +16,16 @@ from typing import TYPE_CHECKING, TextIO
 from grader import machine
 from grader.cli import listing
 from grader.cli.browser import show_in_browser
-from grader.cli.files import check_target, check_writable, parse_seed, read_submission, write, write_or_print
+from grader.cli.files import check_target, check_writable, chosen_file, named_again, parse_seed, write, write_or_print
 from grader.cli.finish import finish_of
 from grader.cli.moment import now
 from grader.cli.saved import card_for, current, keep_results, last_failure, note_attempt
 from grader.cli.say import say
+from grader.cli.terminal import show_progress, terminal_of
 from grader.errors import UsageError
-from grader.exercise.catalogue import Entry, find_root, resolve
-from grader.processes import Processes, start_server
-from grader.record import CheckResult, Record, exit_code, to_json
+from grader.exercise.catalogue import Entry, find_root
+from grader.processes import Processes
+from grader.record import Record, exit_code, to_json
 from grader.report import view
 from grader.sandbox.server import ForkServer
 from grader.speed.baseline_process import BaselineProcess
@@ -69,15 +69,9 @@ class RunOptions:
 
 def run(exercise: str, submission: str | None, options: RunOptions, outputs: Outputs) -> int:
     """Grade one exercise; the exit code. Everything that can be refused is refused before anything is started."""
-    root = find_root()
-    entry, path = resolve(root, exercise)
-    path = Path(submission) if submission is not None else path
-    source = read_submission(path)
+    entry, path, source = chosen_file(exercise, submission)
     seed = parse_seed(options.seed) if options.seed is not None else None
-    known = [part.name for part in entry.exercise.parts]
-    for part in options.parts:
-        if part not in known:
-            raise UsageError(f"a part must be one of {', '.join(known)}, got {part!r}")
+    entry.named_parts(options.parts)
     for name in options.baselines:
         if name not in SLOW:
             raise UsageError(f"a slow baseline must be one of {', '.join(SLOW)}, got {name!r}")
@@ -181,13 +175,12 @@ def replay(token_text: str | None, submission: str | None, *, cpu: bool, json: s
     from grader.exercise import plan
 
     token = plan.parse_token(token_text)
-    entry, path = resolve(find_root(), token.exercise_id)
-    path = Path(submission) if submission is not None else path
-    source = read_submission(path)
+    entry, path, source = chosen_file(token.exercise_id, submission)
     check_target(json)
-    with closing(start_server(cpu=cpu)) as server:
+    with Processes(cpu=cpu) as processes:
         from grader.grading import Job, grade
 
+        server = processes.checked()
         gpu = server.mode == "gpu"
         planned = plan.replay_plan(entry.exercise, token, gpu=gpu, lacks=machine.lacked_values(gpu=gpu))
         command = f"grade replay {token}"
@@ -211,7 +204,7 @@ def show_timeline(record: Record, stream: TextIO) -> None:
 
 @contextmanager
 def _leaving_at_once() -> Iterator[None]:
-    """While torch is imported, an interrupt ends the process here and now: raised inside an import, it may be lost."""
+    """End the process at once on an interrupt while torch is imported: raised inside an import, it may be lost."""
 
     def leave(number: int, _: object) -> None:
         os.write(2, b"grade: interrupted\n")
@@ -239,16 +232,11 @@ def job_for(entry: Entry, path: Path, source: str, seed: int | None, options: Ru
     chosen = plan.default_seed(entry.id) if seed is None else seed
     lacks = machine.lacked_values(gpu=gpu)
     drawn = plan.draw(entry.exercise, chosen, gpu=gpu, parts=frozenset(options.parts) or None, lacks=lacks)
-    words = [f"grade {entry.id}"]
-    if path.resolve() != entry.stub.resolve():
-        words.append(f"--submission {shlex.quote(str(path))}")
-    words += [f"--part {part}" for part in options.parts]
-    if seed is not None:
-        words.append(f"--seed {seed:#x}")
+    words = ["grade", entry.id, *named_again(entry, path, options.parts, seed)]
     words += [name for name, on in (("--cpu", options.cpu), ("--all-baselines", options.all_baselines)) if on]
-    words += [f"--baseline {name}" for name in options.baselines]
+    words += [word for name in options.baselines for word in ("--baseline", name)]
     slow = SLOW if options.all_baselines else options.baselines
-    return Job(entry, str(path.resolve()), source, drawn, " ".join(words), now(), slow_baselines=slow)
+    return Job(entry, str(path.resolve()), source, drawn, shlex.join(words), now(), slow_baselines=slow)
 
 
 def _grade(job: Job, server: ForkServer, baselines: BaselineProcess | None, *, quiet: bool) -> Record:
@@ -276,24 +264,3 @@ def show(record: Record, stream: object, step: view.Step | None = None, *, one_c
     colour, ascii_only, width = terminal_of(stream)
     text = terminal.render(record, width=width, colour=colour, ascii_only=ascii_only, step=step, one_case=one_case)
     print(text, file=stream, flush=True)  # type: ignore[call-overload]
-
-
-def terminal_of(stream: object) -> tuple[bool, bool, int]:
-    """(colour, ASCII only, width) of a stream. NO_COLOR and FORCE_COLOR are rich's business."""
-    from rich.console import Console
-
-    console = Console(file=stream)  # type: ignore[arg-type]
-    ascii_only = not (console.encoding or "").lower().startswith("utf")
-    colour = console.color_system is not None and not console.no_color
-    return colour, ascii_only, min(shutil.get_terminal_size((100, 24)).columns, 120)
-
-
-def show_progress(total: int, *, quiet: bool) -> AbstractContextManager[Callable[[CheckResult], None]]:
-    """Show every check on stderr when it is decided: lines that vanish on a terminal, lines that stay elsewhere."""
-    if quiet:
-        return nullcontext(lambda result: None)
-    from grader.cli.progress import LineProgress, LiveProgress
-
-    # Where nothing can be taken back, what is drawn over and over would be silence or a mess.
-    moving = sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
-    return LiveProgress(total) if moving else LineProgress()

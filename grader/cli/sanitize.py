@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader import machine
-from grader.cli.files import check_target, parse_seed, read_submission, write_or_print
-from grader.cli.run import terminal_of
+from grader.cli.files import check_target, chosen_file, named_again, parse_seed, write_or_print
 from grader.cli.say import say
+from grader.cli.terminal import terminal_of
 from grader.errors import MissingEnvironment, UsageError
-from grader.exercise.catalogue import Entry, find_root, resolve
+from grader.exercise.catalogue import Entry
 from grader.sandbox.server import ForkServer
 from grader.sanitizer.command import HOW_TO_GET, TOOLS, ToolName, command, find
 from grader.speed.lock import GpuLock
@@ -47,15 +47,10 @@ class SanitizeOptions:
 
 def sanitize(options: SanitizeOptions) -> int:
     """Look at one submission; the exit code. Everything that can be refused is refused before anything is started."""
-    entry, path = resolve(find_root(), options.exercise)
-    path = Path(options.submission) if options.submission is not None else path
-    source = read_submission(path)
+    entry, path, source = chosen_file(options.exercise, options.submission)
     seed = parse_seed(options.seed) if options.seed is not None else None
     tool = _tool(options)
-    known = [part.name for part in entry.exercise.parts]
-    for part in options.parts:
-        if part not in known:
-            raise UsageError(f"a part must be one of {', '.join(known)}, got {part!r}")
+    entry.named_parts(options.parts)
     check_target(options.json)
 
     def on_line(line: str) -> None:
@@ -94,7 +89,7 @@ def _tool(options: SanitizeOptions) -> ToolName | None:
 def _examined(
     subject: Callable[..., SanitizeTarget], tool: ToolName | None, on_line: Callable[[str], None], *, gpu: bool
 ) -> Examination:
-    """By compute-sanitizer where there is a GPU and the tool works; else by the guard, and why."""
+    """Examine with compute-sanitizer if there is a GPU and the tool works, else with the guard, and note why."""
     executable = find() if gpu else None
     note = ""
     if executable is not None:
@@ -134,10 +129,8 @@ def _subject(
     chosen = plan.default_seed(entry.id) if seed is None else seed
     lacks = machine.lacked_values(gpu=on_gpu)
     drawn = plan.draw(entry.exercise, chosen, gpu=on_gpu, parts=frozenset(options.parts) or None, lacks=lacks)
-    own = () if path.resolve() == entry.stub.resolve() else ("--submission", str(path))
-    words = ["grade", "sanitize", entry.id, *own]
-    words += [word for part in options.parts for word in ("--part", part)]
-    words += ["--seed", f"{seed:#x}"] if seed is not None else []
+    own = tuple(named_again(entry, path))
+    words = ["grade", "sanitize", entry.id, *named_again(entry, path, options.parts, seed)]
     words += ["--tool", options.tool] if options.tool is not None else []
     words += ["--cpu"] if options.cpu else []
     return SanitizeTarget(entry, str(path.resolve()), source, drawn, shlex.join(words), own, has_gpu=has_gpu)

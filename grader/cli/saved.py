@@ -140,7 +140,7 @@ def attempts(entry: Entry) -> int:
 
 
 def note_attempt(entry: Entry, record: Record) -> int:
-    """Count a grading of the learner's own file, unless it is the one before again or nothing was tried; the count."""
+    """Count an attempt, and return the count. An unchanged file and an untouched stub do not count."""
     tried = any(check.status not in _NO_ATTEMPT for check in record.checks)
     if tried and is_own(entry, record):
         path, sha256 = _journal(entry), record.submission.sha256[:16]

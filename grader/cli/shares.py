@@ -38,7 +38,7 @@ def in_shares(work: Callable[[int, int], Any], jobs: int) -> list[Any]:
 
 
 def _start(work: Callable[[int, int], Any], share: int, count: int) -> tuple[int, int]:
-    """(process, descriptor that its answer comes from)."""
+    """Start a process for one share. Return its id, and the descriptor that its answer comes from."""
     reading, writing = os.pipe()
     process = os.fork()
     if process:

@@ -36,7 +36,7 @@ def _is_untouched(entry: Entry) -> bool:
 
 
 def restore(entry: Entry) -> Path | None:
-    """Put the stub where the learner's file was; the place of that file now, None where there was none to keep."""
+    """Restore the stub. Return the path of the backup; None if there was no file to keep."""
     stub = entry.source("stub.py")
     if _is_untouched(entry):
         return None

@@ -5,19 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import closing
-from pathlib import Path
 
-from grader.cli.files import read_submission
-from grader.cli.run import terminal_of
+from grader.cli.files import chosen_file
 from grader.cli.say import say
+from grader.cli.terminal import terminal_of
 from grader.errors import SpecError, UsageError
 from grader.exercise.cases import Value
-from grader.exercise.catalogue import Entry, find_root, resolve
+from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
 from grader.exercise.plan import PlannedCase, PlannedCheck, default_seed, draw, parse_case
 from grader.judge.coverage import coverage_of, more_telling
 from grader.judge.failures import why_not_finished
-from grader.protocol.messages import Call, Raised, Recipe
+from grader.protocol.messages import Raised
 from grader.record import Coverage
 from grader.report import terminal
 from grader.report.trace_lines import trace_lines
@@ -37,9 +36,7 @@ def trace(exercise: str, submission: str | None, part: str | None, case: str | N
     the part's first case's. picture: replay the call, and draw what its programs touch instead; without a case, of the
     planned call that shows it best. Raises UsageError.
     """
-    entry, path = resolve(find_root(), exercise)
-    path = Path(submission) if submission is not None else path
-    source = read_submission(path)
+    entry, path, source = chosen_file(exercise, submission)
     chosen = _part_of(entry, part)
     start = entry.start(source)
     with (
@@ -51,7 +48,7 @@ def trace(exercise: str, submission: str | None, part: str | None, case: str | N
             cases = [_case_of(entry, chosen, case)] if case else _cases_to_draw(entry, chosen)
             return _draw(entry, chosen, pair, cases, str(path))
         one = _case_of(entry, chosen, case)
-        recorded = pair.record(_call(chosen, one))
+        recorded = pair.record(chosen.call(one.recipe(chosen)))
     if not isinstance(recorded, RecordedAnswer):
         return _refuse(chosen, recorded, str(path))
     say(f"{entry.id} {chosen.name} for {one.case.words()}", sys.stdout)
@@ -69,7 +66,7 @@ def _draw(entry: Entry, part: Part, pair: Pair, cases: Sequence[PlannedCase], pa
     best: Coverage | None = None
     refused: Raised | Unanswered | None = None
     for one in cases:
-        call = _call(part, one)
+        call = part.call(one.recipe(part))
         recorded = pair.record(call)
         outcome = pair.replay(recorded, call) if isinstance(recorded, RecordedAnswer) else recorded
         if isinstance(outcome, Finished):
@@ -91,11 +88,6 @@ def _refuse(part: Part, outcome: Raised | Unanswered, path: str) -> int:
     failure = why_not_finished(outcome, path)
     say(f"{part.name}: {failure.cause.rationale}", sys.stderr)
     return 3 if failure.status in ("not_implemented", "invalid_submission") else 1
-
-
-def _call(part: Part, one: PlannedCase) -> Call:
-    recipe = Recipe(part.name, dict(one.case), one.seed)
-    return Call(recipe, part.arguments, part.mutates, (), on_cpu=part.on == "cpu", tensors=part.tensors)
 
 
 def _part_of(entry: Entry, name: str | None) -> Part:

@@ -12,16 +12,11 @@ from grader.compile.disguise import properties
 from grader.exercise.gpus import Architecture
 
 
-def stand_in(
-    target: Architecture,
-    device: str = "cuda:0",
-    registers: Mapping[bytes, int] = MappingProxyType({}),
-    number: int = 0,
-) -> Any:
+def stand_in(target: Architecture, registers: Mapping[bytes, int] = MappingProxyType({}), number: int = 0) -> Any:
     """Return a driver for one GPU of this kind, whose launches do nothing.
 
-    device: the device of its tensors. registers: of one thread, by the kernel's binary. number: of the device; Triton
-    keeps the kernels of each number apart.
+    registers: of one thread, by the kernel's binary. number: of the device; Triton keeps the kernels of each number
+    apart.
     """
     from triton.backends.compiler import GPUTarget
     from triton.backends.driver import DriverBase
@@ -53,7 +48,7 @@ def stand_in(
             return GPUTarget("cuda", target.capability, 32)
 
         def get_active_torch_device(self) -> torch.device:
-            return torch.device(device)
+            return torch.device("cuda:0")
 
         def get_device_interface(self) -> Any:
             return torch.cuda

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from grader.exercise.gpus import Architecture
-from grader.protocol.messages import Binary, Narrow
-from grader.record import CompiledKernel, KernelFinding, Occupancy, clean
+from grader.protocol.messages import EXACT_IN_JSON, Binary, Narrow
+from grader.record import CompiledKernel, KernelFinding, Occupancy, one_line
 
 MOST_KERNELS = 64
 # CUDA C++ programming guide, "Technical Specifications per Compute Capability": the most registers of one thread.
@@ -29,11 +29,11 @@ def described(binary: Binary, target: Architecture, case: str) -> CompiledKernel
     if not _can_be(binary):
         return None
     return CompiledKernel(
-        kernel=_short(binary.kernel, 80),
+        kernel=one_line(binary.kernel, 80),
         line=binary.line,
         target=target.name,
         case=case,
-        constants={_short(name, 40): value for name, value in binary.constants.items()},
+        constants={one_line(name, 40): value for name, value in binary.constants.items()},
         configurations=binary.configurations,
         num_warps=binary.num_warps,
         num_stages=binary.num_stages,
@@ -44,9 +44,9 @@ def described(binary: Binary, target: Architecture, case: str) -> CompiledKernel
         shared_bytes=binary.shared_bytes,
         tensor_memory_columns=binary.tensor_memory_columns,
         occupancy=None if binary.error else occupancy(binary, target),
-        dots=tuple(_short(name, 40) for name in binary.dots),
-        tensor_cores={_short(name, 40): count for name, count in binary.tensor_cores.items()},
-        copies={_short(name, 40): count for name, count in binary.copies.items()},
+        dots=tuple(one_line(name, 40) for name in binary.dots),
+        tensor_cores={one_line(name, 40): count for name, count in binary.tensor_cores.items()},
+        copies={one_line(name, 40): count for name, count in binary.copies.items()},
         loads=dict(binary.loads),
         stores=dict(binary.stores),
         compile_s=binary.seconds,
@@ -75,14 +75,10 @@ def _can_be(binary: Binary) -> bool:
         and 0 <= binary.seconds <= 1e5
         and all(0 <= number <= _MOST_COUNT for number in (*counts, *lines))
         and all(0 <= size <= _MOST_BYTES for size in sizes)
-        and all(abs(value) < 1 << 53 for value in binary.constants.values())
+        and all(abs(value) < EXACT_IN_JSON for value in binary.constants.values())
         and all(width.isascii() and width.isdigit() and len(width) <= 4 for width in widths)
         and all(len(table) <= _MOST_ENTRIES for table in tables)
     )
-
-
-def _short(text: str, most: int) -> str:
-    return " ".join(clean(text, most).split())
 
 
 # -- occupancy -------------------------------------------------------------------------------------------------------
@@ -115,10 +111,10 @@ def _rounded_up(number: int, piece: int) -> int:
 def _findings(binary: Binary, target: Architecture) -> Iterator[KernelFinding]:
     """Yield the findings, worst first."""
     if binary.other_branch:
-        yield KernelFinding("other_branch", _short(binary.error, 400), binary.error_line)
+        yield KernelFinding("other_branch", one_line(binary.error, 400), binary.error_line)
         return
     if binary.error:
-        yield KernelFinding("compile_error", f"does not compile: {_short(binary.error, 400)}", binary.error_line)
+        yield KernelFinding("compile_error", f"does not compile: {one_line(binary.error, 400)}", binary.error_line)
         return
     # An autotuner skips a configuration that does not fit.
     fails = "an autotuner passes over it" if binary.configurations else "it will not launch"
@@ -136,7 +132,7 @@ def _findings(binary: Binary, target: Architecture) -> Iterator[KernelFinding]:
     if binary.dots and not sum(binary.tensor_cores.values()):
         yield KernelFinding("no_tensor_cores", _no_tensor_cores(binary.dots, target))
     for remark in binary.remarks:
-        yield KernelFinding("serialised", f"loses performance, says ptxas ({_short(remark, 240)})")
+        yield KernelFinding("serialised", f"loses performance, says ptxas ({one_line(remark, 240)})")
     yield from _narrow_accesses(binary.narrow)
 
 
@@ -148,7 +144,7 @@ def _too_few(binary: Binary) -> str:
 
 
 def _no_tensor_cores(dots: tuple[str, ...], target: Architecture) -> str:
-    kinds = _short(" and ".join(dots), 120)
+    kinds = one_line(" and ".join(dots), 120)
     text = f"tl.dot of {kinds} compiled to no tensor-core instruction"
     if not target.triton_tensor_cores:
         return f"{text}: Triton does not use those of {target.name}, and multiplies on the CUDA cores"

@@ -24,13 +24,11 @@ from grader.compile import assembly
 from grader.compile.driver import stand_in
 from grader.compile.static_conditions import ConditionWatch
 from grader.exercise.gpus import ARCHITECTURES
-from grader.protocol.messages import Binary
+from grader.protocol.messages import EXACT_IN_JSON, Binary
 
 _MOST_BINARIES = 16
 _MOST_CONFIGURATIONS = 64
 _MOST_TEXT = 600
-# Larger numbers lose digits in some readers of JSON.
-_LARGEST_CONSTANT = 1 << 53
 # The last line of a kernel's text that was built from its tree (grader.replay.making).
 _DIGEST = re.compile(r"# [0-9a-f]{64}\n\Z")
 
@@ -309,7 +307,7 @@ def _constants(kernel: Any, constexprs: dict[Any, Any]) -> dict[str, int | bool]
     for place, value in constexprs.items():
         parameter = kernel.params[place[0]]
         plain = getattr(value, "value", value)
-        shown = type(plain) in (int, bool) and abs(plain) < _LARGEST_CONSTANT
+        shown = type(plain) in (int, bool) and abs(plain) < EXACT_IN_JSON
         if len(place) == 1 and parameter.is_constexpr and shown:
             found[str(parameter.name)[:40]] = plain
     return dict(list(found.items())[:24])

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from grader.diagnosis.known_mistakes import agree, explains_all, passing_like
+from grader.exercise.tensors import dtype_name
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure, WrongCall
@@ -170,7 +171,7 @@ def _fails_passing(one: Alteration, bench: Bench, seen: WrongCall) -> bool:
 
 
 def _by_program(one: Alteration, seen: WrongCall, inputs: Sequence[object]) -> bool:
-    """Return whether a block is read again by other programs, not by steps of a loop: where it belongs, all is right.
+    """Return whether other programs, not steps of a loop, read a block again: where it belongs, all is right.
 
     The axis is then one of the output as well.
     """
@@ -378,7 +379,7 @@ def _rounded(places: tuple[int, ...], value: Tensor, name: str) -> Iterator[Alte
     """Yield an argument that is converted to a coarser dtype before it is used."""
     for dtype in (torch.float16, torch.bfloat16):
         if torch.finfo(dtype).eps > torch.finfo(value.dtype).eps:
-            said = str(dtype).removeprefix("torch.")
+            said = dtype_name(dtype)
             yield Alteration(
                 "rounded_intermediate",
                 f"Looks as if {name} is converted to {said} before it is used",

@@ -23,9 +23,9 @@ RAGGED_KINDS = ("missing_mask", "remainder_skipped", "padding_counted")
 _RAGGED = (0.5, 0.45, 0.45)
 # The kind that layouts point to.
 LAYOUT_KIND = "strides_ignored"
-# The kind that two axes point to which must have one size.
+# The kind that is named where two axes that must be equal differ.
 EXCHANGED_KIND = "axes_exchanged"
-# Its weight where the cases fail in which two sizes differ, and only those.
+# Its weight if exactly the cases with two different sizes fail.
 _DIFFER = 0.75
 # For so many failing cases, one like them may pass by luck: the strides of short tensors may be equal.
 _LUCKY = 20
@@ -37,7 +37,7 @@ _SOME = 3
 FULL = 128
 # Weaker properties are no evidence.
 _WEAK = 0.2
-# The factor of a property that so many times more passing cases have than lack.
+# The factor of a property that nearly all passing cases have: so many times more have it than lack it.
 _COMMON, _NEARLY_ALL = 0.25, 8
 # Values that no contrast declares count less.
 _SOME_VALUES = 0.85

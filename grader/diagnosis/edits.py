@@ -15,7 +15,7 @@ from time import thread_time
 from grader.diagnosis.edit_scope import Edit, Launched, Scope, is_long
 from grader.diagnosis.slips import SLIPS
 from grader.exercise.definitions import spans_of
-from grader.text import ONE_PARSE_AT_A_TIME
+from grader.syntax import tree_of
 
 # To list the edits takes at most so long; a text may be made to take hours.
 _MOST_S = 2.0
@@ -59,8 +59,7 @@ def _functions(
     source: str, kernels: Mapping[tuple[str, int], Launched], launching: str
 ) -> Iterator[tuple[ast.FunctionDef, Launched | None]]:
     """Yield the functions that a call ran: kernels with their arguments, then launch code with None."""
-    with ONE_PARSE_AT_A_TIME:
-        functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
+    functions = [node for node in ast.walk(tree_of(source)) if isinstance(node, ast.FunctionDef)]
     others = []
     for one in functions:
         lines = (one.lineno, *(decorator.lineno for decorator in one.decorator_list))

@@ -30,7 +30,7 @@ from grader.exercise.plan import PlannedCase, PlannedCheck
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import NO_CAUSE, Failure, WrongCall
-from grader.judge.rules import decide
+from grader.judge.rules import ruling_of
 from grader.judge.rules.kernels_only import LEFT_OVER
 from grader.judge.ruling import Ruling
 from grader.judge.trial import TriedCase
@@ -43,7 +43,7 @@ _PROBE_S = 0.5
 _OF_EARLIER_CALLS = frozenset({"remembered_input", "remembered_result", "work_outside_kernels"})
 # The least weight of a clue that names a kind, so that what another check confirms of it holds here too.
 _NAMED = 0.3
-# The most that other clues weigh beside a probe that proves another cause.
+# The largest weight of other clues once a probe has proved a cause.
 _DOUBTED = 0.5
 # Failing checks of a part whose case is repeated in the interpreter, on a GPU.
 _MOST_INTERPRETED = 8
@@ -190,15 +190,15 @@ class Diagnosis:
         except Exception:
             return
 
-    def look_at_smallest(self, bench: Bench, planned: PlannedCheck, one: PlannedCase) -> None:
-        """Store the clues of the smallest case that fails, where the first one has no suspect."""
+    def look_at_smallest(self, bench: Bench, planned: PlannedCheck, failure: Failure) -> None:
+        """Store the clues of the smallest case that fails, where the first one has no suspect.
+
+        failure: of the smallest case.
+        """
         try:
-            if self._suspects(planned, self._clues.get(planned.id, ())):
+            if failure.status in NO_CAUSE or self._suspects(planned, self._clues.get(planned.id, ())):
                 return
             with bench.aside():
-                failure = decide(bench, replace(planned, cases=(one,))).failure
-                if failure is None or failure.status in NO_CAUSE:
-                    return
                 clues, _ = gathered(bench, failure, (), known=False)
         except Exception:
             return
@@ -216,7 +216,7 @@ class Diagnosis:
             return failure
         self._interpreted[part] = self._interpreted.get(part, 0) + 1
         try:
-            ruling = decide(interpreted, replace(planned, cases=(one,)))
+            ruling = ruling_of(interpreted, planned, one)
             repeated = ruling.failure
             told_nothing = ended if repeated is None else repeated.status not in EXPLAINED
             if ruling.unfit or ruling.undecided or told_nothing:

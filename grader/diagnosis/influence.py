@@ -13,7 +13,7 @@ from functools import cached_property
 
 from grader.diagnosis.edit_scope import arguments_of, called, is_long
 from grader.protocol.trace import Launch, TensorValue, Trace, Value, launches_in
-from grader.text import ONE_PARSE_AT_A_TIME
+from grader.syntax import tree_of
 
 _STORES = frozenset({"store", "scatter"})
 
@@ -23,10 +23,7 @@ def outputs_of_lines(text: str, trace: Trace, stored: Sequence[int]) -> dict[int
 
     So is every line of a long kernel. stored: the storage of each output.
     """
-    with ONE_PARSE_AT_A_TIME:
-        functions = {
-            (one.name, one.lineno): one for one in ast.walk(ast.parse(text)) if isinstance(one, ast.FunctionDef)
-        }
+    functions = {(one.name, one.lineno): one for one in ast.walk(tree_of(text)) if isinstance(one, ast.FunctionDef)}
     flows = {
         place: _Flow(function)
         for place, kernel in enumerate(trace.kernels)

@@ -18,8 +18,10 @@ from grader.judge.failures import WrongCall
 from grader.judge.truth import Expected, KnownMistake, Truth
 from grader.protocol.messages import Recipe
 
-# Number of passing cases in which a mistake must not show; where several mistakes explain the failure.
-_LOOKED_AT, _TO_TELL_APART = 2, 6
+# A mistake is tested on so many passing cases.
+_LOOKED_AT = 2
+# The same, where several mistakes explain the failure.
+_TO_TELL_APART = 6
 # Share of the elements that the mistake must give; the others may be wrong for another reason.
 _SHARE = 0.95
 # About so many wrong elements are looked at first; the share of them that the mistake must give.
@@ -34,8 +36,10 @@ _VERY_ALIKE, _ALIKE, _BY_CHANCE = 0.9, 0.4, 3.0
 _SIMILAR, _AS_LARGE, _NO_OTHER = 0.45, 0.4, 0.1
 # Errors on a share of the elements smaller by this factor come from another rounding.
 _AS_SPREAD = 0.2
-# A mistake may spoil so many times the elements that are wrong. Of the rows in which it gives NaN, this share has some.
-_SPOILT, _NAN_ROWS = 2, 0.5
+# A mistake may change at most so many times as many elements as are wrong.
+_SPOILT = 2
+# Of the rows in which a mistake gives NaN, at least this share must hold NaN.
+_NAN_ROWS = 0.5
 # More causes than this explain nothing.
 _MOST = 3
 
@@ -75,7 +79,7 @@ def explains_all(
 
 
 def passing_like(bench: Bench, seen: WrongCall | None, *, several: bool = False) -> Iterator[Recipe]:
-    """Yield a few passing calls of a part, those most like a failing one: a mistake that was made passes there too.
+    """Yield the few passing calls most like a failing one. A mistake that was made leaves them right.
 
     Large calls come last, and of calls that are equally like it the smallest come first: the oracle computes each of
     them many times. several: more of them, to tell several mistakes apart.

@@ -16,18 +16,18 @@ from grader.judge.truth import Expected
 _NEARER = 4
 # Share of the wrong elements that must look alike.
 _MOST = 0.95
-# The same where chance makes none.
+# The same, for patterns that chance cannot make.
 _SOME = 0.3
 # Fewer elements than this may all be zero, or equal to something, by chance.
 _FEW = 8
-# By chance, so many do not have one sign.
-_THIRTY = 30
+# So many numbers do not agree in something, such as their sign, by chance.
+_MANY = 30
 _BEYOND = "Which step takes another way for numbers of this size? Compute one such element by hand."
 # So many numbers in a row are not all wrong by chance.
 _IN_A_ROW = 15
 _ONE_SIGN = "Which step treats the two signs apart, or is a formula for one of them only? Compute one element by hand."
-# So many elements tell a share.
-_THOUSANDS = 4096
+# Enough elements to estimate a share.
+_SAMPLE = 4096
 # A value tells a factor where it is larger than the error allowed by this one.
 _TELLING = 20
 # Errors beyond this share of the largest value around them are not rounding.
@@ -137,7 +137,7 @@ def _other_values(answer: Answer, answers: Sequence[Answer], inputs: Sequence[tu
             help="It looks as if the store never ran, or stored nothing but zeros.",
         )
         return
-    for i, (argument, value) in enumerate(inputs):
+    for argument, value in inputs:
         if answer.before is None and isinstance(value, Tensor) and _is_copy(value, answer):
             yield Clue(
                 "copies_input",
@@ -145,7 +145,7 @@ def _other_values(answer: Answer, answers: Sequence[Answer], inputs: Sequence[tu
                 f"{name} equals {argument}, bit for bit.",
                 confirmed=many and bool((got != got.reshape(-1)[0]).any()),
                 title="The output is one of the inputs",
-                help=f"It equals argument {i} bit for bit.",
+                help=f"It equals `{argument}` bit for bit.",
             )
             return
     for other in answers:
@@ -238,7 +238,7 @@ def _drawn_from(answer: Answer, inputs: Sequence[tuple[str, object]]) -> Iterato
 
 def _sample(values: Tensor) -> Tensor:
     """Return some thousands of the values, evenly spread: enough to tell a share."""
-    return values[:: max(1, len(values) // _THOUSANDS)]
+    return values[:: max(1, len(values) // _SAMPLE)]
 
 
 def _in_place(answer: Answer, before: Tensor) -> Iterator[Clue]:
@@ -478,7 +478,7 @@ def _one_sign(answer: Answer) -> Iterator[Clue]:
     """Yield a clue where values of one sign are wrong, and those of the other are right."""
     value, wrong = answer.expected.value, answer.wrong
     for sign, of_sign, others in (("negative", value < 0, value > 0), ("positive", value > 0, value < 0)):
-        many = min(int((wrong & of_sign).sum()), int(others.sum())) >= _THIRTY
+        many = min(int((wrong & of_sign).sum()), int(others.sum())) >= _MANY
         if many and not bool((wrong & ~of_sign).any()) and float(wrong[of_sign].double().mean()) >= _SOME:
             seen = (
                 f"Only {sign} elements of {answer.expected.name} are wrong: all {int(others.sum())} others are right."
@@ -502,7 +502,7 @@ def _beyond(answer: Answer) -> Iterator[Clue]:
         sharp = distinct and bool(bad[first : first + _IN_A_ROW].all())
         # At zero, the sign tells more.
         parts = values[first] != values[first - 1] and values[first] * values[first - 1] > 0
-        if first < _THIRTY or not sharp or not parts:
+        if first < _MANY or not sharp or not parts:
             continue
         limit = float(values[first])
         seen = f"No element of {name} {where} {limit:.4g} is wrong, and the {_IN_A_ROW} next to it all are."

@@ -45,9 +45,13 @@ _MOST = 4
 # Suspects below this likelihood, or this share of the first one's, are left out.
 _LEAST, _LEAST_OF_FIRST = 0.3, 0.4
 # Weight of a cause that another check of the part has confirmed.
-_ELSEWHERE, _RULED, _HANDED_ON = 0.6, 0.4, 0.9
-# A kind that explains a smaller share of the failing cases is not confirmed; no guess is likelier than the second.
-_MOSTLY, _UNSURE = 0.6, 0.97
+_ELSEWHERE = 0.6
+# The same for work outside the kernels, and where errors look like its rounding.
+_RULED, _HANDED_ON = 0.4, 0.9
+# A kind that explains a smaller share of the failing cases is not confirmed.
+_MOSTLY = 0.6
+# No guess is likelier.
+_UNSURE = 0.97
 # Programs overlap where each byte is stored so many times.
 _OVERLAP = 1.5
 # The factor of a known mistake that fits some of the failing cases, and leaves doubt there.
@@ -58,7 +62,7 @@ _WATCHED = 0.12
 _TO_A_COPY = 0.97
 # The factor of a known mistake's weight if it would fail a case that passes.
 _UNLIKELY = 0.4
-# The weight of a wrong address, over that of a mask that cannot be missing.
+# The factor from a missing mask's weight to that of a wrong address, where no mask can be missing.
 _NO_MASK = 0.6
 # Symptoms that are facts by themselves.
 _FACTS = ("out_of_bounds", "race")
@@ -68,13 +72,18 @@ _ENDS = ("exception", "compile_error")
 _MEETINGS = ("stores_collide", "lost_update", "race")
 # Kinds of small errors.
 _ROUNDINGS = ("rounded_intermediate", "low_precision_sum", "padding_counted")
-# From this weight on, errors look like those of a rounding. Other inputs pass by luck then: the factor of variations.
-_SMALL, _BY_LUCK = 0.5, 0.7
-# Kinds that exact values confirm, though another rounding may give them; the weights of both if so. What the oracle
-# knows is the commoner one.
-_EXACT, _EITHER, _LIKELIER = ("rounded_intermediate",), 0.6, 0.8
-# From this weight on, a known mistake explains the values; what failing cases share then counts less, by this factor.
-_TELLING, _BESIDE_VALUES = 0.8, 0.7
+# From this weight on, errors count as those of a rounding.
+_SMALL = 0.5
+# The factor of what variations tell then: other inputs may pass by luck.
+_BY_LUCK = 0.7
+# Kinds that exact values confirm, though another rounding may give them.
+_EXACT = ("rounded_intermediate",)
+# The weights of both then. A mistake that the oracle knows is the commoner one.
+_EITHER, _LIKELIER = 0.6, 0.8
+# From this weight on, a known mistake explains the values.
+_TELLING = 0.8
+# The factor of what failing cases share then.
+_BESIDE_VALUES = 0.7
 # Symptoms that keep their name whatever mistake leads to them.
 _PLAIN = ("zeros", "copy_of_input")
 # Two sums of the same numbers differ by rounding only.

@@ -132,7 +132,7 @@ def _quick(bench: Bench, *, failed: bool) -> list[Recipe]:
 
 
 def _clue(edit: Edit, suspected: Sequence[str], known: Collection[str]) -> Clue:
-    """Return the clue of an edit. A kind of the exercise's own keeps its name; else a suspected one that fits does.
+    """Return the clue of an edit. Its kind is the exercise's own, or else a suspected one that fits.
 
     An edit that fits no suspicion, and that several kinds of mistakes could need, is a slip. One that clears
     memory shows one kind, whatever was suspected.

@@ -43,7 +43,7 @@ _OF_AXES = frozenset({"program_id", "num_programs", "stride", "size"})
 _CLEARED = {"empty": "zeros", "empty_like": "zeros_like", "new_empty": "new_zeros"}
 # Values of masked lanes.
 _PADDING = ("0.0", 'float("-inf")', 'float("inf")')
-# What the value of a full block, and that of elements that are left out, may be wrong for.
+# The kinds behind a wrong value of a full block, and behind a wrong value of masked elements.
 _STARTS = ("maximum_start", "padding_counted")
 _HIDDEN = ("padding_counted", "maximum_start", "causal_missing")
 # Functions that are taken for each other.

@@ -1,4 +1,4 @@
-"""Find courses, and their exercises by a sorted scan of `reference/`. No other module knows the folder layout.
+"""Find courses, and their exercises by a sorted scan of `reference/`. No other module knows the files of an exercise.
 
 A course is a folder that holds exercises/. Its reference/ lies beside them; without one it is the grader's own.
 
@@ -24,15 +24,17 @@ import hashlib
 import importlib.util
 import os
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from grader.errors import SpecError, UsageError, require
 from grader.exercise.interview import Question
-from grader.exercise.model import Exercise, check_id
+from grader.exercise.model import Exercise, Part, check_id
 from grader.exercise.planted import PlantedMistake, bases, planted
 from grader.protocol.messages import Start
+from grader.syntax import tree_of
 
 _NAME = re.compile(r"(?P<id>ex_(?P<number>\d+))_\w+")
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -110,9 +112,17 @@ class Entry:
         """Return the files of record kernels: correct, and as fast as we know how."""
         return tuple(sorted((self.folder / "fast").glob("*.py")))
 
+    def named_parts(self, names: Collection[str]) -> list[Part]:
+        """Return the parts with these names, or all parts if no name is given. Raises UsageError."""
+        known = [part.name for part in self.exercise.parts]
+        for name in names:
+            if name not in known:
+                raise UsageError(f"a part must be one of {', '.join(known)}, got {name!r}")
+        return [part for part in self.exercise.parts if not names or part.name in names]
+
     def parts_in(self, path: Path) -> frozenset[str]:
         """Return the parts of the exercise that a file defines."""
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path.read_text(encoding="utf-8"))
         defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
         return frozenset(part.name for part in self.exercise.parts if part.name in defined)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from grader.text import ONE_PARSE_AT_A_TIME
+from grader.syntax import tree_of
 
 
 def spans_of(source: str, function: str) -> tuple[tuple[int, int], ...]:
@@ -36,8 +36,7 @@ def repeated(source: str, function: str) -> dict[str, tuple[int, ...]]:
 def _definitions(source: str) -> dict[str, list[ast.stmt]]:
     """Return the statements that define each name at the top level; empty where the text does not parse."""
     try:
-        with ONE_PARSE_AT_A_TIME:
-            tree = ast.parse(source)
+        tree = tree_of(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
     found: dict[str, list[ast.stmt]] = {}

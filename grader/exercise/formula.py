@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 from grader.errors import SpecError
 from grader.exercise.cases import Value
-from grader.text import ONE_PARSE_AT_A_TIME
+from grader.syntax import expression_of
 
 _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
@@ -33,10 +33,8 @@ def evaluate(formula: str, case: Mapping[str, Value]) -> float:
     if "dtype" in case:
         names["itemsize"] = itemsize(case["dtype"])
     try:
-        with ONE_PARSE_AT_A_TIME:
-            tree = ast.parse(formula, mode="eval")
         # The root of a negative number is complex, and no amount of work: float() refuses it.
-        return _finite(float(_value(tree.body, names)))
+        return _finite(float(_value(expression_of(formula), names)))
     except (SyntaxError, ZeroDivisionError, TypeError, OverflowError, ValueError) as broken:
         raise SpecError(f"a formula must be arithmetic over {_listed(names)}, got {formula!r} ({broken})") from broken
 

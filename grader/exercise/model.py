@@ -22,6 +22,7 @@ from grader.exercise.cases import Case, Cases, Size, Value
 from grader.exercise.causes import Contrast, Kind
 from grader.exercise.formula import evaluate
 from grader.exercise.gpus import ARCHITECTURES
+from grader.protocol.messages import Call, Recipe
 
 
 @dataclass(frozen=True)
@@ -509,6 +510,11 @@ class Part:
     def is_replayed(self) -> bool:
         """Return whether its calls are recorded and replayed: parts whose kernels must do the work."""
         return any(check.rule.demands_kernels for check in self.checks)
+
+    def call(self, recipe: Recipe) -> Call:
+        """Return a call of the function with all its arguments. The call has no place for outputs."""
+        on_cpu = self.on == "cpu"
+        return Call(recipe, self.arguments, self.mutates, (), on_cpu=on_cpu, tensors=self.tensors, chooses=self.chooses)
 
 
 @dataclass(frozen=True)

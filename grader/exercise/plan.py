@@ -25,6 +25,7 @@ from grader.exercise.cases import Case, Cases, Choice, Domain, Space, Value
 from grader.exercise.covering import covering
 from grader.exercise.model import Check, Exercise, Part, check_id
 from grader.exercise.star import star
+from grader.protocol.messages import Recipe
 
 # Hypothesis stores its examples in a folder; it must not be the learner's working directory.
 set_hypothesis_home_dir(Path(tempfile.gettempdir()) / f"grade-hypothesis-{os.getuid()}")
@@ -38,6 +39,10 @@ class PlannedCase:
 
     case: Case
     seed: int
+
+    def recipe(self, part: Part) -> Recipe:
+        """Return the recipe of a part's inputs in this case."""
+        return Recipe(part.name, dict(self.case), self.seed)
 
 
 @dataclass(frozen=True)

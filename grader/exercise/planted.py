@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader.errors import SpecError
+from grader.syntax import tree_of
 
 if TYPE_CHECKING:
     from unidiff.patch import PatchedFile
@@ -114,7 +115,7 @@ def _applied(path: Path, base: Path, change: PatchedFile) -> list[str]:
 def _docstring_end(path: Path, text: str) -> int:
     """Return the number of lines up to the end of the module's docstring."""
     try:
-        tree = ast.parse(text)
+        tree = tree_of(text)
     except SyntaxError as broken:
         raise SpecError(f"{path.name} must give a Python file, got {broken.msg} in line {broken.lineno}") from broken
     if ast.get_docstring(tree) is None:

@@ -1,4 +1,4 @@
-"""A star of cases: from small cases, one length at a time goes far beyond any block, and meets all other choices.
+"""Plan a star of cases: each has one length far beyond any block, and together they meet all other choices.
 
 Cases of `covering` stay in the middle: a case must not cost much, so the lengths share what is allowed. On an arm of a
 star one length takes all of it: many rows of few columns, one very long row, seventy heads of three tokens. Each point
@@ -23,11 +23,12 @@ CANDIDATES = 100
 # one.
 NEAR = 3
 MIDDLING = 24
-# An arm ends in the last part of what is allowed: this share of it.
+# An arm ends in the last 1/LAST of the allowed length.
 LAST = 8
-# No arm is shorter than this share of the longest one drawn: beside four heads a length is a quarter of what it can be.
+# A point is dropped if its arm is shorter than this share of the longest one drawn: beside four heads a length is a
+# quarter of what it can be.
 REACH = 0.75
-# The speed of a length's growth beside the others, where all grow together.
+# The relative lengths of the axes, where all grow together.
 SHARES = (1.0, 0.5, 0.25, 0.125, 0.0625)
 
 Met = tuple[str, Value]

@@ -32,6 +32,11 @@ def dtype_of(name: object) -> torch.dtype:
     return found
 
 
+def dtype_name(dtype: torch.dtype) -> str:
+    """Return the name of a torch dtype, such as "float16"."""
+    return str(dtype).removeprefix("torch.")
+
+
 def values(family: object, shape: Sequence[int], dtype: torch.dtype, generator: Generator) -> Tensor:
     """Return a contiguous tensor [*shape] of one family of values, drawn in float32 and rounded to `dtype`.
 
@@ -123,7 +128,7 @@ def _masked_negative(shape: tuple[int, ...], dtype: torch.dtype, generator: Gene
 
 
 def _lowest(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
-    # Below what code takes for the lowest number, such as -1e30, and such that log2(e) times it is finite.
+    # Lower than what code uses for -infinity, such as -1e30; log2(e) times it is still finite.
     return (torch.rand(shape, generator=generator, device=generator.device) / 8 - 1) * (torch.finfo(dtype).max / 2)
 
 

@@ -24,7 +24,7 @@ TRITON = _installed()
 
 
 def lacking(text: str, installed: tuple[int, int] = TRITON) -> str:
-    """Return why a file cannot be judged with this Triton; '' where it can."""
+    """Return why a file cannot be judged with this Triton; '' if it can."""
     needs = _NEEDS.search(text)
     if needs is None or installed < (int(needs["major"]), int(needs["minor"])):
         return ""

@@ -29,7 +29,7 @@ from grader.judge.rules import decide
 from grader.judge.ruling import Ruling
 from grader.judge.truth import Truth
 from grader.protocol.messages import Loaded
-from grader.record import CheckResult, Counterexample, Coverage, Status
+from grader.record import CheckResult, Coverage, Status
 from grader.sandbox.outcome import Finished
 from grader.sandbox.pair import Pair, RecordedAnswer
 from grader.speed.lock import GpuLock
@@ -144,7 +144,7 @@ class Answers:
         return any(self._statuses.get(check_id(part, check)) == "pass" for check in part.checks)
 
     def unfit(self, part: Part) -> str:
-        """Return the first check that gates speed and did not pass; "" where all passed."""
+        """Return the first check that gates speed and did not pass; "" if all passed."""
         needed = [check for check in part.checks if check.rule.gates_speed]
         names = [check_id(part, check) for check in needed]
         return next((name for name in names if self._statuses.get(name, "pass") != "pass"), "")
@@ -191,34 +191,29 @@ class Answers:
                 with spent("look for causes"):
                     failure = self._diagnosis.look_closer(bench, planned, _quick(ruling, least), worked_s)
             self._note_wrong_call(planned, failure)
-            counterexample = least.shown if least else None
             if failure and failing:
-                failure = self._seen_in_smallest(bench, planned, failure, failing, counterexample)
+                failure = self._seen_in_smallest(bench, planned, failure, failing, least)
             status: Status = "pass"
             if ruling.undecided or ruling.unfit:
                 status = "inconclusive" if ruling.undecided else "skipped_environment"
             duration_s = monotonic() - started
             reason = ruling.undecided or ruling.unfit
+            counterexample = least.shown if least else None
             return result_of(planned, failure, counterexample, ruling, duration_s, status=status, reason=reason)
         except Exception as fault:
             return result_of(planned, self._failure_of_fault(fault), duration_s=monotonic() - started)
 
     def _seen_in_smallest(
-        self,
-        bench: Bench,
-        planned: PlannedCheck,
-        failure: Failure,
-        failing: PlannedCase,
-        counterexample: Counterexample | None,
+        self, bench: Bench, planned: PlannedCheck, failure: Failure, failing: PlannedCase, least: Least | None
     ) -> Failure:
         """Return the failure to show: on a GPU, with what the interpreter sees in the smallest case that fails."""
         if not self._job.diagnosed:
             return failure
-        one = replace(failing, case=Case(counterexample.case)) if counterexample else failing
         if bench.interpreter is None:
-            if one != failing:
-                self._diagnosis.look_at_smallest(bench, planned, one)
+            if least and least.failure:
+                self._diagnosis.look_at_smallest(bench, planned, least.failure)
             return failure
+        one = replace(failing, case=Case(least.shown.case)) if least else failing
         with spent("look at the smallest case in the interpreter"):
             return self._diagnosis.look_in_interpreter(bench, planned, failure, one)
 

@@ -105,7 +105,7 @@ class Compilation:
     def _check(self, judged: JudgedCall) -> list[CompileOutcome]:
         """Return the verdicts on a judged call's kernels.
 
-        None where an earlier grading has accepted them, or where others of the part are refused already.
+        There are none if an earlier grading has accepted them, or if others of the part are refused already.
         """
         name, part = hashlib.sha256(judged.recorded.digest).hexdigest(), judged.recorded.call.recipe.part
         if name in self._accepted or part in self._refused:

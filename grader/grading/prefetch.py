@@ -15,7 +15,7 @@ from threading import Event, Thread
 
 from grader.exercise.plan import Plan, PlannedCase, PlannedCheck
 from grader.protocol.configurations import lightest, likeness
-from grader.protocol.messages import Call, Precompile, Recipe
+from grader.protocol.messages import Precompile
 from grader.sandbox.joining import Joining
 from grader.sandbox.pair import Pair, RecordedAnswer
 from grader.sandbox.session import Session
@@ -28,17 +28,17 @@ _ENOUGH = 4
 
 @contextmanager
 def prefetching(
-    submission: Callable[[], Session], compilers: Sequence[Session], plan: Plan
+    new_session: Callable[[], Session], compilers: Sequence[Session], plan: Plan
 ) -> Iterator[Callable[[], None]]:
     """Compile the kernels of the plan's cases while the block runs. All processes have ended after it.
 
-    submission: makes the session that records. Without compilers nothing happens. Gives the block what begins to end
+    new_session: makes the session that records. Without compilers nothing happens. Gives the block what begins to end
     the processes earlier, beside whatever the block does next.
     """
     if not compilers:
         yield lambda: None
         return
-    with submission() as session:
+    with new_session() as session:
         prefetch = _Prefetch(session, compilers, plan)
         running = Thread(target=prefetch.run, name="prefetch", daemon=True)
         ending = Thread(target=prefetch.stop, name="end of prefetch", daemon=True)
@@ -86,7 +86,7 @@ class _Prefetch:
         for planned, one in _later_cases(self._plan):
             if self._stopped.is_set() or self._is_needless():
                 return
-            recorded = pair.record(_call_of(planned, one))
+            recorded = pair.record(planned.part.call(one.recipe(planned.part)))
             if not isinstance(recorded, RecordedAnswer) or not recorded.is_replayed:
                 continue
             kind = likeness(recorded.trace, lightest(recorded.trace))
@@ -113,9 +113,3 @@ def _later_cases(plan: Plan) -> Iterator[tuple[PlannedCheck, PlannedCase]]:
         if planned.part.is_replayed and planned.part.on != "cpu":
             for one in planned.cases:
                 yield planned, one
-
-
-def _call_of(planned: PlannedCheck, one: PlannedCase) -> Call:
-    part = planned.part
-    recipe = Recipe(part.name, dict(one.case), one.seed)
-    return Call(recipe, part.arguments, part.mutates, (), tensors=part.tensors, chooses=part.chooses)

@@ -10,7 +10,8 @@ import ast
 from collections.abc import Iterator
 
 from grader.record import Sighting
-from grader.text import ONE_PARSE_AT_A_TIME, clean
+from grader.syntax import tree_of
+from grader.text import clean
 
 _MOST_SIGHTINGS = 20
 # Ways into the interpreter, the process, the machine or the network.
@@ -96,8 +97,7 @@ _PATCHED = frozenset({"torch", "triton", "tl", "numpy", "np", "cutlass", "cute"}
 def sightings(source: str) -> tuple[Sighting, ...]:
     """Return code that an instructor may want to look at, by line; nothing for text that is no Python."""
     try:
-        with ONE_PARSE_AT_A_TIME:
-            tree = ast.parse(source)
+        tree = tree_of(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     found = {

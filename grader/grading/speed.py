@@ -168,4 +168,4 @@ class SpeedResult:
 
 
 def _decoy_call(part: Part, case: Case) -> Call:
-    return Call(Recipe(part.name, dict(case), _DECOY_SEED), part.arguments, part.mutates, (), tensors=part.tensors)
+    return part.call(Recipe(part.name, dict(case), _DECOY_SEED))

@@ -148,10 +148,13 @@ def grade(
     if baseline_process and any(result.status == "grader_error" for result in results.values()):
         # The error may be in this process: the next grading gets another one.
         baseline_process.stop()
-    checks = tuple(
-        with_repeats(with_excerpt(diagnosis.explained(one, speed.predicted(one, results, gpu)), job.source), job.source)
-        for one in job.plan.checks
-    )
+
+    def finished(planned: PlannedCheck) -> CheckResult:
+        """Return a result as the record holds it. What on_result saw has no prediction, suspects or excerpt yet."""
+        result = diagnosis.explained(planned, speed.predicted(planned, results, gpu))
+        return with_repeats(with_excerpt(result, job.source), job.source)
+
+    checks = tuple(map(finished, job.plan.checks))
     return _record(
         job,
         checks,

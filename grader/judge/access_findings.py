@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from grader.judge.clue import Clue
 from grader.protocol.messages import GuardFinding
-from grader.record import Cause, clean
+from grader.record import Cause, clean, one_line
 
 _VERBS = {"load": "loads", "store": "stores to", "atomic": "updates"}
-_NOUNS = {"load": "A load", "store": "A store", "atomic": "An atomic"}
+NOUNS = {"load": "A load", "store": "A store", "atomic": "An atomic"}
 _MOST_AXES = 8
 _STRIDED = 2
 # A tensor of so many axes has a batch or a head for an index of a program.
@@ -301,12 +301,12 @@ def _remedy(found: GuardFinding) -> str:
 
 
 def _line(found: GuardFinding) -> str:
-    code, kernel = (" ".join(clean(text, most).split()) for text, most in ((found.code, 120), (found.kernel, 80)))
+    code, kernel = one_line(found.code, 120), one_line(found.kernel, 80)
     return f"Line {found.line} ({kernel}), `{code}`" if code else f"Line {found.line} ({kernel})"
 
 
 def _noun(kind: str) -> str:
-    return _NOUNS.get(kind, "An access")
+    return NOUNS.get(kind, "An access")
 
 
 def _verb(kind: str) -> str:

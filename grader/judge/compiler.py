@@ -28,9 +28,9 @@ from grader.exercise.formula import evaluate
 from grader.exercise.gpus import ARCHITECTURES, USUAL, Architecture, compiled_for, named, why_unknown
 from grader.exercise.model import Limits, Part
 from grader.judge.bench import JudgedCall
-from grader.protocol.messages import UNTOLD, Call, Compiled, Loaded, Raised, Recipe, RecordCall, Start
+from grader.protocol.messages import UNTOLD, Compiled, Loaded, Raised, Recipe, RecordCall, Start
 from grader.protocol.trace import Deed
-from grader.record import CompiledKernel, clean
+from grader.record import CompiledKernel, clean, one_line
 from grader.sandbox.cancellation import Cancelled
 from grader.sandbox.compiling import CleanCompiler
 from grader.sandbox.outcome import CompiledTooLong, Died, Garbled, OutOfMemory, OutOfSpace, TimedOut, Unanswered
@@ -250,7 +250,7 @@ class Compiling:
                 outcome = replace(outcome, kernels=_described(answer, target, Case(recipe.case)))
             else:
                 gave_up = not isinstance(answer, Raised | Garbled)
-                outcome = replace(outcome, why=_why_not_compiled(answer, _one_line(announced, 120)), gave_up=gave_up)
+                outcome = replace(outcome, why=_why_not_compiled(answer, one_line(announced, 120)), gave_up=gave_up)
             outcomes.append(outcome)
             if not outcome.kernels:
                 break
@@ -265,8 +265,7 @@ class Compiling:
         loaded = session.load()
         if isinstance(loaded, Loaded) and part.name not in loaded.functions:
             return replace(outcome, why="the file does not define it", implemented=False)
-        recipe = Recipe(part.name, dict(case), _SEED)
-        call = Call(recipe, part.arguments, part.mutates, (), tensors=part.tensors, chooses=part.chooses)
+        call = part.call(Recipe(part.name, dict(case), _SEED))
         recorded = session.record(RecordCall(call, afresh=True, bare=True))
         if not isinstance(recorded, tuple):
             return _not_recorded(outcome, recorded)
@@ -277,7 +276,7 @@ class Compiling:
         if isinstance(answer, Compiled):
             kernels = _described(answer, target, case)
             return replace(outcome, kernels=kernels, why=_missing_words(answer, len(kernels), message.untold))
-        return replace(outcome, why=_why_not_compiled(answer, _one_line(announced, 120)))
+        return replace(outcome, why=_why_not_compiled(answer, one_line(announced, 120)))
 
 
 def _described(answer: Compiled, target: Architecture, case: Case) -> tuple[CompiledKernel, ...]:
@@ -301,9 +300,9 @@ def _missing_words(answer: Compiled, listed: int, untold: Sequence[Deed]) -> str
     listed: the kernels that are shown. untold: what could not be recorded.
     """
     if untold:
-        return f"{UNRECORDED}: {_one_line(untold[0].name, 300)} (line {untold[0].line})"
+        return f"{UNRECORDED}: {one_line(untold[0].name, 300)} (line {untold[0].line})"
     if answer.stopped:
-        return f"the launch code raised {_one_line(answer.stopped, 300)}"
+        return f"the launch code raised {one_line(answer.stopped, 300)}"
     beyond = len(answer.binaries) + max(answer.cut, 0) - listed
     if beyond:
         return f"{beyond} more kernels were launched than are listed"
@@ -331,9 +330,4 @@ def _why_not_compiled(answer: object, announced: str) -> str:
 
 def _raised_words(answer: Raised) -> str:
     place = f" (line {answer.frames[-1].line})" if answer.frames else ""
-    return f"{_one_line(answer.kind, 80)}: {_one_line(answer.message, 300)}{place}"
-
-
-def _one_line(text: str, most: int) -> str:
-    """Return the submission's words as one short line."""
-    return " ".join(clean(text, most).split())
+    return f"{one_line(answer.kind, 80)}: {one_line(answer.message, 300)}{place}"

@@ -20,12 +20,11 @@ from grader.protocol.footprint import (
     Footprint,
     TensorFootprint,
 )
-from grader.protocol.messages import LaunchInfo
+from grader.protocol.messages import EXACT_IN_JSON, LaunchInfo
 from grader.record import Coverage, CoveringLaunch, clean
 
 # The cells of one part in a record.
 _MOST_CELLS = 3 * MOST_ROWS * MOST_TILES
-_MOST = 1 << 53
 _MOST_AXES = 8
 # More programs than this tell no more. A program is worth a tile of a quarter of the elements.
 _TELLING, _WORTH = 8, 2
@@ -64,7 +63,7 @@ def more_telling(*several: Coverage | None) -> Coverage | None:
 
 
 def _rank(one: Coverage) -> tuple[int, bool, bool, bool, int, int, str]:
-    """Return a key: idle programs, a whole picture, few programs, a remainder; then many full programs, small tiles.
+    """Return a sort key. It prefers idle programs, a whole picture, few programs, a remainder, then small tiles.
 
     Equal ones differ in their words, so that the order of calls does not matter.
     """
@@ -122,4 +121,4 @@ def _limited(counts: Sequence[int]) -> tuple[int, ...]:
 
 
 def _limit(count: int) -> int:
-    return min(max(count, 0), _MOST)
+    return min(max(count, 0), EXACT_IN_JSON)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from grader.exercise.tensors import dtype_name
 from grader.judge.access_findings import cause_of, clues_of
 from grader.judge.clue import Clue, sure
 from grader.judge.compare import Comparison, compare, describe, tensor_of
@@ -301,7 +302,7 @@ def _check_form(form: Form, output: Expected) -> Failure | None:
         if form.kind == "Handle":
             help_text = "A launch returns no tensor: return the one that you allocated and passed to the kernel."
         return _wrong_form("type", "torch.Tensor", clean(form.kind, 80), f"the type of {output.name}", help_text)
-    wanted_shape, wanted_dtype = list(output.value.shape), str(output.dtype).removeprefix("torch.")
+    wanted_shape, wanted_dtype = list(output.value.shape), dtype_name(output.dtype)
     if list(form.shape) != wanted_shape:
         return _wrong_form("shape", str(wanted_shape), clean(str(list(form.shape)), 200), f"the shape of {output.name}")
     if form.dtype != wanted_dtype:
@@ -366,14 +367,15 @@ def _recognise(
         )
     if not bool(got.any()):
         return "zeros", "The output is all zeros", "It looks as if the store never ran, or stored nothing but zeros."
-    for i, value in enumerate(inputs):
+    for number, value in enumerate(inputs, 1):
         if (
             isinstance(value, Tensor)
             and value.shape == got.shape
             and value.dtype == got.dtype
             and torch.equal(value, got)
         ):
-            return "copy_of_input", "The output is one of the inputs", f"It equals argument {i} bit for bit."
+            which = f"argument {number} of {len(inputs)}"
+            return "copy_of_input", "The output is one of the inputs", f"It equals {which} bit for bit."
     if pattern.startswith("tail"):
         return (
             "tail",

@@ -26,7 +26,7 @@ class _Configuration(NamedTuple):
 class RefusedConfigurations:
     """The configurations that a compiler was asked about.
 
-    refusal: returns why the GPU that a call is meant for refuses a configuration; "" where it takes it.
+    refusal: returns why the GPU that a call is meant for refuses a configuration; "" if it takes it.
     """
 
     def __init__(self, refusal: Callable[[RecordedAnswer, int], str]) -> None:
@@ -51,7 +51,7 @@ class RefusedConfigurations:
         return self._reasons.get(_Configuration(part, count, place, was_right=False)) == ""
 
     def why(self, recorded: RecordedAnswer, place: int, outcome: Outcome) -> str:
-        """Return why an autotuner passes over a configuration that was wrong; "" where it does not."""
+        """Return why an autotuner passes over a configuration that was wrong; "" if it does not."""
         if isinstance(outcome, Raised) and outcome.kind in PASSED_OVER:
             return outcome.message.partition("\n")[0][:200] or outcome.kind
         if isinstance(outcome, Finished | Raised):

@@ -236,11 +236,8 @@ class Truth:
             magnitudes = _as_list(oracle(*[_absolute(_to_double(value)) for value in inputs]))
         # Last: honest code gets the inputs themselves, and may change them.
         variants = [_as_list(result) for result in honest(*inputs)]
+        _check_counts(part, len(values), [len(variant) for variant in variants])
         names = (*part.outputs, *part.mutates)
-        if not variants or len(values) != len(names):
-            raise GradeError(
-                f"oracle.py: {part.name} must return {len(names)} outputs ({', '.join(names)}), got {len(values)}"
-            )
         allowed = (
             allowed_error(value, [variant[i] for variant in variants], magnitudes[i], part.tolerance)
             for i, value in enumerate(values)
@@ -258,11 +255,24 @@ class Truth:
         return Expected(name, value.to(self._device), dtype, allowed.to(self._device), elsewhere, signed)
 
 
+def _check_counts(part: Part, count: int, honest_counts: Sequence[int]) -> None:
+    """Raise GradeError unless the oracle and each of its honest variants give all outputs of a part."""
+    names = (*part.outputs, *part.mutates)
+    rule = f"{len(names)} outputs ({', '.join(names)})"
+    if count != len(names):
+        raise GradeError(f"oracle.py: {part.name} must return {rule}, got {count}")
+    if not honest_counts:
+        raise GradeError(f"oracle.py: {part.name}_honest must yield at least one variant, got none")
+    for number, of_variant in enumerate(honest_counts, 1):
+        if of_variant != len(names):
+            raise GradeError(f"oracle.py: variant {number} of {part.name}_honest must have {rule}, got {of_variant}")
+
+
 def slots_for(expected: Sequence[Expected]) -> tuple[Slot, ...]:
     """Return the place of each output in the memory file: one after another, at multiples of 64 bytes."""
     slots, offset = [], 0
     for output in expected:
-        dtype = str(output.dtype).removeprefix("torch.")
+        dtype = tensors.dtype_name(output.dtype)
         slots.append(Slot(dtype, tuple(output.value.shape), offset, output.nbytes))
         offset += -(-output.nbytes // 64) * 64
     return tuple(slots)
@@ -289,7 +299,7 @@ def _each_beside(inputs: Sequence[object], made: Iterator[Any]) -> Iterator[Any]
     """Yield what an iterator of the oracle makes, on the device of its inputs."""
     device = next((value.device for value in inputs if isinstance(value, Tensor)), torch.device("cpu"))
     while True:
-        # Not around the yield: whoever takes what is made has a device of its own.
+        # Leave the device before the yield: the caller has its own.
         with device:
             one = next(made, None)
         if one is None:

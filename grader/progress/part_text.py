@@ -15,7 +15,7 @@ import hashlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from grader.text import ONE_PARSE_AT_A_TIME
+from grader.syntax import tree_of
 
 # By these, a function reaches names that its text does not hold.
 _LOOK_UPS = frozenset({"globals", "vars", "locals", "eval", "exec", "__import__"})
@@ -40,11 +40,10 @@ def part_hashes(source: str, functions: Collection[str]) -> dict[str, str]:
     """
     whole = _sha256([source])
     try:
-        with ONE_PARSE_AT_A_TIME:
-            tree = ast.parse(source)
-            if any(map(_looks_up, ast.walk(tree))):
-                return dict.fromkeys(functions, whole)
-            statements = [_statement(node) for node in tree.body if not _is_idle(node)]
+        tree = tree_of(source)
+        if any(map(_looks_up, ast.walk(tree))):
+            return dict.fromkeys(functions, whole)
+        statements = [_statement(node) for node in tree.body if not _is_idle(node)]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return dict.fromkeys(functions, whole)
     defined = {name for statement in statements for name in statement.binds}

@@ -8,7 +8,7 @@ from typing import Literal
 
 from grader.progress.kept import Kept
 from grader.progress.part_text import part_hashes
-from grader.record import UNJUDGED, CheckResult, left_out_in_words, parts_left_out
+from grader.record import UNJUDGED, CheckResult, left_out_in_words, parts_left_out, two_decimals
 
 # no file: nothing to grade. not started: the untouched stub. not graded: no results of this file. changed: all results
 # are of earlier texts. begun: a check failed or was left out, or a whole part was not judged or has changed. done: all
@@ -152,7 +152,7 @@ def _with_points(progress: Progress, results: Mapping[str, Sequence[CheckResult]
 
 def words(progress: Progress) -> str:
     """Return the progress in words: "12 of 75 points", "done: 75 of 75 points, 25 more cannot be judged here"."""
-    points = f"{_points(progress.earned)} of {_points(progress.judged)} points"
+    points = f"{two_decimals(progress.earned)} of {two_decimals(progress.judged)} points"
     match progress.state:
         case "no file":
             return "no file"
@@ -167,7 +167,7 @@ def words(progress: Progress) -> str:
             return "; ".join(filter(None, (points, left_out, *_without_results(progress), progress.unjudged)))
         case "done":
             beyond = progress.whole - progress.judged
-            return f"done: {points}" + (f", {_points(beyond)} more cannot be judged here" if beyond else "")
+            return f"done: {points}" + (f", {two_decimals(beyond)} more cannot be judged here" if beyond else "")
 
 
 def _without_results(progress: Progress) -> tuple[str, ...]:
@@ -206,7 +206,3 @@ def _share(progress: Progress) -> float:
     judged = {check.part for check in progress.checks}
     known = sum(part.name in judged for part in progress.parts) / len(progress.parts) if progress.parts else 1.0
     return 0.99 * known * progress.earned / progress.judged
-
-
-def _points(value: float) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -32,6 +32,8 @@ _UNTRUSTED = Bounds(text=4096, entries=1024, bits=64, magnitude=1e15)
 
 T = TypeVar("T")
 
+# Larger whole numbers lose digits in some readers of JSON.
+EXACT_IN_JSON = 1 << 53
 # The size of the memory that travels with Start, in which a child announces the kernel that it compiles.
 NOTICE_BYTES = 256
 # The kind of a Raised: the replayer refuses what Triton might take.

@@ -152,7 +152,7 @@ class _Checker(ast.NodeVisitor):
         found = home.member(node.attr)
         if found is None:
             inside = home.path.startswith("triton.") and hasattr(home.value, node.attr) and node.attr[:2] != "__"
-            what = "is one of Triton's insides, which we do not know" if inside else "is not of Triton's language"
+            what = "is internal to Triton and not supported here" if inside else "is not of Triton's language"
             near = get_close_matches(node.attr, offers().get(home.path, ()), 1, _ALIKE)
             advice = f"did you mean {ast.unparse(node.value)}.{near[0]}?" if near else _OFFERED
             self._refuse(node, f"`{ast.unparse(node)}` {what}: {advice}", python=not inside)
@@ -164,7 +164,7 @@ class _Checker(ast.NodeVisitor):
         return self._look_up_chain(node.value)
 
     def _foreign_or_thing(self, name: ast.Name, whole: ast.expr) -> Thing | str:
-        """Return the same as _thing, but name the whole in a refusal: np.sum instead of np."""
+        """Look up a name as _look_up_name does, but name the whole chain in a refusal: np.sum instead of np."""
         found = self.found.used.get(name.id) or self._resolve(name.id)
         if isinstance(found, Foreign) and isinstance(whole, ast.Attribute):
             text = f"{name.id}.{whole.attr}"
@@ -194,7 +194,8 @@ class _Checker(ast.NodeVisitor):
         if isinstance(found, str):
             self._refuse_python(node, f"uses {found} in no other way than to call it")
         if isinstance(found, Offered) and found.kind in ("module", "class", "enum"):
-            self._refuse(node, f"`{ast.unparse(node)}` is no value: write what you need of it", python=True)
+            what = f"`{ast.unparse(node)}` is a module or a class, and no value"
+            self._refuse(node, f"{what}: name what you need of it, as in tl.math.exp", python=True)
 
     def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):

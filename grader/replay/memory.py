@@ -13,7 +13,7 @@ from torch import Tensor
 
 from grader.calls.arguments import GUARD_BYTES
 from grader.calls.storage import bytes_of
-from grader.exercise.tensors import is_whole
+from grader.exercise.tensors import dtype_name, is_whole
 from grader.protocol.trace import Constant, Window
 
 _MOST_GUARDED_BYTES = 4 << 20
@@ -110,7 +110,7 @@ class Memory:
         """Register an argument's buffer, of bytes, under a number. tensor: the argument, in that buffer."""
         first = int(tensor.storage_offset()) * tensor.element_size()
         end = first + _span(tensor.shape, tensor.stride()) * tensor.element_size()
-        written = {str(tensor.dtype).removeprefix("torch."): range(first, end)}
+        written = {dtype_name(tensor.dtype): range(first, end)}
         self._places[number] = _Place(
             buffer, buffer[:0], (), is_whole(tensor.dtype), first=first, end=end, written=written
         )

@@ -161,5 +161,5 @@ def _imported(path: str) -> Thing:
     if found is not None:
         return found
     if path.partition(".")[0] == "triton":
-        return Unknown(f"{path} is not known to us: use what triton.language offers"[:300])
+        return Unknown(f"{path} is internal to Triton and not supported here: use what triton.language offers"[:300])
     return Foreign(path[:100])

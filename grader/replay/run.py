@@ -16,7 +16,7 @@ from triton.runtime.errors import OutOfResources
 from grader.calls import launches
 from grader.calls.modes import tensors_in
 from grader.calls.tuning import is_passed_over
-from grader.exercise.tensors import is_whole
+from grader.exercise.tensors import dtype_name, is_whole
 from grader.protocol import messages
 from grader.protocol.footprint import MOST_LAUNCHES
 from grader.protocol.operators import ALLOCATING, EMPTY, NUMBERING, OVERWRITING
@@ -108,7 +108,7 @@ def first_that_works(step: Choose, run: Run, places: Sequence[int] = ()) -> int:
 
 
 def _has_stored(refused: messages.LaunchInfo) -> bool:
-    """Return whether a refused launch stored something: the interpreter meets a static assertion when it gets there."""
+    """Return whether a launch had stored something before a static assertion stopped it."""
     return refused.traffic is not None and refused.traffic.stored_bytes > 0
 
 
@@ -122,19 +122,19 @@ class Run:
 
     def __init__(
         self,
-        place: RunContext,
+        context: RunContext,
         trace: Trace,
         *,
         launches: Literal["run", "compile", "none"] = "run",
         notes: bool = True,
         unwritten: messages.Unwritten = "nan",
     ) -> None:
-        self._place = place
+        self._context = context
         self._trace = trace
         self._launches = launches
         self._notes = notes
         self._unwritten = unwritten
-        self._values = Values(self._tensor, self._kernel, place.device)
+        self._values = Values(self._tensor, self._kernel, context.device)
         self.line = 0
         self.launched: list[messages.LaunchInfo] = []
         # The windows that the current step got.
@@ -163,7 +163,7 @@ class Run:
         """
         if step.renewal is None:
             return
-        known, launched = self._place.memory.known(), len(self.launched)
+        known, launched = self._context.memory.known(), len(self.launched)
         cleared = step.renewal.cleared
         restored = [(window, self._tensor(window).clone()) for window in step.renewal.restored]
         for window in cleared:
@@ -174,7 +174,7 @@ class Run:
             self._tensor(window).copy_(before)
         for window in cleared:
             self._tensor(window).zero_()
-        self._place.memory.drop_but(known)
+        self._context.memory.drop_but(known)
         del self.launched[launched:]
 
     def step(self, step: Step) -> None:
@@ -183,15 +183,15 @@ class Run:
             case Operator():
                 self._run_operator(step)
             case Constant():
-                self._place.memory.place_constant(step)
+                self._context.memory.place_constant(step)
             case Launch():
                 self._run_launch(step)
             case CuteCall():
                 self._run_cute(step)
             case Choose():
-                self._place.choose(step, self)
+                self._context.choose(step, self)
             case Free(storages):
-                self._place.memory.free(storages)
+                self._context.memory.free(storages)
 
     def _run_operator(self, step: Operator) -> None:
         operator = operators().get(step.name)
@@ -200,7 +200,7 @@ class Run:
         self.line = step.line
         self._met.clear()
         results = tensors_in(operator(step, self._values))
-        memory = self._place.memory
+        memory = self._context.memory
         whole = self._notes and all(memory.is_whole(self._trace.windows[index]) for index in self._met)
         name = step.name.partition(".")[0]
         if self._notes and name in NUMBERING and not whole:
@@ -214,7 +214,7 @@ class Run:
         self.line = 0
         for place, result in zip(step.results, results, strict=True):
             window = self._trace.windows[place]
-            made = (str(result.dtype).removeprefix("torch."), tuple(result.shape), tuple(result.stride()))
+            made = (dtype_name(result.dtype), tuple(result.shape), tuple(result.stride()))
             if made != (window.dtype, window.shape, window.strides):
                 raise Unreplayable(f"{step.name} must make {window}, got {made}")
             if self._unwritten != "nan" and name in EMPTY:
@@ -245,7 +245,7 @@ class Run:
         is its exponent chooses among the bytes of its mantissa. So does a cast to a whole number, and a copy of a part
         of a number takes out what was chosen.
         """
-        memory, name = self._place.memory, f"aten.{step.name.partition('.')[0]}"
+        memory, name = self._context.memory, f"aten.{step.name.partition('.')[0]}"
         if any(map(memory.cuts_numbers, sources)):
             raise Computed(f"{name} of parts of numbers")
         results = {self._trace.windows[place].dtype for place in step.results}
@@ -269,7 +269,7 @@ class Run:
             constants = launches.constants(kernel, launches.bound(kernel, args, kwargs))
             told = messages.LaunchInfo(launches.name_of(kernel), step.grid, constants)
             self._note_launch(told, (*step.args, *step.kwargs.values()))
-            self._place.launching(self._numbers[id(step)])
+            self._context.launching(self._numbers[id(step)])
         warps = options.get("num_warps")
         if isinstance(warps, int) and warps > _MOST_WARPS:
             # No GPU has so many threads in a block; the interpreter has no threads.
@@ -283,7 +283,7 @@ class Run:
         finally:
             if self._notes:
                 is_told = len(self.launched) <= MOST_LAUNCHES
-                self.launched[-1] = self._place.counted(self.launched[-1], footprint=is_told)
+                self.launched[-1] = self._context.counted(self.launched[-1], footprint=is_told)
         self.line = 0
 
     def _run_cute(self, step: CuteCall) -> None:
@@ -291,7 +291,7 @@ class Run:
             return
         self.line = step.line
         self._met.clear()
-        program = self._place.program(step.program, self._trace)
+        program = self._context.program(step.program, self._trace)
         if self._launches == "run":
             bound = program.bind([self._cute_argument(one) for one in step.args])
             if self._notes:
@@ -339,17 +339,17 @@ class Run:
             # It may store there. An argument must stay as it is, and is compared before torch computes with it.
             window = self._trace.windows[index]
             if window.storage in self._trace.arguments.values():
-                self._place.memory.lend(window.storage)
+                self._context.memory.lend(window.storage)
             else:
-                self._place.memory.taint(window.storage)
-                self._place.memory.note_kernel(window, dtype or window.dtype)
+                self._context.memory.taint(window.storage)
+                self._context.memory.note_kernel(window, dtype or window.dtype)
 
     def _kernel(self, index: int) -> Any:
-        return self._place.kernels(self._trace.kernels).kernel(index)
+        return self._context.kernels(self._trace.kernels).kernel(index)
 
     def _tensor(self, index: int) -> Tensor:
         self._met.append(index)
-        return self._place.memory.tensor(self._trace.windows[index])
+        return self._context.memory.tensor(self._trace.windows[index])
 
 
 def _nbytes(window: Window) -> int:

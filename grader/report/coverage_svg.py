@@ -15,6 +15,7 @@ from markupsafe import Markup
 from grader.record import Coverage, CoveringLaunch
 from grader.report import coverage, matrix
 from grader.report.matrix import Look, TensorPanel
+from grader.report.svg import label, units
 
 _T = TypeVar("_T")
 _NOBODY = "none"
@@ -99,9 +100,9 @@ def _svg(panel: TensorPanel, name: str) -> Markup:
         '<title id="{name}-t">{title}</title><desc id="{name}-d">{words}</desc>{cells}{hollow}{labels}</svg>'
     ).format(
         name=name,
-        w=_units(width),
-        h=_units(height),
-        px=_units(width * _PIXELS),
+        w=units(width),
+        h=units(height),
+        px=units(width * _PIXELS),
         title=f"Which program touches which elements of {panel.name}",
         words=panel.words,
         cells=Markup("").join(_row(places, place, row.looks) for place, row in enumerate(panel.rows)),
@@ -123,8 +124,8 @@ def _row(places: _Places, place: int, looks: Sequence[Look]) -> Markup:
             parts.append(_rectangle("r", x, top + high / 4, width, high / 2))
         if look == "clash":
             cross = "".join(
-                f"M{_units(places.x(tile))} {_units(top)}l{_units(places.step)} {_units(high)}m0 {_units(-high)}"
-                f"l{_units(-places.step)} {_units(high)}"
+                f"M{units(places.x(tile))} {units(top)}l{units(places.step)} {units(high)}m0 {units(-high)}"
+                f"l{units(-places.step)} {units(high)}"
                 for tile in range(first, last + 1)
             )
             parts.append(Markup('<path class="x" d="{}"/>').format(cross))
@@ -146,12 +147,12 @@ def _labels(places: _Places, labels: Sequence[str], strip: float) -> Markup:
     """Return the labels of rows, all or the first and the last, and those of the first and the last element."""
     shown = {0, len(labels) - 1} if places.high < _ROW_OF_TEXT else range(len(labels))
     middle = places.high / 2 + 3.5
-    texts = [_label(places.left - 5, place * places.high + middle, "end", labels[place]) for place in sorted(shown)]
+    texts = [label(places.left - 5, place * places.high + middle, "end", labels[place]) for place in sorted(shown)]
     if any(places.panel.hollow):
-        texts.append(_label(places.left - 5, strip - 3, "end", _NOBODY))
-    texts.append(_label(places.left, strip + 12, "start", places.panel.first))
+        texts.append(label(places.left - 5, strip - 3, "end", _NOBODY))
+    texts.append(label(places.left, strip + 12, "start", places.panel.first))
     if places.right - places.left > _CHARACTER * (len(places.panel.first) + len(places.panel.last) + 2):
-        texts.append(_label(places.right, strip + 12, "end", places.panel.last))
+        texts.append(label(places.right, strip + 12, "end", places.panel.last))
     return Markup("").join(texts)
 
 
@@ -165,13 +166,5 @@ def _runs(values: Sequence[_T], across: int) -> Iterator[tuple[_T, int, int]]:
 
 def _rectangle(kind: str, x: float, y: float, width: float, height: float) -> Markup:
     return Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}"/>').format(
-        kind, *map(_units, (x, y, width, height))
+        kind, *map(units, (x, y, width, height))
     )
-
-
-def _label(x: float, y: float, anchor: str, text: str) -> Markup:
-    return Markup('<text x="{}" y="{}" text-anchor="{}">{}</text>').format(_units(x), _units(y), anchor, text)
-
-
-def _units(value: float) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".")

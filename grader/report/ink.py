@@ -143,9 +143,9 @@ class Rows:
         yield table
 
 
-def labelled(ink: Ink, label: str, text: str, style: str = "") -> Text:
+def labelled(ink: Ink, label: str, text: str) -> Text:
     """Return a text behind a dim label."""
-    return ink(label, "dim").append_text(ink(text, style))
+    return ink(label, "dim").append_text(ink(text))
 
 
 def indent(content: RenderableType, columns: int) -> RenderableType:

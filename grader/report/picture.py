@@ -7,6 +7,7 @@ import math
 from markupsafe import Markup
 
 from grader.record import Picture
+from grader.report.svg import label, units
 
 SHADES = "░▒▓█"
 ASCII_SHADES = ".-+#"
@@ -97,13 +98,13 @@ def draw(picture: Picture, name: str, *, rows: int = 48, columns: int = 96) -> M
         '<rect class="h0" x="{x}" y="0" width="{gw}" height="{gh}"/>{cells}{tiles}{labels}</svg>'
     ).format(
         name=name,
-        w=_units(total_width),
-        h=_units(total_height),
-        px=_units(total_width * 1.5),
+        w=units(total_width),
+        h=units(total_height),
+        px=units(total_width * 1.5),
         words=_words(picture, cells),
         x=left,
-        gw=_units(grid_width),
-        gh=_units(grid_height),
+        gw=units(grid_width),
+        gh=units(grid_height),
         cells=_rectangles(cells, left, step_x, step_y),
         tiles=_tiles(
             left,
@@ -128,10 +129,10 @@ def _rectangles(cells: tuple[tuple[int, ...], ...], left: int, step_x: float, st
                 parts.append(
                     Markup('<rect class="h{}" x="{}" y="{}" width="{}" height="{}"/>').format(
                         min(values[start], ALL_WRONG),
-                        _units(left + start * step_x),
-                        _units(row * step_y),
-                        _units((end - start) * step_x),
-                        _units(step_y),
+                        units(left + start * step_x),
+                        units(row * step_y),
+                        units((end - start) * step_x),
+                        units(step_y),
                     )
                 )
             start = end
@@ -142,9 +143,9 @@ def _tiles(left: int, width: float, height: float, every_x: float, every_y: floa
     """Return the lines between tiles, in the drawing's units; none if tiles are unknown or too small."""
     lines = []
     if every_x >= _NEAREST:
-        lines += [f"M{_units(left + i * every_x)} 0V{_units(height)}" for i in range(1, math.ceil(width / every_x))]
+        lines += [f"M{units(left + i * every_x)} 0V{units(height)}" for i in range(1, math.ceil(width / every_x))]
     if every_y >= _NEAREST:
-        lines += [f"M{left} {_units(i * every_y)}h{_units(width)}" for i in range(1, math.ceil(height / every_y))]
+        lines += [f"M{left} {units(i * every_y)}h{units(width)}" for i in range(1, math.ceil(height / every_y))]
     if not lines:
         return Markup("")
     return Markup('<path class="tiles" fill="none" stroke="#595f69" stroke-width="1" d="{}"/>').format("".join(lines))
@@ -154,22 +155,18 @@ def _labels(picture: Picture, left: int, width: float, height: float, rows: int)
     last_row, last_column = _extent(picture)
     column_name = "column" if len(picture.shape) > 1 else "element"
     texts = [
-        _label(left, height + 12, "start", "0"),
-        _label(left + max(width, 120) / 2, height + 27, "middle", column_name),
+        label(left, height + 12, "start", "0"),
+        label(left + max(width, 120) / 2, height + 27, "middle", column_name),
     ]
     if last_column > 0:
-        texts.append(_label(left + max(width, 24), height + 12, "end", str(last_column)))
+        texts.append(label(left + max(width, 24), height + 12, "end", str(last_column)))
     if rows > 1:
-        texts += [_label(left - 5, 9, "end", "0"), _label(left - 5, height, "end", str(last_row))]
+        texts += [label(left - 5, 9, "end", "0"), label(left - 5, height, "end", str(last_row))]
         # The name lies along the axis; it needs some height to do so.
         if height >= 60:
             turned = Markup('<text transform="translate(10 {}) rotate(-90)" text-anchor="middle">row</text>')
-            texts.append(turned.format(_units(height / 2)))
+            texts.append(turned.format(units(height / 2)))
     return Markup("").join(texts)
-
-
-def _label(x: float, y: float, anchor: str, text: str) -> Markup:
-    return Markup('<text x="{}" y="{}" text-anchor="{}">{}</text>').format(_units(x), _units(y), anchor, text)
 
 
 def _extent(picture: Picture) -> tuple[int, int]:
@@ -184,7 +181,3 @@ def _words(picture: Picture, cells: tuple[tuple[int, ...], ...]) -> str:
     shape = " × ".join(map(str, picture.shape)) or "one element"
     drawn = f"drawn as {len(cells)} × {len(cells[0])} cells"
     return f"Output of shape {shape}, {drawn}: {wrong} of {total} hold wrong elements."
-
-
-def _units(value: float) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -276,7 +276,7 @@ def _add_line(ink: Ink, rows: Rows, group: list[CheckResult], total: int, *, why
     rows.add(symbol, word, title, ink(view.group_points(group)))
     if why and check.status != "pass" and not _has_card(check) and view.why(check):
         rows.add(Text(), Text(), ink(view.why(check), "dim"), Text())
-    # A card tells what was counted in its own words; a check that passes in part says it whatever else there is.
+    # A card already says what was counted. A check that passes in part always says it.
     if (
         (counted or in_part(check))
         and len(group) == 1

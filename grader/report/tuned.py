@@ -18,8 +18,8 @@ MOST_TABLES = 120
 _MOST_LAUNCHES = 4
 FAILS = "does not work"
 LEFT_OUT = "not tried: not compiled in time"
-# The words of the record.
-_LEFT_OUT = -2.0
+# The time, in a record, of a configuration that was not tried.
+_LEFT_OUT_US = -2.0
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _table(size: str, one: Tuned) -> TuningTable:
 def _row(one: Configuration, fastest: float | None) -> ConfigurationRow:
     time = timing.usable(one.time_us)
     slower = timing.times(time / fastest) if time and fastest else ""
-    said = LEFT_OUT if one.time_us == _LEFT_OUT else FAILS if one.time_us < 0 else timing.duration(one.time_us)
+    said = LEFT_OUT if one.time_us == _LEFT_OUT_US else FAILS if one.time_us < 0 else timing.duration(one.time_us)
     return ConfigurationRow(_words(one), said, f"{slower}×" if slower and slower != timing.NONE else "", one.chosen)
 
 
@@ -116,8 +116,8 @@ def _slowest(tuned: Iterable[Tuned]) -> str:
 def _broken(tuned: Iterable[Tuned]) -> str:
     """Return the numbers of configurations that do not work and that were not tried, as words."""
     times = [[each.time_us for each in one.configurations] for one in tuned]
-    failing = _count([sum(time < 0 and time != _LEFT_OUT for time in of_one) for of_one in times])
-    left_out = _count([of_one.count(_LEFT_OUT) for of_one in times])
+    failing = _count([sum(time < 0 and time != _LEFT_OUT_US for time in of_one) for of_one in times])
+    left_out = _count([of_one.count(_LEFT_OUT_US) for of_one in times])
     fails = f"; {failing} {'does' if failing == '1' else 'do'} not work" if failing else ""
     waits = f"; {left_out} not tried, because compiling takes too long" if left_out else ""
     return f"{fails}{waits}"

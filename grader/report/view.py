@@ -19,7 +19,9 @@ from grader.record import (
     Record,
     Status,
     clean,
+    one_line,
     parts_left_out,
+    two_decimals,
     worst_of,
 )
 from grader.report.status import LOOKS, PARTLY, StatusMark, in_part
@@ -74,7 +76,7 @@ def tally(checks: Iterable[CheckResult]) -> Tally:
 
 def points(value: float) -> str:
     """Return points with at most two decimals: 4, 2.5, 0.33."""
-    return f"{value:.2f}".rstrip("0").rstrip(".")
+    return two_decimals(value)
 
 
 def check_points(check: CheckResult) -> str:
@@ -104,10 +106,7 @@ def tally_points(sums: Tally) -> str:
 
 def line(text: str, most: int = 400) -> str:
     """Return text as one printable line. A cut is marked."""
-    # Fast path: most texts are one printable line, and reports call this for every word.
-    if len(text) <= most and text.isprintable() and "  " not in text and text == text.strip(" "):
-        return text
-    return " ".join(clean(text, most).split())
+    return one_line(text, most)
 
 
 def block(text: str, most: int = 4000) -> str:

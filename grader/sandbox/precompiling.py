@@ -32,7 +32,7 @@ from grader.sandbox.outcome import TimedOut, Unanswered
 _NEEDED_S = 60.0
 # The other configurations of all autotuners at all sizes, together.
 TUNING_S = 10.0
-# One that takes this share of these seconds, in a process of its own, would take as long the next time.
+# A configuration that took this share of these seconds in a process of its own is skipped the next time.
 _HOPELESS = 0.8
 # Steps of this share of a list land far from all earlier steps.
 _GOLDEN = 0.618

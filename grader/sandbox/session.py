@@ -114,7 +114,7 @@ class Printed:
 
     def _read(self, log_fd: int) -> None:
         with contextlib.suppress(OSError), os.fdopen(log_fd, "rb", buffering=0) as log:
-            # The kernel limits a user's pipes: where this one stays small, it is drained all the same.
+            # The kernel may refuse a larger pipe. A small one works too.
             with contextlib.suppress(OSError):
                 fcntl.fcntl(log, fcntl.F_SETPIPE_SZ, 1 << 20)
             while chunk := log.read(1 << 20):
@@ -244,7 +244,7 @@ class Session:
         elif isinstance(answer, Raised | Unanswered):
             self.restart()
         else:
-            return self._garbled("a file was to be loaded, but something else was answered")
+            return self._garbled(f"Load must be answered by Loaded, got {type(answer).__name__}")
         return answer
 
     def _begun(self) -> Answer | Unanswered:

@@ -65,8 +65,7 @@ class SanitizerReport:
     troubles: tuple[str, ...] = ()
 
 
-# The tool's own lines are shorter, but for the names of templates. A longer one is somebody else's, and some of what is
-# looked for takes time in proportion to its square.
+# The tool's own lines are shorter, except for names of templates. Some patterns take quadratic time on longer lines.
 _MOST_LINE = 2000
 # So many places are more than anybody corrects at once.
 _MOST_ACCUSATIONS = 10_000

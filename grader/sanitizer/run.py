@@ -21,7 +21,7 @@ from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
 from grader.exercise.plan import Plan, PlannedCheck, ReplayToken
 from grader.judge.failures import Failure, missing_function, why_not_finished, why_not_loaded
-from grader.protocol.messages import Call, Loaded, Raised, Recipe, Start
+from grader.protocol.messages import Loaded, Raised, Recipe, Start
 from grader.record import Cause, Status, Tool, clean
 from grader.sandbox.answering import Answered, answer
 from grader.sandbox.outcome import Finished, Outcome
@@ -35,7 +35,7 @@ from grader.sanitizer.output import Accusation, SanitizerReport, parse
 from grader.sanitizer.words import sighting_of, sightings_of
 from grader.speed.lock import GpuLock
 
-# A part that ran out of time this often is not waited for again; nor, where a process is dear, one that died so often.
+# A part is given up after so many timeouts. Where processes are expensive, those that died count too.
 _PATIENCE = 2
 # Kernels run tens of times slower under the tool, which also starts with the process and has threads of its own.
 _LOAD_S, _CALL_S, _PROCESSES = 180.0, 60.0, 1024
@@ -87,7 +87,7 @@ class SanitizeTarget:
             if self.has_gpu and not (check.space and check.space.needs_gpu(one.case)):
                 words.append("--cpu")
             called = Called(check.part.name, dict(one.case), one.case.words(), shlex.join(words))
-            yield _Planned(called, Recipe(check.part.name, dict(one.case), one.seed))
+            yield _Planned(called, one.recipe(check.part))
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ def _require_a_look(reports: Sequence[SanitizerReport], visits: Sequence[_Visit]
 def _read(
     text: bytes, ends: Sequence[int], visits: Sequence[_Visit]
 ) -> tuple[SanitizerReport, list[tuple[Called | None, list[Accusation]]]]:
-    """Return the report, and its accusations by the call at whose end they had come; None for those after the last."""
+    """Return the report, and its accusations by the call after which they came; None for those after the last."""
     # Counted in characters, as the accusations' offsets are.
     pieces = [text[start:end].decode(errors="replace") for start, end in pairwise([0, *ends, len(text)])]
     bounds = list(accumulate(map(len, pieces)))
@@ -266,7 +266,7 @@ def _visits(
                 yield _Visit(planned.called, None, blocked)
                 continue
             with lock.shared() if lock else nullcontext():
-                answered = answer(pair, _call(part, planned.recipe), salt, own, is_replayed=part.is_replayed)
+                answered = answer(pair, part.call(planned.recipe), salt, own, is_replayed=part.is_replayed)
             outcome = answered.outcome
             failure = None if isinstance(outcome, Finished) else why_not_finished(outcome, subject.path)
             yield _Visit(planned.called, answered, failure)
@@ -276,11 +276,6 @@ def _visits(
                 blocked = failure
             elif costly >= _PATIENCE:
                 blocked = _NOT_CALLED
-
-
-def _call(part: Part, recipe: Recipe) -> Call:
-    on_cpu = part.on == "cpu"
-    return Call(recipe, part.arguments, part.mutates, (), on_cpu=on_cpu, tensors=part.tensors, chooses=part.chooses)
 
 
 def _has_ended(outcome: Outcome) -> bool:

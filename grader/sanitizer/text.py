@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from grader.sanitizer.findings import Examination, Means, Stopped, ToolFinding
-from grader.text import clean, disarmed
+from grader.text import disarmed, one_line
 
 _HOW: dict[Means, str] = {
     "guard": "every load, store and atomic in Triton's interpreter, by the guard",
@@ -29,10 +29,10 @@ def render(examination: Examination, *, width: int = 100, ascii_only: bool = Fal
 
     Commands stand on lines of their own, whatever their length.
     """
-    heading = f"{_line(examination.exercise)}: {_line(examination.title)}"
-    lines = [heading, _line(examination.path), f"Looked at: {_HOW[examination.means]}."]
+    heading = f"{one_line(examination.exercise)}: {one_line(examination.title)}"
+    lines = [heading, one_line(examination.path), f"Looked at: {_HOW[examination.means]}."]
     for number, one in enumerate(examination.findings, 1):
-        lines += ["", f"{number}. {_line(one.sighting.title)}", *_finding_lines(one, examination.planned, width)]
+        lines += ["", f"{number}. {one_line(one.sighting.title)}", *_finding_lines(one, examination.planned, width)]
     if examination.remarks:
         lines += ["", "Outside your file, and no fault of it:"]
         lines += [line for one in examination.remarks for line in _wrapped(one.sighting.text, width)]
@@ -55,7 +55,7 @@ def _finding_lines(one: ToolFinding, planned: int, width: int) -> Iterator[str]:
         return
     seen = f"In {one.calls} of {_calls(planned)}; the smallest is {call.part}, {call.words}."
     yield from _wrapped(seen if one.calls > 1 else f"In one of {_calls(planned)}: {call.part}, {call.words}.", width)
-    yield f"   {_line(call.replay)}"
+    yield f"   {one_line(call.replay)}"
 
 
 def _stopped(one: Stopped, width: int) -> Iterator[str]:
@@ -63,7 +63,7 @@ def _stopped(one: Stopped, width: int) -> Iterator[str]:
     text = f"{one.part}, {_calls(one.calls)}{f' (first: {first})' if first else ''}: {one.title}. {one.text}"
     yield from _wrapped(text, width)
     if first:
-        yield f"   {_line(one.call.replay)}"
+        yield f"   {one_line(one.call.replay)}"
 
 
 def _verdict(examination: Examination) -> str:
@@ -97,9 +97,4 @@ def _calls(count: int) -> str:
 
 
 def _wrapped(text: str, width: int, indent: str = "   ") -> list[str]:
-    return textwrap.wrap(_line(text), width, initial_indent=indent, subsequent_indent=indent, break_long_words=False)
-
-
-def _line(text: str) -> str:
-    """Return a name or a sentence, whatever it contains, as one line."""
-    return " ".join(clean(text).split())
+    return textwrap.wrap(one_line(text), width, initial_indent=indent, subsequent_indent=indent, break_long_words=False)

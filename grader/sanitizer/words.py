@@ -6,13 +6,12 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 
-from grader.judge.access_findings import cause_of
+from grader.judge.access_findings import NOUNS, cause_of
 from grader.protocol.messages import GuardFinding
 from grader.record import clean
 from grader.sanitizer.findings import CallFinding
 from grader.sanitizer.output import Accusation, Kind
 
-_NOUNS: dict[Kind, str] = {"load": "load", "store": "store", "atomic": "atomic"}
 _VERBS: dict[Kind, str] = {"load": "loads", "store": "stores", "atomic": "updates", "uninitialised": "loads"}
 _MEMORY = {"global": "", "shared": " of shared memory", "local": " of local memory"}
 
@@ -104,7 +103,7 @@ def _report_texts(first: Accusation, where: str, kernel: str, threads: int) -> t
             return "A barrier that not all threads reach", f"{where}: {program}: {_tool_words(first)}{many}.", _BARRIER
         case "load" | "store" | "atomic":
             misaligned = "misaligned" in how
-            title = f"A {_NOUNS[first.kind]} {'at a misaligned address' if misaligned else 'outside an allocation'}"
+            title = f"{NOUNS[first.kind]} {'at a misaligned address' if misaligned else 'outside an allocation'}"
             size = f"{first.bytes} bytes{_MEMORY.get(first.memory, '')}"
             text = f"{where}: {program} {_VERBS[first.kind]} {size} at an address that {how or 'is invalid'}{many}."
             return title, text, _MISALIGNED if misaligned else _TAIL

@@ -28,6 +28,7 @@ from grader.errors import GradeError
 from grader.exercise.catalogue import Entry
 from grader.exercise.formula import evaluate
 from grader.exercise.model import Part
+from grader.exercise.tensors import dtype_name
 from grader.judge.truth import Portion, Truth
 from grader.protocol.decode import decode
 from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
@@ -55,8 +56,8 @@ from grader.speed.lock import GpuLock
 
 # The seed of a call that nobody times.
 _REHEARSAL = 0
-# Ahead of the first question: the interval at which it is looked for, the cores that it takes beside the submission's,
-# and the share of the GPU's memory that may be used.
+# Limits of what is done before the first question: poll interval, least cores (with the submission's), share of the
+# GPU's memory.
 _POLL_S, _LEAST_CORES, _SHARE_OF_MEMORY = 0.05, 4, 0.25
 
 
@@ -282,7 +283,7 @@ class _State:
             for place, numbers in enumerate((expected.value, expected.allowed)):
                 raw = numbers.double().reshape(-1)[part].cpu().numpy().tobytes()
                 memory[place * request.count * 8 : place * request.count * 8 + len(raw)] = raw
-        return Revealed(str(expected.dtype).removeprefix("torch."), portion.start, expected.value.numel())
+        return Revealed(dtype_name(expected.dtype), portion.start, expected.value.numel())
 
     def _portion(self, request: Reveal) -> Portion:
         """Return the portion that is asked for; the portions of the latest call are cached."""

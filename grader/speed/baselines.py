@@ -25,7 +25,7 @@ class Family:
     sentence why it cannot run, or ''. wrap: turns the exercise's function into the one that is called. computes:
     whether its result is the part's. slow: it takes seconds to compile, and is timed only on request. builds: it builds
     something for each size, a plan or a kernel, before it first runs. without: the sentence where the exercise may lack
-    the function; '' where its baselines.py must define it.
+    the function; '' if its baselines.py must define it.
     """
 
     title: str

@@ -19,7 +19,7 @@ from pathlib import Path
 from grader.errors import GradeError
 from grader.exercise.cases import Case
 from grader.exercise.model import Limits, Part
-from grader.protocol.messages import Call, Raised, Recipe, Start
+from grader.protocol.messages import Raised, Recipe, Start
 from grader.record import clean
 from grader.sandbox.answering import Answered, answer
 from grader.sandbox.outcome import Finished, Outcome
@@ -227,8 +227,7 @@ def _count_call(
     why = ""
     traced = TracedServer(server, tool, "grader.sandbox.inside.counted")
     roomy = replace(limits, load_s=_LOAD_S, call_s=_CALL_S, processes=_PROCESSES)
-    recipe, on_cpu = Recipe(part.name, dict(case), seed), part.on == "cpu"
-    call = Call(recipe, part.arguments, part.mutates, (), on_cpu=on_cpu, tensors=part.tensors)
+    call = part.call(Recipe(part.name, dict(case), seed))
     salt = hashlib.sha256(start.submission.encode()).hexdigest()
     try:
         with (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -64,13 +63,6 @@ def geometric_mean(ratios: Sequence[Interval]) -> Interval:
         )
     )
     return Interval(centre, centre * float(np.exp(-below)), centre * float(np.exp(above)))
-
-
-def side_of(ratio: Interval, threshold: float) -> Literal["above", "below", "undecided"]:
-    """Return on which side of a threshold a ratio lies, if its interval clears the threshold."""
-    if ratio.low >= threshold:
-        return "above"
-    return "below" if ratio.high < threshold else "undecided"
 
 
 def share(ratio: float, floor: float, full: float) -> float:

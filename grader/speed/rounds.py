@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import monotonic, perf_counter
+from typing import NoReturn
 
 from grader.exercise.cases import Case
 from grader.exercise.model import Part
@@ -18,7 +19,6 @@ from grader.judge.failures import why_not_finished
 from grader.protocol.messages import (
     COMPUTED,
     UNTOLD,
-    Call,
     Method,
     Prepare,
     PrepareBaseline,
@@ -42,10 +42,12 @@ from grader.timeline import spent
 _PREPARE_S = 180.0
 _SAMPLE_S = 20.0
 _WARM_UPS = 2
+# After the least number of rounds, every so many rounds are asked whether they are enough.
+_EVERY = 5
 # Samples that take seconds are not waited for as often.
 _PATIENCE_S = 20.0
 _FEWEST = 5
-# How often what is shown beside is timed, and what it may take of the GPU's time at one size.
+# Limits for a baseline that is only shown: most rounds, least rounds, GPU time at one size.
 _BESIDE_ROUNDS = 8
 _BESIDE_LEAST = 3
 _BESIDE_US = 1e5
@@ -70,8 +72,7 @@ class TimedCase:
 
     def prepare(self) -> Prepare:
         """Return the first message to the replayer."""
-        part = self.part
-        call = Call(self.recipe(0), part.arguments, part.mutates, (), tensors=part.tensors)
+        call = self.part.call(self.recipe(0))
         traces = tuple(recorded.message for recorded in self.traces)
         untried = tuple(sorted(self.traces[-1].untried))
         return Prepare(call, traces, self.method, self.cover_bytes, untried)
@@ -141,7 +142,6 @@ class Rounds:
         least: int,
         most: int,
         budget_s: float,
-        every: int = 5,
         hidden: bool = True,
     ) -> Samples:
         """Take samples until there are enough, or until the budget is spent.
@@ -159,7 +159,7 @@ class Rounds:
             for count in range(most):
                 self._take_round(self._running_baselines(), looked_at=count == looked_at)
                 spent_s = monotonic() - started
-                may_stop = count + 1 >= least and (count + 1 - least) % every == 0
+                may_stop = count + 1 >= least and (count + 1 - least) % _EVERY == 0
                 if may_stop and (spent_s > budget_s or enough(self.samples)):
                     break
                 if count + 1 >= max(_FEWEST, looked_at + 1) and spent_s > budget_s + _PATIENCE_S:
@@ -170,15 +170,14 @@ class Rounds:
         prepared = self.replayer.prepare(self.timed.prepare(), _PREPARE_S)
         if not isinstance(prepared, Prepared):
             self._raise_for(prepared)
-        else:
-            self.samples.choices = prepared.choices
+        self.samples.choices = prepared.choices
         for name in self._baselines_left():
             try:
                 self.baseline_process.prepare(self.timed.prepare_baseline(name))
             except BaselineProcessFailed as failed:
                 self._drop_baseline(name, failed)
 
-    def _raise_for(self, outcome: object) -> None:
+    def _raise_for(self, outcome: object) -> NoReturn:
         if self.timed.method == "graph":
             # What a failed capture leaves behind is no place to go on in.
             self.replayer.restart()
@@ -241,11 +240,10 @@ class Rounds:
                 (self.samples.baselines.setdefault(name, []) if name else self.samples.submission).append(timing)
         return any(taken[name][1].exposed for name in ("", self.baseline))
 
-    def _sample_submission(self, seed: int, *, examines: bool) -> Sampled | None:
+    def _sample_submission(self, seed: int, *, examines: bool) -> Sampled:
         sampled = self.replayer.sample(Sample(seed, examines=examines), _SAMPLE_S)
         if not isinstance(sampled, Sampled):
             self._raise_for(sampled)
-            return None
         return sampled
 
     def _sample_baseline(self, name: str, seed: int) -> Sampled | None:

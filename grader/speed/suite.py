@@ -48,7 +48,7 @@ _LEAST_US = 10.0
 _COVER_L2, _LEAST_COVER_BYTES = 16, 1536 << 20
 # Inputs, outputs, and the truth in float64 with its variants.
 _MEMORY_FACTOR = 12
-# A baseline beside that takes this long is not tried at sizes with more work.
+# A baseline that is only shown and takes this long is not timed at sizes with more work.
 _SLOW_US = 2e5
 # Of the call that tells whether a baseline can run.
 _TRIAL_SEED = 0

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from grader.exercise.model import Exercise
 from grader.progress.part_text import part_hashes
 from grader.record import UNJUDGED, CheckResult, PartInfo, Record, Status, verdict_of
+from grader.syntax import tree_of
 from grader.watch.order import in_order
 
 # The statuses that another grading of the same text would give again.
@@ -73,5 +74,5 @@ def _moved(part: PartInfo, before: str, now: str) -> PartInfo:
 
 def _lines_of_functions(source: str) -> Mapping[str, int]:
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        return {node.name: node.lineno for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)}
+        return {node.name: node.lineno for node in ast.walk(tree_of(source)) if isinstance(node, ast.FunctionDef)}
     return {}

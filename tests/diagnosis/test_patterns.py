@@ -50,6 +50,7 @@ def right(**changes: object) -> Tensor:
 def test_zeros_a_copy_and_an_exchange_of_axes_are_seen() -> None:
     assert likeliest(clues(torch.zeros(16, 32))) == "zeros"
     assert likeliest(clues(X)) == "copies_input"
+    assert "It equals `x` bit for bit." in [clue.help for clue in clues(X)]
     square = RIGHT[:, :16]
     (clue,) = clues(square.T.float().contiguous(), square)
     assert (clue.kind, clue.confirmed) == ("axes_exchanged", True)

@@ -9,7 +9,7 @@ from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.exercise.plan import PlannedCase
 from grader.grading.results import result_of
-from grader.judge.rules import decide
+from grader.judge.rules import decide, failure_of
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of
 from tests.conftest import plan_with
@@ -37,8 +37,10 @@ def test_the_smallest_case_explains_what_the_first_one_does_not(server: ForkServ
             return [one.kind for one in cause.suspects] if cause else []
 
         before = kinds()
-        diagnosis.look_at_smallest(bench, planned, SHORT)
+        smallest = failure_of(bench, planned, SHORT)
+        assert smallest is not None
+        diagnosis.look_at_smallest(bench, planned, smallest)
         assert (before, kinds()[:1]) == ([], ["last_left_out"])
         known = kinds()
-        diagnosis.look_at_smallest(bench, planned, LONG)
+        diagnosis.look_at_smallest(bench, planned, failure)
         assert kinds() == known

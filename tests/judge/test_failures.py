@@ -304,6 +304,13 @@ def test_wrong_values_are_counted_and_recognised(output: Tensor, kind: str, rati
     assert failure.cause.mismatch.output == "y"
 
 
+def test_an_argument_that_was_copied_is_counted_from_one() -> None:
+    outcome = returned(X.clone())
+    failure, _ = examine(outcome, (DOUBLED,), lambda: (torch.ones(7), X, 3), PATH)
+    assert failure is not None
+    assert failure.cause.help == "It equals argument 2 of 3 bit for bit."
+
+
 def test_a_wrong_scalar_needs_no_index() -> None:
     total = Expected("s", torch.tensor(28.0).double(), torch.float32, torch.tensor(1e-6).double())
     assert judged(returned(torch.tensor(27.0)), total).cause.rationale == "s: every element wrong, expected 28, got 27."

@@ -479,6 +479,11 @@ def test_threads_that_do_the_same_are_one_sighting_with_the_line_of_code() -> No
     assert store.title == "A store at a misaligned address"
 
 
+def test_an_atomic_has_its_article() -> None:
+    (atomic,) = sightings_of([Accusation(0, "atomic", "Invalid __global__ atomic of size 4 bytes")], "x.py", [])
+    assert atomic.title == "An atomic outside an allocation"
+
+
 def test_races_in_triton_s_own_code_have_no_line_of_the_learner_s() -> None:
     theirs, ours = sorted(told(RACECHECK), key=lambda one: one.line)
     assert (theirs.line, theirs.place) == (0, "line 290 of standard.py")

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.speed.estimate import Interval, geometric_mean, median, quantile, ratio_of_medians, share, side_of
+from benchmarks.calibrate import side_of
+from grader.speed.estimate import Interval, geometric_mean, median, quantile, ratio_of_medians, share
 
 pytestmark = pytest.mark.process
 

@@ -305,7 +305,7 @@ def test_it_ends_when_there_are_enough_which_is_asked_now_and_then_and_not_befor
         asked.append(len(samples.submission))
         return len(samples.submission) >= 20
 
-    samples = stage().run(enough=enough, least=12, most=400, every=5)
+    samples = stage().run(enough=enough, least=12, most=400)
     assert asked == [12, 17, 22]
     assert len(samples.submission) == 22
 

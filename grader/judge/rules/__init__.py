@@ -64,9 +64,14 @@ def _note_right_values(failure: Failure) -> Failure:
     return replace(failure, cause=replace(cause, rationale=f"The values are right, but: {cause.rationale}"))
 
 
+def ruling_of(bench: Bench, planned: PlannedCheck, one: PlannedCase) -> Ruling:
+    """Run the check's rule on a single case."""
+    return decide(bench, replace(planned, cases=(one,)))
+
+
 def failure_of(bench: Bench, planned: PlannedCheck, one: PlannedCase) -> Failure | None:
     """Return the failure of the check's rule on a single case, or None."""
-    return decide(bench, replace(planned, cases=(one,))).failure
+    return ruling_of(bench, planned, one).failure
 
 
 def shrinkable(planned: PlannedCheck, failure: Failure) -> bool:

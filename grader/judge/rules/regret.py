@@ -14,7 +14,7 @@ from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure, why_not_finished
 from grader.judge.ruling import Ruling
 from grader.judge.truth import Offer
-from grader.protocol.messages import Recipe, Slot
+from grader.protocol.messages import Slot
 from grader.record import Cause, Number, Selection, clean
 from grader.sandbox.outcome import Finished
 
@@ -121,7 +121,7 @@ def counted_ratios(offers: Sequence[Offer]) -> list[float]:
 def _judge_choice(bench: Bench, one: PlannedCase) -> ChoiceCost | Failure | None:
     """Return the choice in one case, or its failure; None where no cost of the case was measured."""
     part = bench.part
-    recipe = Recipe(part.name, dict(one.case), one.seed)
+    recipe = one.recipe(part)
     outcome = bench.ask(recipe, (Slot("int64", (), 0, 8),))
     if not isinstance(outcome, Finished):
         return why_not_finished(outcome, bench.path)

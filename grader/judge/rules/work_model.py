@@ -48,7 +48,7 @@ _NO_KERNEL = Failure(
 class Weighed:
     """One call beside the model: what it used, and the share of the points for it.
 
-    advice: about the most bytes that were not needed; "" where all points are earned. failure: where no points are
+    advice: about the most bytes that were not needed; "" if all points are earned. failure: where no points are
     earned.
     """
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 
-from grader.text import ONE_PARSE_AT_A_TIME
+from grader.syntax import tree_of
 
 _MOST_CODE = 100
 # Python's own functions for trees call themselves several times for each level, and end in a RecursionError.
@@ -18,8 +18,7 @@ def parsed(code: str) -> ast.stmt | None:
     """Return the syntax tree of a line, such as `if a < b:`; None for a part of a statement, or a deep expression."""
     for text in (code, f"{code} pass"):
         try:
-            with ONE_PARSE_AT_A_TIME:
-                tree = ast.parse(text).body[0]
+            tree = tree_of(text).body[0]
         except (SyntaxError, ValueError, IndexError, RecursionError, MemoryError):
             continue
         return None if _is_deep(tree) else tree
@@ -39,7 +38,7 @@ def last_name(node: ast.expr) -> str:
 
 
 def quoted(node: ast.AST) -> str:
-    """Return a tree as code in backquotes; "" where it is too long to read."""
+    """Return a tree as code in backquotes; "" if it is too long to read."""
     text = ast.unparse(ast.fix_missing_locations(node))
     return f"`{text}`" if len(text) <= _MOST_CODE and "\n" not in text else ""
 
@@ -123,15 +122,15 @@ def element_in(tree: ast.stmt | None) -> ast.Subscript | None:
 
 
 def with_arange(tree: ast.stmt | None) -> str:
-    """Return a line in backquotes with tl.arange(0, …) instead of range(…); "" where it has no range."""
+    """Return a line in backquotes with tl.arange(0, …) instead of range(…); "" if it has no range."""
     return _rewritten(tree, _ToArange())
 
 
 def with_signs(tree: ast.stmt | None) -> str:
-    """Return a line in backquotes with & instead of `and`, and without chained comparisons; "" where it has none."""
+    """Return a line in backquotes with & instead of `and`, and without chained comparisons; "" if it has none."""
     return _rewritten(tree, _ToLanes())
 
 
 def with_load(tree: ast.stmt | None) -> str:
-    """Return a line in backquotes with tl.load(x_ptr + i, mask=mask) instead of x_ptr[i]; "" where it has none."""
+    """Return a line in backquotes with tl.load(x_ptr + i, mask=mask) instead of x_ptr[i]; "" if it has none."""
     return _rewritten(tree, _ToLoad())

@@ -12,7 +12,6 @@ _PR_SET_DUMPABLE = 4
 _PR_SET_KEEPCAPS = 8
 _PR_SET_SECCOMP = 22
 _PR_SET_CHILD_SUBREAPER = 36
-_PR_GET_CHILD_SUBREAPER = 37
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAP_AMBIENT = 47
 _PR_CAP_AMBIENT_RAISE = 2
@@ -26,13 +25,6 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def become_subreaper() -> None:
     """Adopt the orphans of this process's descendants, so that none can outlive its submission."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def is_subreaper() -> bool:
-    """Return whether this process adopts the orphans among its descendants."""
-    answer = ctypes.c_int(0)
-    _libc.prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(answer), 0, 0, 0)
-    return answer.value == 1
 
 
 def die_with(parent: int) -> None:

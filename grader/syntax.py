@@ -1,0 +1,22 @@
+"""Parse Python text into syntax trees, one thread at a time. Runs nothing."""
+
+from __future__ import annotations
+
+import ast
+import threading
+
+# In CPython before 3.11.8 and 3.12.1, threads that call ast.parse at once may end in a SystemError: they count their
+# depth in one place (python/cpython#106905). Re-entrant, because a finalizer that parses runs on any thread.
+_ONE_AT_A_TIME = threading.RLock()
+
+
+def tree_of(text: str) -> ast.Module:
+    """Return the syntax tree of a file. Raises SyntaxError, ValueError, RecursionError or MemoryError, as ast.parse."""
+    with _ONE_AT_A_TIME:
+        return ast.parse(text)
+
+
+def expression_of(text: str) -> ast.expr:
+    """Return the syntax tree of one expression. Raises as tree_of."""
+    with _ONE_AT_A_TIME:
+        return ast.parse(text, mode="eval").body
