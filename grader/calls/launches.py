@@ -10,8 +10,6 @@ import operator
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-# On each axis of a grid, as CUDA starts them.
-_MOST_PROGRAMS = ((1 << 31) - 1, (1 << 16) - 1, (1 << 16) - 1)
 # A number that does not fit into a message is left out: no block size is that large.
 _LARGEST_INTEGER = 1 << 63
 # Compiler options that a launch may give. Others name files, replace the code, or pass options to other programs.
@@ -45,12 +43,8 @@ def unknown_options(kernel: Any, options: Collection[str]) -> list[str]:
 
 
 def sizes(grid: Any) -> tuple[int, ...]:
-    """Return the number of programs of a grid on each of its axes. Raises ValueError for more than CUDA starts."""
-    found = tuple(operator.index(size) for size in (grid if isinstance(grid, tuple | list) else (grid,)))
-    for axis, (size, most) in enumerate(zip(found, _MOST_PROGRAMS, strict=False)):
-        if size > most:
-            raise ValueError(f"a grid has at most {most} programs on axis {axis}, got {size}")
-    return found
+    """Return the number of programs of a grid on each of its axes."""
+    return tuple(operator.index(size) for size in (grid if isinstance(grid, tuple | list) else (grid,)))
 
 
 def constant_names(kernel: Any) -> frozenset[str]:

@@ -34,8 +34,12 @@ def joined(word: str, left: Any, right: Any) -> Any:
 
 
 def negated(value: Any) -> Any:
-    """Return `not value`: a tensor's truth values, lane by lane, and a constant's."""
-    return value == 0 if _is_tensor(value) else not value
+    """Return `not value`, lane by lane. Raises TypeError for a tensor that holds no truth values."""
+    if not _is_tensor(value):
+        return not value
+    if not value.dtype.is_int1():
+        raise TypeError(f"`not` takes truth values, and here it gets {value.dtype}: compare it, as in `n == 0`")
+    return value == 0
 
 
 def _is_tensor(value: Any) -> bool:

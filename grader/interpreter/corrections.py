@@ -169,9 +169,11 @@ def _poison_masked_loads() -> None:
 def _hold_to_promises() -> None:
     """Raise where a tl.multiple_of promise is false: compiled code relies on it, and goes wrong.
 
-    Only the first element of a block is checked: the promise is about the start of every contiguous stretch.
+    Only the first element of a block is checked: the promise is about the start of every contiguous stretch. A promise
+    about a constant does not compile, and raises TypeError.
     """
-    from triton.runtime.interpreter import TensorHandle
+    from triton.runtime import interpreter
+    from triton.runtime.interpreter import TensorHandle, tl
 
     set_attr = TensorHandle.set_attr
 
@@ -191,6 +193,22 @@ def _hold_to_promises() -> None:
         set_attr(self, key, value)
 
     TensorHandle.set_attr = checked
+    patch = interpreter._patch_lang_core
+
+    def about_tensors(name: str, promise: Callable[..., Any]) -> Callable[..., Any]:
+        def promised(input: Any, values: Any) -> Any:
+            if not isinstance(input, tl.tensor):
+                raise TypeError(f"tl.{name} promises something of a tensor, and here it gets the constant {input}")
+            return promise(input, values)
+
+        return promised
+
+    def patched(lang: Any, scope: Any) -> None:
+        patch(lang, scope)
+        for name in ("multiple_of", "max_contiguous", "max_constancy"):
+            scope.set_attr(lang, name, about_tensors(name, getattr(lang, name)))
+
+    interpreter._patch_lang_core = patched
 
 
 def _check_assumptions() -> None:

@@ -182,14 +182,20 @@ N = 1000
     ("body", "extra"),
     [
         pytest.param("return add(x, y, torch.empty_like(x))", 0, id="the_result_alone"),
-        pytest.param("return add(x, y, torch.empty(x.shape, dtype=x.dtype))", 0, id="the_result_of_a_shape"),
+        pytest.param(
+            "return add(x, y, torch.empty(x.shape, dtype=x.dtype, device=x.device))", 0, id="the_result_of_a_shape"
+        ),
         pytest.param("t = torch.empty_like(x); return add(x, y, torch.empty_like(x))", 4 * N, id="a_temporary_kept"),
         pytest.param("t = torch.empty_like(x); del t; return add(x, y, torch.empty_like(x))", 0, id="one_freed"),
-        pytest.param("return add(x, y, torch.empty(2 * x.numel())[: x.numel()])", 4 * N, id="a_part_of_a_larger_one"),
+        pytest.param(
+            "return add(x, y, torch.empty(2 * x.numel(), device=x.device)[: x.numel()])",
+            4 * N,
+            id="a_part_of_a_larger_one",
+        ),
         pytest.param("return add(x.view(-1)[:], y.expand(y.shape), torch.empty_like(x))", 0, id="views"),
         pytest.param("return add(x.clone(), y, torch.empty_like(x))", 4 * N, id="a_copy_of_an_input"),
         # The old bytes are copied into the new memory.
-        pytest.param("t = torch.empty(7); return add(x, y, t.resize_(x.shape))", 28, id="a_result_that_was_resized"),
+        pytest.param("t = x.new_empty(7); return add(x, y, t.resize_(x.shape))", 28, id="a_result_that_was_resized"),
         pytest.param("return add(x, y, torch.zeros_like(x).zero_().fill_(3))", 0, id="a_result_filled_in_place"),
         pytest.param(
             "s = torch.empty(2500, dtype=torch.float64); return add(x, y, torch.empty_like(x))", 20000, id="f64"

@@ -374,9 +374,12 @@ def _false_assertion(_: re.Match[str], fault: Fault) -> Words:
 def _called_type(_: re.Match[str], fault: Fault) -> Words:
     call = next(fault.calls(*_TYPES), None)
     written = f"tl.{last_name(call.func)}" if call is not None else "tl.float32"
-    value = ast.unparse(call.args[0]) if call is not None and len(call.args) == 1 else "x"
+    given = call.args[0] if call is not None and len(call.args) == 1 else ast.Name("x")
+    value = ast.unparse(given)
+    is_number = isinstance(given, ast.Constant) or (isinstance(given, ast.Call) and last_name(given.func) == "float")
+    converted = "" if is_number else f"`({value}).to({written})` for a block, and "
     return Words(
         "A type is called like a function",
         f"`{written}` is a type, and converts nothing by a call.",
-        f"Write `({value}).to({written})` for a block, and `tl.full((), {value}, {written})` for a number.",
+        f"Write {converted}`tl.full((), {value}, {written})` for a number.",
     )

@@ -12,12 +12,11 @@ from grader.judge.wording.rules import LAUNCH, Fault, Rules, Words
 RULES = Rules()
 
 
-@RULES.rule(r"a grid has at most (\d+) programs on axis ([12]), got (\d+)")
+@RULES.rule(r"axis ([12]) of a grid must have at most ([\d,]+) programs, got ([\d,]+)")
 def _too_many_on_axis(found: re.Match[str], _: Fault) -> Words:
     return Words(
         "A grid that no GPU starts",
-        f"A GPU starts at most {int(found[1]):,} programs on axis {found[2]} of a grid, and this launch asks for "
-        f"{int(found[3]):,}.",
+        f"A GPU starts at most {found[2]} programs on axis {found[1]} of a grid, and this launch asks for {found[3]}.",
         "Put the axis that grows without bound first: axis 0 may have 2,147,483,647 programs.",
     )
 
