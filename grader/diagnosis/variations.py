@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from grader.diagnosis.case_contrast import EXCHANGED_KIND, FULL, LAYOUT_KIND, RAGGED_KINDS
-from grader.exercise.cases import Case, Size, Space, Value
+from grader.exercise.cases import QUICK_VOLUME, Case, Size, Space, Value
 from grader.exercise.causes import Contrast
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue
@@ -75,8 +75,10 @@ def variations_of(bench: Bench, seen: WrongCall, declared: Sequence[Contrast], o
     fails: dict[Case, bool | None] = {case: True}
     for change, values in _changes(seen, declared, own):
         varied = case.changed(**values)
-        if bench.pair.worked_s > until or not any(space.holds(varied) for space in spaces):
+        if varied.volume > max(QUICK_VOLUME, case.volume) or not any(space.holds(varied) for space in spaces):
             continue
+        if bench.pair.worked_s > until:
+            break
         if varied not in fails:
             fails[varied] = _fails(bench, varied, seen.recipe.seed)
         if (failed := fails[varied]) is not None:
