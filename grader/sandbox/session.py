@@ -226,9 +226,12 @@ class Session:
         if self._child is not None and self.loaded is not None:
             return self.loaded
         ready = self._begun()
-        if not isinstance(ready, Ready) and self._scratch.is_used:
-            # An earlier process of the submission may have left an obstacle. A new folder has none.
-            self._scratch.replace()
+        if not isinstance(ready, Ready) and (self._scratch.is_used or isinstance(ready, TimedOut)):
+            if self._scratch.is_used and not self._beside:
+                # An earlier process of the submission may have left an obstacle. A new folder has none. The processes
+                # of sessions beside this one need the old one.
+                self._scratch.replace()
+            # A busy machine may need more time than the limit.
             ready = self._begun()
         if not isinstance(ready, Ready):
             raise GradeError(f"a fresh process must be ready for a submission, got {ready}: {self.printed.text[-200:]}")

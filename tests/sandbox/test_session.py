@@ -65,6 +65,20 @@ def test_a_folder_that_a_process_closed_is_open_to_the_next_one(server: ForkServ
         assert scratch.folder.stat().st_mode & 0o777 == 0o700
 
 
+def test_a_process_that_is_slow_to_start_is_started_again_and_no_process_beside_it_loses_its_folder(
+    server: ForkServer, ex_15: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin, late = Session._begun, [TimedOut(20.0)]
+    with Scratch() as scratch:
+        first, second = (Session(server, empty(ex_15), ex_15.exercise.limits, scratch, beside=True) for _ in range(2))
+        with first, second:
+            pid, folder = loaded(first), scratch.folder
+            monkeypatch.setattr(Session, "_begun", lambda session: late.pop() if late else begin(session))
+            loaded(second)
+            assert (first.pid, scratch.folder) == (pid, folder)
+            assert state(pid) in ("S", "R")
+
+
 def test_a_session_takes_its_own_scratch_with_it_and_leaves_a_given_one(server: ForkServer, ex_15: Entry) -> None:
     with session_of(server, ex_15, "") as own:
         folder = Path(os.readlink(f"/proc/{loaded(own)}/cwd"))
