@@ -26,11 +26,16 @@ _FACTORIES = frozenset(
 
 
 class HostMemory(TorchFunctionMode):
-    """Notes, while it is entered, which storages lie in the host's memory. line: returns the line that is running."""
+    """Notes, while it is entered, which storages lie in the host's memory.
 
-    def __init__(self, line: Callable[[], int]) -> None:
+    line: returns the line that is running. on_gpu: inputs lie on a GPU, so "cpu" is the device of none of them. Without
+    one, launch code may have it from an input, as x.device.type.
+    """
+
+    def __init__(self, line: Callable[[], int], *, on_gpu: bool) -> None:
         super().__init__()
         self._line = line
+        self._nowhere = (None, "cpu") if on_gpu else (None,)
         self._storages = Storages()
         # By the storage's number: the function that made it, and its line.
         self._makers: dict[int, tuple[str, int]] = {}
@@ -42,10 +47,10 @@ class HostMemory(TorchFunctionMode):
         with unobserved():
             for tensor in tensors_in(result):
                 if func in _FACTORIES and not tensors_in(args):
-                    self._note(tensor, None if _is_placed(named) else (f"torch.{name}", self._line()))
-                elif name in ("cuda", "type_as") or (name == "to" and _names_device(args[1:], named)):
+                    self._note(tensor, None if self._is_placed(named) else (f"torch.{name}", self._line()))
+                elif name in ("cuda", "type_as") or (name == "to" and self._names_device(args[1:], named)):
                     self._note(tensor, None)
-                elif self._storages.number_of(tensor) is None and not _is_placed(named):
+                elif self._storages.number_of(tensor) is None and not self._is_placed(named):
                     self._note(tensor, self._maker_of_all(tensors_in((args, tuple(named.values())))))
         return result
 
@@ -68,19 +73,20 @@ class HostMemory(TorchFunctionMode):
         if maker is not None:
             self._makers[number] = maker
 
+    def _names_device(self, given: Sequence[Any], named: dict[str, Any]) -> bool:
+        """Return whether Tensor.to gets a device that kernels reach, or a tensor that has one."""
+        if given and isinstance(given[0], str):
+            return given[0] not in self._nowhere
+        return (bool(given) and isinstance(given[0], torch.device | Tensor)) or self._names_one(named)
 
-def _names_device(given: Sequence[Any], named: dict[str, Any]) -> bool:
-    """Return whether Tensor.to gets a device, or a tensor that has one. "cpu" is none that kernels reach."""
-    if given and isinstance(given[0], str):
-        return given[0] != "cpu"
-    return (bool(given) and isinstance(given[0], torch.device | Tensor)) or named.get("device", "cpu") != "cpu"
+    def _is_placed(self, named: dict[str, Any]) -> bool:
+        """Return whether a call names a device that kernels reach, or launch code has set one for all calls.
 
+        A device that `with torch.device(…):` names comes with the call.
+        """
+        if named.get("device") is not None:
+            return self._names_one(named)
+        return getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None) is not None
 
-def _is_placed(named: dict[str, Any]) -> bool:
-    """Return whether a call names a device, or launch code has set one for all calls. "cpu" is none that kernels reach.
-
-    A device that `with torch.device(…):` names comes with the call.
-    """
-    if (device := named.get("device")) is not None:
-        return bool(device != "cpu")
-    return getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None) is not None
+    def _names_one(self, named: dict[str, Any]) -> bool:
+        return named.get("device") not in self._nowhere

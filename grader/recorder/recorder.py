@@ -224,7 +224,7 @@ class Recorder:
         self._path = path
         self._device = device
         self._storages = Storages()
-        self._host_memory = HostMemory(lambda: self.call.line() if self.call else 0)
+        self._host_memory = HostMemory(lambda: self.call.line() if self.call else 0, on_gpu=device.type == "cuda")
         self.call: RecordedCall | None = None
 
     @property
