@@ -29,11 +29,11 @@ from grader.interpreter.lockstep import LockstepKernel
 from grader.interpreter.patience import PATIENCE
 from grader.interpreter.races import Access, Heed, Kind, Order
 from grader.interpreter.sums import AtomicSums
+from grader.interpreter.unspecified import undefined
 from grader.interpreter.versions import no_cache_policy, rereads
 from grader.protocol.footprint import Footprint
 from grader.protocol.messages import GuardFinding, Traffic
 
-_POISON = b"\xff"
 # What a tensor memory accelerator stores at once.
 _UNIT_BYTES = 16
 _MOST_FRAMES = 40
@@ -258,7 +258,7 @@ class MemoryWatch:
             outside = lanes_of(mask) & ~allowed
             got = load(self, plain, TensorHandle(allowed, int1), other, *how, **named)
             got.data = got.data.copy()
-            got.data[outside] = np.frombuffer(_POISON * got.data.dtype.itemsize, got.data.dtype)[0]
+            got.data[outside] = undefined(got.data.dtype)
             return got
 
         def create_masked_store(
@@ -271,9 +271,8 @@ class MemoryWatch:
 
         def create_atomic_rmw(self: Any, rmwOp: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:  # noqa: N803
             heed = Heed()
-            # Among the threads of one program only: to other programs it is a load and a store.
-            kind: Kind = "store" if getattr(scope, "name", "") == "CTA" else "atomic"
-            plain, allowed = look(kind, ptr, mask, val, order=_order(sem, scope), heed=heed)
+            kind, order = _kind_and_order(sem, scope)
+            plain, allowed = look(kind, ptr, mask, val, order=order, heed=heed)
             lit = mask if allowed is None else TensorHandle(allowed, int1)
             update_in_order(plain.data, lanes_of(lit))
             remember_bytes(plain.data, lanes_of(lit), val.data.dtype)
@@ -285,7 +284,8 @@ class MemoryWatch:
 
         def create_atomic_cas(self: Any, ptr: Any, cmp: Any, val: Any, sem: Any, scope: Any) -> Any:
             every = TensorHandle(np.ones(ptr.data.shape, dtype=bool), int1)
-            plain, allowed = look("atomic", ptr, every, cmp, val, order=_order(sem, scope))
+            kind, order = _kind_and_order(sem, scope)
+            plain, allowed = look(kind, ptr, every, cmp, val, order=order)
             if allowed is not None:
                 # It takes no mask; without a legal address, its result is unknown.
                 return TensorHandle(np.zeros_like(cmp.data), cmp.dtype.scalar)
@@ -410,11 +410,14 @@ def _told(kind: Any) -> str:
     return str(kind)[:80] if isinstance(kind, _types().dtype) else f"a {type(kind).__name__}"
 
 
-def _order(semantics: Any, scope: Any) -> Order:
-    """Return what an atomic does to the order of other accesses: one of a single block of threads orders no program."""
+def _kind_and_order(semantics: Any, scope: Any) -> tuple[Kind, Order]:
+    """Return what an atomic is to other programs, and what it does to the order of other accesses.
+
+    One among the threads of a single program is a load and a store to the others, and orders none of them.
+    """
     if getattr(scope, "name", "") == "CTA":
-        return "plain"
-    return _ORDERS.get(getattr(semantics, "name", ""), "orders")
+        return "store", "plain"
+    return "atomic", _ORDERS.get(getattr(semantics, "name", ""), "orders")
 
 
 def running_line() -> tuple[int, str]:

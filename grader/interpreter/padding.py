@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from grader.interpreter.memory import running_line
+from grader.interpreter.unspecified import undefined
 from grader.protocol.messages import Filling
 
 _MOST_LINES = 16
@@ -65,7 +66,7 @@ class Padding:
             self.undefined_whole |= other is None and str(kind).startswith(("int", "uint"))
             if line in self._filled and (value := _value(self._filling, dtype, str(kind))) is not None:
                 return np.full(mask.shape, value, dtype)
-        return np.full(mask.shape, np.frombuffer(b"\xff" * dtype.itemsize, dtype)[0]) if other is None else other
+        return np.full(mask.shape, undefined(dtype), dtype) if other is None else other
 
 
 PADDING = Padding()

@@ -1,7 +1,7 @@
 """Gives what Triton leaves open an answer that nobody may rely on: the order of some blocks, and some elements.
 
 tl.cat, tl.view and tl.reshape with can_reorder=True may reorder elements; here they reverse them. tl.gather reads any
-number at an index outside its block; here the number is NaN, or has all bits set.
+number at an index outside its block, as loads do in masked lanes without `other`; here it has all bits set.
 """
 
 from __future__ import annotations
@@ -52,8 +52,9 @@ def gathered(block: Array, indices: Array, axis: int) -> Array:
     """Return the elements at indices along an axis; outside the block, NaN or the number with all bits set."""
     inside = (indices >= 0) & (indices < block.shape[axis])
     found = np.take_along_axis(block, np.where(inside, indices, 0), axis=axis)
-    return found if inside.all() else np.where(inside, found, _unlikely(block.dtype))
+    return found if inside.all() else np.where(inside, found, undefined(block.dtype))
 
 
-def _unlikely(dtype: np.dtype[Any]) -> Any:
+def undefined(dtype: np.dtype[Any]) -> Any:
+    """Return the number that stands for any number: all its bits are set. It is NaN in every float, and -1."""
     return np.True_ if dtype == np.bool_ else np.frombuffer(b"\xff" * dtype.itemsize, dtype)[0]

@@ -83,7 +83,7 @@ class JudgedCall:
 
 @dataclass(frozen=True)
 class KernelGroup:
-    """What the compiler's front end sees of a call: kernels (name, line), types, and how conditions turned out.
+    """Hold what the compiler's front end sees of a call: kernels (name, line), types, and how conditions turned out.
 
     types: the dtypes of tensors, and of each launch those of its other arguments. Sizes and addresses make no
     difference to the front end, but for an argument of 1: a condition may ask for that.

@@ -86,7 +86,8 @@ class HostMemory(TorchFunctionMode):
         """
         if named.get("device") is not None:
             return self._names_one(named)
-        return getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None) is not None
+        whole_thread = getattr(torch, "_GLOBAL_DEVICE_CONTEXT", None)
+        return getattr(whole_thread, "device_context", None) is not None
 
     def _names_one(self, named: dict[str, Any]) -> bool:
         return named.get("device") not in self._nowhere

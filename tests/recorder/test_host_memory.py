@@ -23,26 +23,14 @@ OF_THE_HOST = [
     *("torch.empty(x.numel())", "torch.zeros(x.shape, dtype=x.dtype)", "torch.ones(x.numel())"),
     *("torch.zeros(200).view(2, 100)[0]", "torch.empty_like(torch.empty(100))", "torch.zeros(100).clone()"),
     *("torch.tensor([0.0] * 100)", "torch.empty(100, device=None)"),
-    *(
-        "torch.zeros(100).to(torch.float16)",
-        "torch.zeros(100).half()",
-    ),
+    *("torch.zeros(100).to(torch.float16)", "torch.zeros(100).half()"),
 ]
 OF_THE_GPU = [
     # Without a GPU, an input's device is "cpu" in words.
     *("torch.empty(100, device=x.device.type)", "torch.zeros(100).to(str(x.device))"),
-    *(
-        "torch.empty_like(x)",
-        "x.new_zeros(x.shape)",
-        "torch.empty(100, device=x.device)",
-        "torch.zeros(100).to(x.device)",
-    ),
-    *(
-        "torch.zeros(100).to(x)",
-        "torch.zeros(100).type_as(x)",
-        "torch.zeros(100, device=CPU)",
-        "torch.empty_like(torch.empty(100), device=x.device)",
-    ),
+    *("torch.empty_like(x)", "x.new_zeros(x.shape)", "torch.empty(100, device=x.device)"),
+    *("torch.zeros(100).to(x.device)", "torch.zeros(100).to(x)", "torch.zeros(100).type_as(x)"),
+    *("torch.zeros(100, device=CPU)", "torch.empty_like(torch.empty(100), device=x.device)"),
 ]
 
 
