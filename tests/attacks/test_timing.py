@@ -49,8 +49,8 @@ from tests.recordings import Recording, answer_in, recording
 ROOT = Path(__file__).resolve().parents[2]
 FILES = files("timing")
 # How the speed check of a file that gains nothing may end: its time is impossible, or its answer is one of an earlier
-# call, which the recorder may have seen or not.
-WORTH_NOTHING = {"alias", "impossible_time", "no_kernel", "stale_result", "too_slow", "wrong_when_timed"}
+# call, which the recorder may have seen or not. That call may have had inputs of another dtype at the same addresses.
+WORTH_NOTHING = {"alias", "impossible_time", "no_kernel", "stale_result", "too_slow", "wrong_form", "wrong_when_timed"}
 # Streams, graphs, assembly and the GPU's own clock.
 ONLY_ON_A_GPU = {found.path.stem for found in map(link, FILES) if found and found.device == "GPU"}
 
@@ -131,18 +131,21 @@ def replayed(one: Recording, told: RecordedAnswer, seed: int) -> Came:
     outcome = one.replay(told, seed)
     if not isinstance(outcome, Finished):
         return Came(frozenset({why_not_finished(outcome, "ex_15.py").cause.kind}))
-    kinds = set(against(outcome.answer))
-    if not kinds and not torch.equal(answer_in(outcome, tensors.dtype_of(one.case["dtype"])), one.wanted(seed)):
+    wanted = one.wanted(seed)
+    kinds = set(against(outcome.answer, wanted))
+    if not kinds and not torch.equal(answer_in(outcome, wanted.dtype), wanted):
         kinds.add("wrong_when_timed")
     moved = [launch.traffic for launch in outcome.answer.launches if launch.traffic]
     return Came(frozenset(kinds), sum(one.loaded_bytes + one.stored_bytes for one in moved))
 
 
-def against(answer: Returned) -> Iterator[str]:
+def against(answer: Returned, wanted: torch.Tensor) -> Iterator[str]:
     """Yield what is wrong with the form of an answer."""
     (form,) = answer.outputs
     if form.kind != "tensor":
         yield "wrong_type"
+    elif (form.dtype, form.shape) != (tensors.dtype_name(wanted.dtype), tuple(wanted.shape)):
+        yield "wrong_form"
     if form.alias:
         yield "alias"
     if answer.changed:
