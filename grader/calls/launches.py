@@ -34,6 +34,13 @@ def _defaults(function: Any) -> dict[str, Any]:
     return {one.name: one.default for one in parameters if one.default is not inspect.Parameter.empty}
 
 
+def has_allocator() -> bool:
+    """Return whether launch code has lent memory to kernels that ask for it while they run."""
+    from triton.runtime._allocation import NullAllocator, _allocator
+
+    return not isinstance(_allocator.get(), NullAllocator)
+
+
 def unknown_options(kernel: Any, options: Collection[str]) -> list[str]:
     """Return the names that are neither a kernel's parameters nor options of Triton's compiler, which refuses them."""
     from triton.backends.nvidia.compiler import CUDAOptions

@@ -15,6 +15,7 @@
     assumptions         promises by tl.assume
     constant_arguments  arguments of 1, which are constants
     unspecified         the order of some blocks, and elements outside them, that Triton leaves open
+    workspaces          the memory that kernels ask for to make descriptors
     hidden_nan          operations that hide NaN
     padding             masked lanes of loads
     basic_blocks        the stretches of a kernel between branches and loops

@@ -151,7 +151,7 @@ NAMES = (
     ),
     *("tl.block_type", "tl.dtype", "tl.pointer_type", "tl.core.tensor_descriptor_base"),
     *("tl.core.constexpr", "tl.core.tuple", "tl.extra.cuda"),
-    *("tl.core.load_tensor_descriptor", "tl.core.store_tensor_descriptor"),
+    *("tl.core.load_tensor_descriptor", "tl.core.make_tensor_descriptor", "tl.core.store_tensor_descriptor"),
 )
 
 # Attributes that a method must set: the running program and its grid.

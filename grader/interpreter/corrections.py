@@ -45,6 +45,7 @@ from grader.interpreter.reductions import correct_reductions
 from grader.interpreter.static_conditions import NoteConditions, decided
 from grader.interpreter.unspecified import reorder_and_gather
 from grader.interpreter.versions import level
+from grader.interpreter.workspaces import ask_before_descriptors
 
 _BITS_OF_A_BYTE = 8
 # Two sevenths of an A100, which its owner may lend as a GPU: persistent programs take several tiles in small cases.
@@ -77,6 +78,7 @@ def apply_corrections() -> None:
     _let_kernels_launch_nothing()
     _print_without_traces()
     _take_descriptors_alone()
+    ask_before_descriptors()
     _make_blocks_of_types()
     _let_kernels_wait_for_none()
     _refuse_short_products()

@@ -211,7 +211,10 @@ class Constant:
 
 @dataclass(frozen=True)
 class Launch:
-    """A kernel launch. args by place, kwargs by name; options: num_warps and the like."""
+    """A kernel launch. args by place, kwargs by name; options: num_warps and the like.
+
+    lends: launch code had set an allocator, which lends memory to kernels that ask for it (triton.set_allocator).
+    """
 
     kernel: int
     grid: tuple[int, ...]
@@ -219,6 +222,7 @@ class Launch:
     kwargs: Mapping[str, Value]
     options: Mapping[str, Value]
     line: int
+    lends: bool = False
 
 
 @dataclass(frozen=True)
@@ -418,8 +422,8 @@ def unpipelined(message: Mapping[str, Any]) -> Mapping[str, Any]:
 
     def of_step(row: list[Any]) -> list[Any]:
         match row:
-            case ["launch", *rest, options, line]:
-                return ["launch", *rest, {**options, "num_stages": 1}, line]
+            case ["launch", *rest, options, line, lends]:
+                return ["launch", *rest, {**options, "num_stages": 1}, line, lends]
             case ["choose", alternatives, *rest]:
                 return ["choose", [[*map(of_step, steps)] for steps in alternatives], *rest]
         return row
@@ -574,7 +578,7 @@ class _Reader:
                 if size > MOST_CONSTANT_BYTES or not isinstance(data, str) or len(data) > _DATA_CHARACTERS:
                     raise DecodeError(f"{where} must hold at most {MOST_CONSTANT_BYTES} bytes, got {size}")
                 return Constant(_count(storage, where), size, data)
-            case ["launch", kernel, grid, args, kwargs, options, line]:
+            case ["launch", kernel, grid, args, kwargs, options, line, bool(lends)]:
                 return Launch(
                     self._index(kernel, self._kernels, where),
                     _sizes(grid, where),
@@ -582,6 +586,7 @@ class _Reader:
                     self._named(kwargs, where),
                     self._named(options, where),
                     _count(line, where),
+                    lends,
                 )
             case ["cute", program, args, line]:
                 place = self._index(program, self._programs, where)

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from grader.calls.launches import has_allocator
 from grader.calls.modes import Functions, Operators, tensors_in, unobserved
 from grader.calls.see_through import see_through
 from grader.protocol.messages import Form
@@ -303,7 +304,7 @@ class Recorder:
                 return
             rows = [telling.encode(one) for one in args], {name: telling.encode(one) for name, one in kwargs.items()}
             chosen = {name: telling.encode(one, tensors=False) for name, one in options.items()}
-            call.record_step(["launch", place, list(grid), *rows, chosen, call.line()])
+            call.record_step(["launch", place, list(grid), *rows, chosen, call.line(), has_allocator()])
 
     def _refuse_host_memory(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         for name, value in [*zip(kernel.arg_names, args, strict=False), *kwargs.items()]:

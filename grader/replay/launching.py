@@ -8,22 +8,23 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
+from triton.runtime._allocation import NullAllocator
 
 from grader.replay.values import RefusedFunction, fields_of, is_acting
 
 _launching: list[bool] = []
 
 
-def lend_workspaces(device: torch.device) -> None:
-    """Give kernels the memory that they ask for while they run, as those do that make descriptors on a GPU.
+def lend_workspaces(device: torch.device | None) -> None:
+    """Give the kernels of later launches the memory that they ask for, as those do that make descriptors on a GPU.
 
-    A submission sets an allocator of its own, which no trace holds.
+    It stands in for the submission's own allocator, which no trace holds. device: None where launch code had set none.
     """
 
     def lend(size: int, _alignment: int, _stream: int | None) -> torch.Tensor:
         return torch.empty(size, dtype=torch.int8, device=device)
 
-    triton.set_allocator(lend)
+    triton.set_allocator(lend if device else NullAllocator())
 
 
 def guarded(kernel: Any) -> Any:

@@ -47,7 +47,6 @@ from grader.replay.compiling import TraceCompiler
 from grader.replay.cute_programs import Program, Programs
 from grader.replay.kernels import Kernels
 from grader.replay.language import keywords, offers
-from grader.replay.launching import lend_workspaces
 from grader.replay.memory import Computed, Memory, Unreplayable, overlap
 from grader.replay.operators import operators
 from grader.replay.run import Run, first_that_works
@@ -138,7 +137,6 @@ class Replayer:
             self._compiler = TraceCompiler(self._path, announcer, start.target, self._line_of)
         elif device.type == "cuda":
             announce_compilation(announcer)
-            lend_workspaces(device)
         else:
             apply_corrections()
             self._watch = MemoryWatch()

@@ -40,6 +40,7 @@ from grader.protocol.trace import (
 from grader.replay.arguments import ArgumentBuilder as Values
 from grader.replay.cute_programs import Program
 from grader.replay.kernels import Kernels
+from grader.replay.launching import lend_workspaces
 from grader.replay.memory import Computed, Memory, Unreplayable
 from grader.replay.operators import operators
 from grader.replay.values import Elsewhere, RefusedFunction
@@ -275,6 +276,7 @@ class Run:
             # No GPU has so many threads in a block; the interpreter has no threads.
             raise OutOfResources(warps * 32, _MOST_WARPS * 32, "threads")
         _refuse_large(step.grid)
+        lend_workspaces(self._context.device if step.lends else None)
         try:
             compiled = kernel.run(*args, grid=step.grid, warmup=self._launches == "compile", **kwargs, **options)
             if self._launches == "compile" and compiled is not None:

@@ -122,6 +122,8 @@ SPILLS = """
 import torch, triton
 import triton.language as tl
 
+triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
+
 @triton.jit
 def add_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
     start = tl.program_id(0) * BLOCK
@@ -142,6 +144,8 @@ UNITS = """
 import torch, triton
 import triton.language as tl
 
+triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
+
 @triton.jit
 def add_kernel(x_ptr, y_ptr, z_ptr, n):
     start = tl.program_id(0) * 4
@@ -154,6 +158,13 @@ def vector_add(x, y):
     add_kernel[(triton.cdiv(x.numel(), 4),)](x, y, z, x.numel())
     return z
 """
+
+
+def test_a_kernel_that_makes_a_descriptor_must_be_lent_memory_as_on_a_gpu(tried: Try) -> None:
+    (trial,) = tried(re.sub(r"triton.set_allocator.*", "", UNITS), 3)
+    assert trial.failure is not None
+    assert (trial.failure.status, trial.failure.cause.kind) == ("crash", "crash")
+    assert "triton.set_allocator(lambda size, alignment, stream: " in trial.failure.cause.rationale
 
 
 def test_what_a_descriptor_stores_beyond_its_row_counts_as_stored(tried: Try) -> None:

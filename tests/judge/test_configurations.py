@@ -267,6 +267,45 @@ def test_a_configuration_that_an_earlier_call_left_for_the_key_is_run_too(
     assert ruling.failing == (cases[1] if status else None)
 
 
+PRUNED_BY_SIZE = """
+import torch
+import triton
+import triton.language as tl
+
+CONFIGS = [triton.Config({"BLOCK": block}) for block in (512, 256, 128)]
+
+
+def fitting(configs, named, **others):
+    return configs if named["n"] < 3000 else configs[:2]
+
+
+@triton.autotune(CONFIGS, key=["n"], prune_configs_by={"early_config_prune": fitting})
+@triton.jit
+def add_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = offsets < n
+    total = tl.load(x_ptr + offsets, mask=inside) + tl.load(y_ptr + offsets, mask=inside)
+    tl.store(z_ptr + offsets, total if BLOCK > 128 else total * 2, mask=inside)
+
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    add_kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, z, x.numel())
+    return z
+"""
+
+
+def test_a_configuration_that_pruning_leaves_to_small_sizes_alone_is_run_too(server: ForkServer, ex_15: Entry) -> None:
+    space = Space({**{name: Choice((value,)) for name, value in ONE.case.items()}, "N": Size(1, 9999)})
+    cases = Cases(space, ({"N": 4097},), generated=1)
+    planned = [PlannedCase(ONE.case.changed(N=length), 3) for length in (4097, 100, 2047, 5000)]
+    with bench_of(server, ex_15, PRUNED_BY_SIZE) as bench:
+        ruling = agree(bench, planned, Agrees(cases, every_configuration=True))
+    assert ruling.failure is not None
+    assert ruling.failure.cause.title.endswith("with BLOCK=128")
+    assert ruling.failing == planned[2]
+
+
 @pytest.mark.parametrize(
     "option",
     [

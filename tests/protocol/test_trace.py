@@ -31,14 +31,14 @@ def trace(**changes: Any) -> dict[str, Any]:
         "arguments": {"x": 0},
         "windows": [[0, "float32", 0, [4], [1]]],
         "kernels": [{"name": "kernel", "line": 3, "kind": "jit", "names": {}, "options": {}}],
-        "steps": [["launch", 0, [2], [["tensor", 0], 1.5, None], {"BLOCK": 4}, {"num_warps": 4}, 9]],
+        "steps": [["launch", 0, [2], [["tensor", 0], 1.5, None], {"BLOCK": 4}, {"num_warps": 4}, 9, False]],
         "outputs": [[0, FORM]],
         **changes,
     }
 
 
 def launch(*values: Any) -> dict[str, Any]:
-    return trace(steps=[["launch", 0, [1], list(values), {}, {}, 1]])
+    return trace(steps=[["launch", 0, [1], list(values), {}, {}, 1, False]])
 
 
 PROGRAM = {"name": "f", "nbytes": 9, "data": "eJw="}
@@ -67,7 +67,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a window without strides": (trace(windows=[[0, "float32", 0, [4], []]]), "as many strides as axes"),
     "a negative offset": (trace(windows=[[0, "float32", -1, [4], [1]]]), "at least 0"),
     "an unknown step": (trace(steps=[["jump", 3]]), "must be a step"),
-    "a kernel that is not there": (trace(steps=[["launch", 1, [1], [], {}, {}, 1]]), "must name one of 1"),
+    "a kernel that is not there": (trace(steps=[["launch", 1, [1], [], {}, {}, 1, False]]), "must name one of 1"),
     "an alternative too few": (trace(steps=[["choose", [], 1]]), "must hold an alternative"),
     "none but kept alternatives": (trace(steps=[["choose", [[], []], 1, 2]]), "an alternative of its own, got 2 of 2"),
     "an alternative that goes on after its launch": (
@@ -75,7 +75,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
             steps=[
                 [
                     "choose",
-                    [[["launch", 0, [1], [], {}, {}, 1], ZERO]],
+                    [[["launch", 0, [1], [], {}, {}, 1, False], ZERO]],
                     1,
                 ]
             ]
@@ -136,9 +136,9 @@ def test_the_device_makes_no_other_fingerprint() -> None:
 
 
 def test_without_pipelining_every_launch_has_one_stage_and_nothing_else_changes() -> None:
-    launch = ["launch", 0, [1], [], {}, {"num_warps": 4, "num_stages": 3}, 7]
+    launch = ["launch", 0, [1], [], {}, {"num_warps": 4, "num_stages": 3}, 7, False]
     steps = [["free", [0]], launch, ["choose", [[launch], [["free", [1]]]], 9, 1]]
-    one = ["launch", 0, [1], [], {}, {"num_warps": 4, "num_stages": 1}, 7]
+    one = ["launch", 0, [1], [], {}, {"num_warps": 4, "num_stages": 1}, 7, False]
     message = {"steps": steps, "kernels": []}
     assert unpipelined(message) == {
         "steps": [["free", [0]], one, ["choose", [[one], [["free", [1]]]], 9, 1]],
@@ -154,7 +154,7 @@ def test_other_programs_make_another_fingerprint() -> None:
 
 
 def test_of_an_autotuned_kernel_the_first_configuration_counts() -> None:
-    one, other = (["launch", 0, [size], [], {}, {}, 1] for size in (1, 2))
+    one, other = (["launch", 0, [size], [], {}, {}, 1, False] for size in (1, 2))
     found = decode_trace(trace(steps=[["choose", [[one], [other]], 5]]))
     assert isinstance(found.steps[0], Choose)
     assert [step.grid for step in launches_in(found.steps)] == [(1,)]

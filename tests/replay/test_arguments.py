@@ -33,7 +33,7 @@ def test_a_descriptor_comes_back_as_it_was(descriptor: Any) -> None:
             "arguments": {},
             "windows": [[0, "float16", 0, [4, 64], [64, 1]]],
             "kernels": [{"name": "kernel", "line": 3, "kind": "gluon", "names": {}, "options": {}}],
-            "steps": [["launch", 0, [1], [told], {}, {}, 9]],
+            "steps": [["launch", 0, [1], [told], {}, {}, 9, False]],
             "outputs": [],
         }
     ).steps

@@ -21,7 +21,7 @@ from tests.recordings import CASE, answer_in, recording
 def message(*grid: int, first: int = 0) -> dict[str, Any]:
     """A trace of one launch; its storages are numbered from `first`."""
     windows = [[first, "float32", 0, [4], [1]], [first + 1, "float32", 0, [4], [1]]]
-    steps = [["free", [first + 9]], ["launch", 0, [*grid], [["tensor", 1]], {}, {}, 7]]
+    steps = [["free", [first + 9]], ["launch", 0, [*grid], [["tensor", 1]], {}, {}, 7, False]]
     return {"arguments": {"x": first}, "windows": windows, "kernels": [], "steps": steps, "outputs": []}
 
 

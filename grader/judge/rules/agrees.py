@@ -21,6 +21,10 @@ RULE = Agrees
 # Number of failing cases to explain: the largest alone may not show the cause.
 _MOST_EXPLAINED = 4
 
+# A configuration: the first line of its kernel, and what sets it apart from the kernel's others.
+_Choice = tuple[int, str]
+_Choices = frozenset[_Choice]
+
 # A failing case with one of these says nothing about the next case.
 _MAY_GO_ON = ("fail", "not_implemented")
 
@@ -29,11 +33,13 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     """Compare every output with the oracle on every case.
 
     An exception or the death of the process ends the check at once; so does a wrong value where the bench says so.
-    Where the rule says so, one case of each dtype also runs in every configuration of autotuned kernels.
+    Where the rule says so, one case of each dtype also runs in every configuration of autotuned kernels, and so does
+    one of each set of configurations that pruning leaves.
     """
     worst, run = 0.0, 0
     tuned = _tuned_cases(cases, rule)
     usual: dict[PlannedCase, Trial] = {}
+    largest: dict[_Choices, tuple[PlannedCase, Trial]] = {}
     failed: list[tuple[PlannedCase, Failure]] = []
     first_failed: Trial | None = None
     left_out: dict[PlannedCase, str] = {}
@@ -48,6 +54,10 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
         worst, run = max(worst, trial.worst), run + 1
         if one in tuned or trial.kept:
             usual[one] = trial
+        elif rule.every_configuration and trial.configurations > 1 and one.case.volume <= QUICK_VOLUME:
+            choices = _choices_of(trial)
+            if choices not in largest or one.case.volume > largest[choices][0].case.volume:
+                largest[choices] = one, trial
         if trial.failure:
             failed.append((one, trial.failure))
             first_failed = first_failed or trial
@@ -68,7 +78,10 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
         metrics["cases_left_out"] = len(left_out)
     notes = tuple(f"not judged here: {one.case.words()} (a GPU has to run {why})" for one, why in left_out.items())
     if not failed:
-        found, failing = _in_every_configuration(bench, tuned, usual)
+        offered = frozenset[_Choice]().union(*(_choices_of(usual[one]) for one in tuned if one in usual))
+        # Pruning may leave some configurations to cases of certain sizes alone.
+        pruned = dict(found for choices, found in largest.items() if not choices <= offered)
+        found, failing = _in_every_configuration(bench, [*tuned, *pruned], usual | pruned)
         return Ruling(found.failure, failing, evidence=found.evidence, metrics=metrics | found.metrics, notes=notes)
     metrics["cases_failed"] = len(failed)
     telling = _most_telling(failed)
@@ -86,6 +99,11 @@ def _tuned_cases(cases: Sequence[PlannedCase], rule: Agrees) -> list[PlannedCase
     for one in sorted(named, key=lambda one: one.case.volume, reverse=True):
         largest.setdefault(one.case.get("dtype", ""), one)
     return list(largest.values())
+
+
+def _choices_of(trial: Trial) -> _Choices:
+    """Return the configurations that the autotuners of a call may choose."""
+    return frozenset((one.kernel_line, words) for one in trial.tuning for words in one.words)
 
 
 def _in_every_configuration(

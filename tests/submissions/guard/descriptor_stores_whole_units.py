@@ -4,6 +4,8 @@ import torch
 import triton
 import triton.language as tl
 
+triton.set_allocator(lambda size, _alignment, _stream: torch.empty(size, dtype=torch.int8, device="cuda"))
+
 
 @triton.jit
 def add_kernel(x_ptr, y_ptr, z_ptr, N, BLOCK: tl.constexpr):
