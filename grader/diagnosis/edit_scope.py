@@ -173,6 +173,13 @@ class Scope:
         idle = {name: None for name, line in self.known_from.items() if line and name not in self.used}
         return tuple(one for one in {**names, **idle} if one and one not in self.arguments)
 
+    @cached_property
+    def maxima(self) -> frozenset[str]:
+        """Return the names that are compared with something else for the larger of the two."""
+        calls = (one for one in ast.walk(self.function) if isinstance(one, ast.Call) and len(one.args) == 2)
+        compared = (arg for call in calls if called(call) in ("maximum", "max") for arg in call.args)
+        return frozenset(one.id for one in compared if isinstance(one, ast.Name))
+
     def target_of(self, node: ast.AST) -> tuple[str, bool]:
         """Return the name that a statement around a node assigns and reads, and whether the node is an addend of it."""
         inside, at = node, self.parents.get(node)

@@ -1,13 +1,16 @@
 """Explain failures: collect clues during a grading, and rank them when all results of a part are known.
 
-Takes failures and tried cases, and gives causes with suspects. It changes no status and no points, and errors in it
-cost the learner nothing.
+Takes failures and tried cases, and gives causes with suspects. It changes no status and no points. An error in it
+costs the learner nothing, and is told as a note.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from grader.diagnosis.contraction import contraction_clues
 from grader.diagnosis.elsewhere import Shown, explaining, shown_by
@@ -70,6 +73,8 @@ class Diagnosis:
         self._wrong: dict[str, WrongCall] = {}
         # By part: number of cases that were repeated in the interpreter, on a GPU.
         self._interpreted: dict[str, int] = {}
+        # By check: an error in the search for its cause.
+        self._faults: dict[str, str] = {}
 
     def hear(self, planned: PlannedCheck, failure: Failure) -> None:
         """Store the clues of a failure that no bench can look at again."""
@@ -92,15 +97,15 @@ class Diagnosis:
         known = any(clue.confirmed for clues in others for clue in clues)
         self._tried[planned.part.name] = bench.tried
         self._words[planned.id] = first.lead, first.advice
-        self._clues[planned.id] = []
-        try:
-            clues, shown = gathered(bench, first, ruling.alike, known=known)
+        self._clues[planned.id], shown = [], first
+        with self._noting_faults(planned.id):
+            clues, told = gathered(bench, first, ruling.alike, known=known)
             calls = max(1, int(float(ruling.metrics.get("cases", 1))))
             is_quick = worked_s / calls <= _PROBE_S
             if is_quick and first.cause.mismatch is not None and any(clue.confirmed for clue in clues):
                 proved = self._proved_otherwise(bench, (first, *ruling.alike))
                 if proved:
-                    clues, shown = [*proved, *map(_doubted, clues)], first
+                    clues, told = [*proved, *map(_doubted, clues)], first
             if not any(clue.confirmed for clue in clues):
                 known_padding = [clue for one in others for clue in one if clue.kind == PADDING and clue.confirmed]
                 clues += self._padding_clues(bench, first) if is_quick else padding_elsewhere(first, known_padding)
@@ -110,13 +115,20 @@ class Diagnosis:
                 clues += again(bench, first)
             if is_quick and not any(clue.confirmed for clue in clues):
                 clues += self._probed(bench, planned, (first, *ruling.alike), others)
-        except Exception:
-            return first
-        self._clues[planned.id] = clues
-        try:
+            self._clues[planned.id], shown = clues, told
+        with self._noting_faults(planned.id):
             return with_surroundings(shown, planned.part, self._truth)
-        except Exception:
-            return shown
+        return shown
+
+    @contextmanager
+    def _noting_faults(self, *checks: str) -> Iterator[None]:
+        """Note an error in the search for the causes of these checks, and go on behind the block."""
+        try:
+            yield
+        except Exception as fault:
+            last = traceback.extract_tb(fault.__traceback__)[-1]
+            where = f"{type(fault).__name__} in {Path(last.filename).name}, line {last.lineno}"
+            self._faults.update(dict.fromkeys(checks, where))
 
     def _proved_otherwise(self, bench: Bench, alike: Sequence[Failure]) -> Sequence[Clue]:
         """Return the clue of a probe where the values are those of a mistake.
@@ -181,28 +193,24 @@ class Diagnosis:
         clues = [clue for one in planned for clue in self._clues.get(one.id, ())]
         if not failed or any(clue.confirmed for clue in clues):
             return
-        try:
+        with self._noting_faults(*(one.id for one in failed)):
             suspected = [one.kind for one in self._suspects(failed[0], self._clues[failed[0].id])]
             calls = [self._wrong[one.id].recipe for one in failed]
             for clue in repair_clues(bench, text, calls, suspected, known_kinds(self._exercise)):
                 for one in failed:
                     self._clues[one.id] = [*self._clues.get(one.id, ()), clue]
-        except Exception:
-            return
 
     def look_at_smallest(self, bench: Bench, planned: PlannedCheck, failure: Failure) -> None:
         """Store the clues of the smallest case that fails, where the first one has no suspect.
 
         failure: of the smallest case.
         """
-        try:
+        with self._noting_faults(planned.id):
             if failure.status in NO_CAUSE or self._suspects(planned, self._clues.get(planned.id, ())):
                 return
             with bench.aside():
                 clues, _ = gathered(bench, failure, (), known=False)
-        except Exception:
-            return
-        self._clues[planned.id] = [*self._clues.get(planned.id, ()), *clues]
+            self._clues[planned.id] = [*self._clues.get(planned.id, ()), *clues]
 
     def look_in_interpreter(self, bench: Bench, planned: PlannedCheck, failure: Failure, one: PlannedCase) -> Failure:
         """Repeat a case that failed on a GPU in the interpreter. Return the failure to show.
@@ -215,7 +223,7 @@ class Diagnosis:
         if known or failure.status not in EXPLAINED or self._interpreted.get(part, 0) >= _MOST_INTERPRETED:
             return failure
         self._interpreted[part] = self._interpreted.get(part, 0) + 1
-        try:
+        with self._noting_faults(planned.id):
             ruling = ruling_of(interpreted, planned, one)
             repeated = ruling.failure
             told_nothing = ended if repeated is None else repeated.status not in EXPLAINED
@@ -235,12 +243,11 @@ class Diagnosis:
             shown = with_access(failure, repeated)
             if ended and shown is failure:
                 clues = list(self._clues[planned.id])
-        except Exception:
-            return failure
-        self._clues[planned.id] = clues
-        self._shown[planned.id] = shown_by(shown)
-        self._words[planned.id] = shown.lead, shown.advice
-        return shown
+            self._clues[planned.id] = clues
+            self._shown[planned.id] = shown_by(shown)
+            self._words[planned.id] = shown.lead, shown.advice
+            return shown
+        return failure
 
     def _padding_clues(self, bench: Bench, failure: Failure) -> list[Clue]:
         """Return the clues of masked lanes. A part where they mattered in no earlier failure is not probed again."""
@@ -260,11 +267,14 @@ class Diagnosis:
             failure = Failure(result.status, result.cause)
             self._shown[result.id] = shown_by(failure)
             own = clues_in(failure, planned.part, self._truth)
-        try:
+        with self._noting_faults(planned.id):
             suspects = self._suspects(planned, own)
-        except Exception:
-            return result
-        return replace(result, cause=explained(result.cause, suspects, *self._words.get(result.id, ())))
+            cause = explained(result.cause, suspects, *self._words.get(result.id, ()))
+            result = replace(result, cause=cause)
+        if fault := self._faults.get(result.id):
+            note = f"the search for the cause ended early ({fault}): a fault of the grader, which costs no points"
+            result = replace(result, notes=(*result.notes, note))
+        return result
 
     def _suspects(self, planned: PlannedCheck, own: Sequence[Clue]) -> tuple[Suspect, ...]:
         """Return what may be behind the failure of a check, by its own clues and by all that was seen of the part."""

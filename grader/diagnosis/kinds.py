@@ -336,6 +336,7 @@ _KINDS = (
         "a softmax that does not subtract the row's maximum",
         "How large may a logit be before its exponential overflows? Which number can you subtract from all logits?",
     ),
+    Kind("maximum_start", "a running maximum that does not start at -inf", "Which value is below every logit?"),
     Kind(
         "no_rescale",
         "a running sum that is not rescaled when the maximum grows",
@@ -367,6 +368,7 @@ OF_REDUCTIONS = frozenset(
         *("padding_counted", "wrong_axis", "sum_restarted", "low_precision_sum", "block_left_out"),
         *(
             "no_maximum",
+            "maximum_start",
             "scaled_maximum",
             "no_rescale",
             "scale_missing",

@@ -500,9 +500,10 @@ def _beyond(answer: Answer) -> Iterator[Clue]:
         run = values[first : first + _IN_A_ROW]
         distinct = run.numel() == _IN_A_ROW and bool((run.diff() != 0).all())
         sharp = distinct and bool(bad[first : first + _IN_A_ROW].all())
+        if first < _MANY or not sharp:
+            continue
         # At zero, the sign tells more.
-        parts = values[first] != values[first - 1] and values[first] * values[first - 1] > 0
-        if first < _MANY or not sharp or not parts:
+        if values[first] == values[first - 1] or values[first] * values[first - 1] <= 0:
             continue
         limit = float(values[first])
         seen = f"No element of {name} {where} {limit:.4g} is wrong, and the {_IN_A_ROW} next to it all are."

@@ -70,6 +70,8 @@ _FACTS = ("out_of_bounds", "race")
 _ENDS = ("exception", "compile_error")
 # Kinds in which two programs access one element.
 _MEETINGS = ("stores_collide", "lost_update", "race")
+# Kinds of numbers that are not finite, and the factor of a shortcut by values then: large inputs lead to these.
+_NOT_FINITE, _BY_VALUES = ("overflow", "inf_minus_inf"), 0.5
 # Kinds of small errors.
 _ROUNDINGS = ("rounded_intermediate", "low_precision_sum", "padding_counted")
 # From this weight on, errors count as those of a rounding.
@@ -444,13 +446,8 @@ def suspects_of(
         if any(clue.kind in _ROUNDINGS and clue.weight >= _SMALL for clue in clues):
             told = [clue if clue.firm else replace(clue, weight=_BY_LUCK * clue.weight) for clue in told]
         own += [*shared, *told]
-        factors = refuted(tried, declared, space, {clue.kind for clue in clues if clue.by_known_mistake})
-        if any(clue.kind == "not_all_covered" for clue in clues):
-            # What was never stored was not rounded.
-            factors = {**factors, **dict.fromkeys(_ROUNDINGS, REFUTED)}
-        if any(clue.kind == "lost_update" for clue in clues):
-            # Two programs share an element only where two sizes differ, such as two numbers of heads.
-            factors = {**factors, EXCHANGED_KIND: REFUTED}
+        known = {clue.kind for clue in clues if clue.by_known_mistake}
+        factors = {**_outweighed({clue.kind for clue in clues}), **refuted(tried, declared, space, known)}
         if fails_full(varied):
             # An access outside a tensor has another reason then.
             own = [_with_wrong_address(clue) for clue in own]
@@ -471,6 +468,20 @@ def suspects_of(
     least = max(_LEAST, _LEAST_OF_FIRST * ranked[0][0])
     few = [one for weight, one in ranked if weight >= least or one[0].confirmed][:_MOST]
     return tuple(_suspect(kinds[same[0].kind], same) for same in few)
+
+
+def _outweighed(kinds: Collection[str]) -> dict[str, float]:
+    """Return the factors of kinds that are unlikely beside these."""
+    found: dict[str, float] = {}
+    if not {*_NOT_FINITE}.isdisjoint(kinds):
+        found["value_shortcut"] = _BY_VALUES
+    if "not_all_covered" in kinds:
+        # What was never stored was not rounded.
+        found |= dict.fromkeys(_ROUNDINGS, REFUTED)
+    if "lost_update" in kinds:
+        # Two programs share an element only where two sizes differ, such as two numbers of heads.
+        found[EXCHANGED_KIND] = REFUTED
+    return found
 
 
 def _with_wrong_address(clue: Clue) -> Clue:

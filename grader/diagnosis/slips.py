@@ -45,6 +45,8 @@ _CLEARED = {"empty": "zeros", "empty_like": "zeros_like", "new_empty": "new_zero
 _PADDING = ("0.0", 'float("-inf")', 'float("inf")')
 # The kinds behind a wrong value of a full block, and behind a wrong value of masked elements.
 _STARTS = ("maximum_start", "padding_counted")
+# The kinds behind a limit that is right if it is left out.
+_LIMITS = {"minimum": ("past_length", "done_again", "missing_mask"), "maximum": ("maximum_start", "missing_mask")}
 _HIDDEN = ("padding_counted", "maximum_start", "causal_missing")
 # Functions that are taken for each other.
 _PAIRS = (("exp", "exp2"), ("log", "log2"), ("sum", "max"), ("minimum", "maximum"))
@@ -408,8 +410,9 @@ def _limits(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if not scope.in_kernel or not isinstance(node, ast.expr):
         return
     if isinstance(node, ast.Call) and called(node) in ("minimum", "maximum", "min", "max") and len(node.args) == 2:
+        kinds = _LIMITS["minimum" if called(node).startswith("min") else "maximum"]
         for one in node.args:
-            yield scope.edit(node, scope.text(one), ("past_length", "done_again", "missing_mask"), _RARELY)
+            yield scope.edit(node, scope.text(one), kinds, _RARELY)
     parent = scope.parents.get(node)
     is_bound = called(parent) in ("range", "static_range") and isinstance(parent, ast.Call) and node in parent.args[:2]
     is_bound |= isinstance(parent, ast.Assign) and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
@@ -417,7 +420,7 @@ def _limits(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         for name in (*scope.sizes, *scope.loaded):
             if name != scope.text(node) and scope.known_from[name] < node.lineno:
                 after = f"tl.minimum({scope.text(node)}, {name})"
-                yield scope.edit(node, after, ("past_length", "done_again", "missing_mask"), _RARELY)
+                yield scope.edit(node, after, _LIMITS["minimum"], _RARELY)
 
 
 def _starts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -433,6 +436,19 @@ def _starts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             yield scope.edit(node.args[place], value, (*from_infinity, *kinds))
     if called(node) == "where" and len(node.args) == 3:
         yield scope.edit(node, scope.text(node.args[1]), ("padding_counted", "value_shortcut"), _NOW_AND_THEN)
+
+
+def _starts_of_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Let a running maximum start at -inf in place of 0."""
+    parent = scope.parents.get(node)
+    if not scope.in_kernel or not isinstance(parent, ast.Assign) or not isinstance(node, ast.expr):
+        return
+    if not {_bare_name(one) for one in parent.targets} & scope.maxima:
+        return
+    if isinstance(node, ast.Call) and called(node) == "zeros":
+        yield scope.edit(node, f"({scope.text(node)} + {_PADDING[1]})", ("maximum_start",), _OFTEN)
+    if isinstance(node, ast.Constant) and node.value == 0:
+        yield scope.edit(node, _PADDING[1], ("maximum_start",), _OFTEN)
 
 
 def _missing_factors(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -519,6 +535,7 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _boundary_checks,
     _limits,
     _starts,
+    _starts_of_maxima,
     _order,
     _exchanged_names,
     _transposes,

@@ -174,7 +174,7 @@ def row_softmax_mistakes(x: Tensor) -> Iterator[Mistake]:
     # In float32, where powers of scores far below 0 are 0.
     low = torch.exp((x - top.clamp(min=0.0)).float())
     yield (
-        "no_maximum",
+        "maximum_start",
         "Looks as if the maximum starts at 0",
         "Start the maximum at -inf: with 0, all exponentials of a row of very negative scores are 0.",
         (low / low.sum(dim=1, keepdim=True)).double(),

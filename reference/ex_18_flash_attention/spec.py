@@ -552,7 +552,6 @@ ATTENTION_BACKWARD = Part(
 
 # Causes of failure that only this exercise knows, and what an axis points to.
 KINDS = (
-    Kind("maximum_start", "a running maximum that does not start at -inf", "Which value is below every logit?"),
     Kind(
         "causal_missing",
         "a missing causal mask",

@@ -446,11 +446,21 @@ def _decode_mistakes(
     for dtype, least in product((torch.float32, torch.float16, torch.bfloat16), (0.0, 1.0)):
         powers = partial(_no_maximum, scale=given, dtype=dtype, least=least)
         yield "no_maximum", title, help_text, attended(powers)
+    help_text = "Start the maximum at -inf: relative to 0, all weights of very negative logits are 0."
+    title = "Looks as if the maximum starts at 0"
+    yield "maximum_start", title, help_text, attended(partial(_relative_to_zero, scale=given))
     if bool((lengths == 0).any()):
         help_text = "Without slots, the sum of weights is 0: what divides by it?"
-        o = attended(right)
-        empty = o.masked_fill((lengths == 0)[:, None, None], torch.nan)
+        empty = attended(right).masked_fill((lengths == 0)[:, None, None], torch.nan)
         yield "empty_sequence", "Looks like 0 / 0 in sequences that have no slot", help_text, empty
+    slots_in_all, longest = slots(0, 1 << 40)[0].shape[2], int(lengths.max())
+    o, lse = attended(right), attended(partial(_lse, scale=given))
+    for empty in (one for splits in USUAL_SPLITS for one in _ways_to_split(lengths, splits, slots_in_all)):
+        title, help_text = "Looks like 0 / 0 in splits that have no slot", "What does a split past the length store?"
+        yield "empty_split", title, help_text, o.masked_fill((empty > 0)[:, None, None], torch.nan)
+        told = "The log-sum-exp of an empty split is -inf, and its weight is 0."
+        weighed = o / (1 + empty[:, None, None] * (-lse).exp())
+        yield "empty_split", "Looks as if splits that have no slot have a weight", told, weighed
     for tile in USUAL_TILES:
         for title, powers in (
             ("Looks as if the sum so far is not rescaled when the maximum rises", (0.0, 0.0)),
@@ -484,7 +494,6 @@ def _decode_mistakes(
             told = "A split with large logits weighs more: its log-sum-exp gives its weight."
             title = "Looks as if splits are joined without their weights"
             yield "splits_not_weighted", title, told, attended(joined)
-    slots_in_all, longest = slots(0, 1 << 40)[0].shape[2], int(lengths.max())
     for size in sorted({*(-(-slots_in_all // splits) for splits in USUAL_SPLITS), *USUAL_CHUNKS}):
         for kind, title, how in SPLIT_MISTAKES if size < longest else ():
             joined = partial(_badly_joined, scale=given, size=size, how=how)
@@ -502,15 +511,6 @@ def _decode_mistakes(
             title = f"Looks as if the last tile of a split, of {tile} slots, reaches into the next one"
             yield "done_again", title, help_text, attended(counted)
     for splits in USUAL_SPLITS:
-        title, help_text = "Looks like 0 / 0 in splits that have no slot", "What does a split past the length store?"
-        for name, counted in (("cache", None), ("length", lengths)):
-            empty = _empty_splits(lengths, splits, slots(0, 1 << 40)[0].shape[2] if name == "cache" else counted)
-            o = attended(right)
-            yield "empty_split", title, help_text, o.masked_fill((empty > 0)[:, None, None], torch.nan)
-            lse = attended(partial(_lse, scale=given))
-            told = "The log-sum-exp of an empty split is -inf, and its weight is 0."
-            weighed = o / (1 + empty[:, None, None] * (-lse).exp())
-            yield "empty_split", "Looks as if splits that have no slot have a weight", told, weighed
         whole = lengths - lengths % splits
         title = f"Looks as if slots that do not divide by {splits} splits are left out"
         yield "remainder_skipped", title, "How many slots does the last split have?", attended(right, whole)
@@ -520,10 +520,17 @@ def _decode_mistakes(
         yield "remainder_skipped", title, told, attended(right, lengths.clamp(max=reached))
 
 
-def _empty_splits(lengths: Tensor, splits: int, of: int | Tensor) -> Tensor:
-    """[B]: how many splits of a cache of so many slots, or of a length, have none of the sequence's slots."""
-    size = (-(-torch.as_tensor(of) // splits)).clamp(min=1)
-    return splits - -(-lengths // size)
+def _ways_to_split(lengths: Tensor, splits: int, slots: int) -> list[Tensor]:
+    """Return for each usual way to split [B]: how many splits have none of a sequence's slots.
+
+    What is split is the cache or a sequence; a split has any number of slots, or whole tiles.
+    """
+    ways: dict[tuple[int, ...], Tensor] = {}
+    for of, tile in product((torch.tensor(slots), lengths), (1, *USUAL_TILES)):
+        size = (-(-of // (splits * tile)) * tile).clamp(min=1)
+        empty = splits - -(-lengths // size)
+        ways.setdefault(tuple(empty.tolist()), empty)
+    return [*ways.values()]
 
 
 def _lse(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
@@ -553,6 +560,15 @@ def _no_maximum(q: Tensor, k: Tensor, v: Tensor, scale: float, dtype: torch.dtyp
     total = powers.double().sum(-1, keepdim=True).float().double()
     total = torch.where(total == 0, least, total)
     return ((powers.to(dtype).double() @ v).float().double() / total).reshape(q.shape)
+
+
+def _relative_to_zero(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    """In float32, where exp of a number far below 0 is 0: logits below 0 are weighed relative to 0."""
+    if k.shape[2] == 0:
+        return torch.zeros_like(q)
+    logits = _logits(q, k, scale)
+    powers = (logits - logits.amax(-1, keepdim=True).clamp(min=0.0)).exp().float().double()
+    return (powers @ v / powers.sum(-1, keepdim=True)).reshape(q.shape)
 
 
 def _not_rescaled(

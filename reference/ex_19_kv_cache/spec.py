@@ -884,6 +884,7 @@ CONTRASTS = (
     Contrast("lengths", "length_of_first", "whose sequences have different lengths"),
     Contrast("unused", "past_length", "with slots past the length", only=False),
     Contrast("lengths", "past_length", "whose sequences have different lengths", only=False),
+    Contrast("lengths", "empty_split", "whose sequences have different lengths", only=False),
     Contrast("lengths", "empty_sequence", "with any lengths, 0 among them", ("ragged",), only=False),
     Contrast("T", "first_token_only", "with several new tokens"),
     Contrast(

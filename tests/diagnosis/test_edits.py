@@ -86,6 +86,17 @@ def test_a_function_that_the_call_did_not_run_stays_as_it_is() -> None:
     assert line not in {edit.line for edit in edits()}
 
 
+@pytest.mark.parametrize(
+    ("start", "mended"),
+    [("tl.zeros((4,), tl.float32)", '(tl.zeros((4,), tl.float32) + float("-inf"))'), ("0.0", 'float("-inf")')],
+)
+def test_a_running_maximum_may_have_to_start_at_minus_infinity_and_a_sum_not(start: str, mended: str) -> None:
+    text = RIGHT.replace("    top = ", f"    total = {start}\n    largest = {start}\n    top = ")
+    text = text.replace("tl.max(x, axis=1)", "tl.maximum(largest, tl.max(x, axis=1)) + total")
+    found = [one for one in edits(text) if one.kinds == ("maximum_start",) and one.after == mended]
+    assert [one.line for one in found] == [13]
+
+
 LOOP = """import triton
 import triton.language as tl
 

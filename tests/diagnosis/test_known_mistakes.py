@@ -255,7 +255,9 @@ def test_splits_without_a_slot_are_counted_by_the_size_of_a_split() -> None:
     cache = next(entry for entry in discover(ROOT) if entry.id == "ex_19")
     oracle = tensors.module_from_text("oracle.py", cache.source("oracle.py"))
     lengths = torch.tensor([0, 7, 18, 27])
-    assert oracle._empty_splits(lengths, 4, 27).tolist() == [4, 3, 1, 0]
+    # Splits of 7 slots of the cache, of a tile of 16, of 32; and each sequence by itself.
+    found = [one.tolist() for one in oracle._ways_to_split(lengths, 4, 27)]
+    assert found == [[4, 3, 1, 0], [4, 3, 2, 2], [4, 3, 3, 3], [4, 0, 0, 0]]
 
 
 def test_products_that_overflow_in_float16_are_a_rounding_and_no_missing_maximum() -> None:

@@ -305,6 +305,14 @@ def test_a_limit_says_nothing_where_the_place_parts_right_from_wrong() -> None:
     assert "value_shortcut" not in {clue.kind for clue in clues(got.float(), ramp)}
 
 
+def test_infinities_where_zero_alone_is_right_have_no_limit() -> None:
+    got = torch.zeros(16, 32)
+    got[3:9, ::3] = math.inf
+    found = {clue.kind for clue in clues(got, torch.zeros(16, 32).double())}
+    assert "overflow" in found
+    assert "value_shortcut" not in found
+
+
 def test_errors_as_large_as_the_values_are_no_rounding() -> None:
     # Small values lie beside large ones, as in a softmax.
     value = torch.rand(16, 32, generator=GENERATOR, dtype=torch.float64) * 1e-3

@@ -209,6 +209,14 @@ def test_small_errors_beside_work_of_torch_come_from_what_the_two_hand_on() -> N
     assert kinds(ranked(Clue("wrong_factor", 0.85), elsewhere=torch_works))[0] == "wrong_factor"
 
 
+def test_where_results_are_not_finite_their_values_decide_nothing() -> None:
+    declared = (Contrast("layout", "value_shortcut", "so"),)
+    tried = cases(False, False, False, True, True)
+    nan = Clue("overflow", 0.35), Clue("no_maximum", 0.5, by_known_mistake=True)
+    assert kinds(ranked(*nan, declared=declared, tried=tried))[0] == "no_maximum"
+    assert kinds(ranked(nan[1], declared=declared, tried=tried))[0] == "value_shortcut"
+
+
 def test_what_was_never_stored_was_not_rounded() -> None:
     declared = (Contrast("layout", "low_precision_sum", "so", only=False),)
     tried = tuple(TriedCase(SPACE.case(layout=one), one == "columns") for one in ("rows", "columns", "rows", "rows"))
@@ -266,6 +274,7 @@ TOLD = [
     ("ex_15", "global_sum_overwrites", "stores_collide"),
     ("ex_15", "global_sum_tickets_kept", "not_cleared"),
     ("ex_15", "row_softmax_ignores_stride", "strides_ignored"),
+    ("ex_15", "row_softmax_maximum_from_zero", "maximum_start"),
     ("ex_15", "row_softmax_three_passes", "read_again"),
     ("ex_15", "vector_add_clamped", "clamped"),
     ("ex_15", "vector_add_floor_grid", "remainder_skipped"),

@@ -1,8 +1,10 @@
-"""Where the first failing case says nothing, the smallest one is asked."""
+"""Where the first failing case says nothing, the smallest one is asked. A fault in the search costs nothing."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+
+import pytest
 
 from grader.diagnosis.explain import Diagnosis
 from grader.exercise.cases import Case
@@ -44,3 +46,24 @@ def test_the_smallest_case_explains_what_the_first_one_does_not(server: ForkServ
         known = kinds()
         diagnosis.look_at_smallest(bench, planned, failure)
         assert kinds() == known
+
+
+def test_a_fault_in_the_search_for_causes_is_told_and_changes_no_verdict(
+    server: ForkServer, ex_15: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise IndexError
+
+    monkeypatch.setattr("grader.diagnosis.explain.gathered", broken)
+    (planned,) = plan_with(ex_15, "vector_add.tail").checks
+    planned = replace(planned, cases=(SHORT,))
+    with bench_of(server, ex_15, TEXT) as bench:
+        diagnosis, ruling = Diagnosis(ex_15.exercise, bench.truth), decide(bench, planned)
+        assert ruling.failure is not None
+        failure = diagnosis.look_closer(bench, planned, ruling, 0.1)
+    assert failure is not None
+    assert failure.cause.rationale == ruling.failure.cause.rationale
+    result = diagnosis.explained(planned, result_of(planned, failure))
+    assert result.status == "fail"
+    (note,) = result.notes
+    assert "ended early (IndexError in test_smallest.py, line " in note
