@@ -47,7 +47,7 @@ _MOST = 3
 def mistakes_in(truth: Truth, part: Part, seen: WrongCall, among: Collection[str] | None = None) -> list[KnownMistake]:
     """Return up to _MOST known mistakes, of different kinds, whose values the wrong call returned.
 
-    among: the kinds to look for; None for all.
+    among: the kinds to look for; None for all. Of one kind, a mistake with NaN in the same places is preferred.
     """
     most = _MOST if among is None else min(_MOST, len(among))
     if not most:
@@ -55,13 +55,17 @@ def mistakes_in(truth: Truth, part: Part, seen: WrongCall, among: Collection[str
     for i, (got, wrong, output) in enumerate(seen.answers()):
         if bool(wrong.any()):
             found: dict[str, KnownMistake] = {}
+            exact: set[str] = set()
             for one in truth.known_mistakes(part, seen.recipe):
-                wanted = one.kind not in found and (among is None or one.kind in among)
+                wanted = one.kind not in exact and (among is None or one.kind in among)
                 if wanted and _explains(one.outputs[i], got, wrong, output):
-                    found[one.kind] = one
-                    if len(found) == most:
+                    has_same_nan = torch.equal(one.outputs[i].isnan(), got.isnan())
+                    if has_same_nan or one.kind not in found:
+                        found[one.kind] = one
+                    exact |= {one.kind} if has_same_nan else set()
+                    if len(exact) == most:
                         break
-            return list(found.values())
+            return [*found.values()][:most]
     return []
 
 

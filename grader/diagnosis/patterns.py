@@ -97,14 +97,15 @@ def clues_of(
     multiplies: bool = True,
     watched: bool = False,
     filled: bool = False,
+    rereads: bool = True,
     reaches: Sequence[Reach] = (),
 ) -> list[Clue]:
     """Return clues by the first wrong output.
 
     inputs: names and values before the call. multiplies: a kernel may have multiplied matrices. watched: every access
     was checked, and none was outside a tensor. filled: every element of the new outputs was stored. NaN was then
-    stored, not left over: it has the bits of fresh memory if it came from an exp or an input. reaches: of the launch,
-    if there was one.
+    stored, not left over: it has the bits of fresh memory if it came from an exp or an input. rereads: a kernel may
+    have read memory that the call allocated. reaches: of the launch, if there was one.
     """
     answer = first_wrong(answers)
     if answer is None or not answer.got.dtype.is_floating_point:
@@ -118,7 +119,8 @@ def clues_of(
     unwritten = _unwritten(answer)
     if not filled and bool(unwritten.any()) and float(unwritten[answer.wrong].double().mean()) >= _MOST:
         return list(_never_written(answer, unwritten, reaches))
-    return [*_by_value(answer, inputs, multiplies=multiplies), *_by_place(answer)]
+    computed = filled and not rereads
+    return [*_by_value(answer, inputs, multiplies=multiplies, computed=computed), *_by_place(answer)]
 
 
 # -- values that come from somewhere ---------------------------------------------------------------------------------
@@ -422,7 +424,9 @@ def _last_rows(unwritten: Tensor) -> str:
 # -- what is wrong with the numbers ----------------------------------------------------------------------------------
 
 
-def _by_value(answer: Answer, inputs: Sequence[tuple[str, object]], *, multiplies: bool) -> Iterator[Clue]:
+def _by_value(
+    answer: Answer, inputs: Sequence[tuple[str, object]], *, multiplies: bool, computed: bool
+) -> Iterator[Clue]:
     got, wrong, expected = answer.got.double(), answer.wrong, answer.expected
     value, name = expected.value, expected.name
     # TF32 is for float32 operands.
@@ -448,11 +452,14 @@ def _by_value(answer: Answer, inputs: Sequence[tuple[str, object]], *, multiplie
     if bool(not_finite.any()):
         share = float(not_finite.double().mean())
         bits = _bits(answer)
-        computed = bool(bad[not_finite].isinf().any()) or (
+        computed |= bool(bad[not_finite].isinf().any()) or (
             bits is not None and bool((bits[0][wrong][not_finite] == bits[2]).any())
         )
         fresh = bits is not None and bool((bits[0] == bits[1]).all())
-        if fresh and answer.before is None:
+        if computed and fresh and _largest(inputs) <= _ORDINARY:
+            stored = f"Every element of {name} was stored, and is NaN; the inputs are numbers of ordinary size."
+            yield Clue("inf_minus_inf", 0.55, stored)
+        elif fresh and answer.before is None:
             # Something was added to it, or computed from it.
             seen = f"Every element of {name} is NaN, as fresh memory is."
             infinite = next((argument for argument, one in inputs if _holds_infinity(one)), "")

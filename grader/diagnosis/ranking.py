@@ -35,7 +35,7 @@ from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure, WrongCall
 from grader.judge.trial import TriedCase
 from grader.judge.truth import Truth
-from grader.protocol.messages import LaunchInfo, Traffic
+from grader.protocol.messages import LaunchInfo, Returned, Traffic
 from grader.record import Cause, Suspect, clean
 
 # Names of arguments are cut at this many letters.
@@ -155,6 +155,7 @@ def clues_in(failure: Failure, part: Part, truth: Truth, among: Collection[str] 
             multiplies=multiplies,
             watched=watched,
             filled=_is_filled(answers, seen.outcome.answer.launches, part),
+            rereads=_may_reread(answers, seen.outcome.answer),
             reaches=_reaches(seen.outcome.answer.launches),
         )
         looks += _overlapping(looks, traffic)
@@ -263,6 +264,13 @@ def _is_filled(answers: Sequence[Answer], launches: Sequence[LaunchInfo], part: 
     if last is None or not last.complete:
         return False
     return last.unique_stored_bytes >= sum(one.got.nbytes for one in answers) > 0
+
+
+def _may_reread(answers: Sequence[Answer], told: Returned) -> bool:
+    """Return whether kernels may have read memory that the call allocated: more than its outputs, or one of them."""
+    tensors = [one for launch in told.launches if launch.footprint for one in launch.footprint.tensors]
+    more = told.allocated_bytes > sum(one.got.nbytes for one in answers)
+    return more or not tensors or any(one.loaded and one.written for one in tensors)
 
 
 def _is_untouched(answers: Sequence[Answer]) -> bool:

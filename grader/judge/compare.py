@@ -174,7 +174,10 @@ def _unravel(position: int, shape: Sequence[int]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class _Tile:
-    """The tiles of one axis: `count` tiles of `block` elements, set by the constant `name`."""
+    """The tiles of one axis: `count` tiles of `block` elements.
+
+    name: of the constant that sets it; "" if several may.
+    """
 
     axis: int
     name: str
@@ -183,21 +186,41 @@ class _Tile:
 
     def words(self, index: tuple[int, ...]) -> str:
         place = index[self.axis] // self.block
-        return f"tile {place} of {self.count} along axis {self.axis} ({clean(self.name, 40)}={self.block})"
+        size = f"{clean(self.name, 40)}={self.block}" if self.name else f"{self.block} elements"
+        return f"tile {place} of {self.count} along axis {self.axis} ({size})"
 
 
 def _tiles(shape: tuple[int, ...], launches: Sequence[LaunchInfo]) -> list[_Tile]:
     """Return the tiles of an output, where the grid and block sizes of a launch reveal them.
 
-    There must be one program for each tile. Nothing is told where the programs may as well take an index each.
+    There must be one program for each tile. Nothing is told where the programs may as well take an index each, or other
+    tiles, or the same ones.
     """
     for launch in launches:
+        if _share_elements(launch):
+            continue
         # What is as long as an axis is that axis in whole.
         blocks = [(name, block) for name, block in launch.constants.items() if block > 1 and block not in shape]
         found = [*islice(_ways(shape, blocks[:_MOST_BLOCKS], math.prod(launch.grid)), _MOST_WAYS)]
         if found and all(found):
-            return max(found, key=len)
+            longest = max(map(len, found))
+            ways = [way for way in found if len(way) == longest]
+            # Programs rather share out rows than parts of a row.
+            return _agreed([way for way in ways if all(tile.axis < len(shape) - 1 for tile in way)] or ways)
     return []
+
+
+def _agreed(ways: Sequence[Sequence[_Tile]]) -> list[_Tile]:
+    """Return the tiles in which all ways to cut an output agree, with the names in which they do."""
+    if len({tuple(replace(tile, name="") for tile in way) for way in ways}) > 1:
+        return []
+    return [tiles[0] if len({*tiles}) == 1 else replace(tiles[0], name="") for tiles in zip(*ways, strict=True)]
+
+
+def _share_elements(launch: LaunchInfo) -> bool:
+    """Return whether several programs of a launch write the same elements of a tensor."""
+    tensors = launch.footprint.tensors if launch.footprint else ()
+    return any((one.writers - one.fewer) * one.most > one.written for one in tensors)
 
 
 def _ways(

@@ -472,6 +472,8 @@ FROM_ELSEWHERE = "the kernel "
 
 # Honest calls need at most a tenth of this.
 MOST_STEPS = 4096
+# A launch may take several views that no other launch takes.
+MOST_WINDOWS = 4 * MOST_STEPS
 # Encoded again, a character may take three times as many bytes, and must fit into a frame for the replayer.
 TRACE_BYTES = 4 << 20
 MOST_DEPTH = 12
@@ -492,7 +494,8 @@ def decode_trace(message: object) -> Trace:
     has_programs = isinstance(message, dict) and "programs" in message
     given = _fields(message, (*names, "programs") if has_programs else names, "trace")
     arguments = decode(dict[str, int], given["arguments"], "trace.arguments", _PLAIN)
-    windows = tuple(_window(one, f"trace.windows[{i}]") for i, one in _entries(given["windows"], "trace.windows"))
+    rows = _list(given["windows"], "trace.windows", MOST_WINDOWS)
+    windows = tuple(_window(one, f"trace.windows[{i}]") for i, one in enumerate(rows))
     rows = _list(given.get("programs", []), "trace.programs")
     if len(rows) > MOST_PROGRAMS:
         raise DecodeError(f"trace.programs must hold at most {MOST_PROGRAMS} entries, got {len(rows)}")
@@ -726,9 +729,9 @@ def _fields(value: object, names: tuple[str, ...], where: str) -> dict[str, Any]
     return value
 
 
-def _list(value: object, where: str) -> list[Any]:
-    if not isinstance(value, list | tuple) or len(value) > _MOST_ENTRIES:
-        raise DecodeError(f"{where} must be a list of at most {_MOST_ENTRIES} entries")
+def _list(value: object, where: str, most: int = _MOST_ENTRIES) -> list[Any]:
+    if not isinstance(value, list | tuple) or len(value) > most:
+        raise DecodeError(f"{where} must be a list of at most {most} entries")
     return list(value)
 
 

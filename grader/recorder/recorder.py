@@ -27,6 +27,7 @@ from grader.protocol.trace import (
     MOST_PROGRAM_BYTES,
     MOST_PROGRAMS,
     MOST_STEPS,
+    MOST_WINDOWS,
     Deed,
     Recorded,
     is_out_of_order,
@@ -79,7 +80,10 @@ class RecordedCall:
         return place
 
     def _new_window(self, row: list[object]) -> int:
-        self.windows.append(row)
+        if len(self.windows) == MOST_WINDOWS:
+            self.cannot_tell(f"more than {MOST_WINDOWS} views")
+        else:
+            self.windows.append(row)
         return len(self.windows) - 1
 
     def program(self, name: str, text: str) -> int:

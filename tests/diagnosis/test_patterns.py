@@ -153,6 +153,13 @@ def test_nothing_but_the_nan_of_fresh_memory_after_many_stores_was_not_cleared()
     assert likeliest(found) == "not_cleared"
 
 
+def test_nothing_but_nan_from_kernels_that_read_inputs_alone_was_computed() -> None:
+    nan = [answer(never_stored(slice(None)), expected())]
+    found = clues_of(nan, [("x", X.clamp(-4, 4))], filled=True, rereads=False)
+    assert likeliest(found) == "inf_minus_inf"
+    assert "not_cleared" not in {clue.kind for clue in found}
+
+
 def test_nan_from_ordinary_numbers_is_hardly_an_overflow() -> None:
     got = right()
     got[:, :4] = -math.nan

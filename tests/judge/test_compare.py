@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from torch import Tensor
 from grader.judge.compare import Comparison, compare, describe, pattern_of, picture_of, tensor_of
 from grader.judge.tolerance import ulp
 from grader.judge.truth import Expected
+from grader.protocol.footprint import Footprint, TensorFootprint
 from grader.protocol.messages import LaunchInfo
 from grader.report.view import how_wrong
 
@@ -350,17 +352,20 @@ def test_one_dimension_of_the_grid_cuts_one_axis_only() -> None:
             (128, 256),
             (8,),
             {"BM": 64, "BN": 64, "BK": 32},
-            "tile 0 of 2 along axis 0 (BM=64), tile 1 of 4 along axis 1 (BN=64)",
+            "tile 0 of 2 along axis 0 (64 elements), tile 1 of 4 along axis 1 (64 elements)",
         ),
         (
             (128, 256),
             (8,),
             {"BK": 32, "BM": 64, "BN": 64},
-            "tile 0 of 2 along axis 0 (BM=64), tile 1 of 4 along axis 1 (BN=64)",
+            "tile 0 of 2 along axis 0 (64 elements), tile 1 of 4 along axis 1 (64 elements)",
         ),
         # Eight programs for eight heads, or for pieces of them.
         ((4, 2, 64), (4, 2), {"SPLITS": 16}, ""),
         ((4, 2, 64, 32), (4, 8), {"ROWS": 16, "D": 32}, "tile 0 of 4 along axis 2 (ROWS=16)"),
+        # Two constants that may be the rows, and two ways to cut both axes.
+        ((64, 64), (4,), {"ROWS": 16, "COLUMNS": 16}, "tile 0 of 4 along axis 0 (16 elements)"),
+        ((64, 64), (8,), {"ROWS": 16, "COLUMNS": 32}, ""),
         # Programs share a tile.
         ((128, 256), (8, 3), {"BM": 64, "BN": 64}, ""),
     ],
@@ -407,6 +412,13 @@ def test_the_picture_knows_the_tiles_that_make_an_even_grid(
 )
 def test_no_tile_is_named_where_the_launch_does_not_fit_the_output(launch: LaunchInfo) -> None:
     assert tile_words((500,), (70,), launch) == ""
+
+
+def test_no_tile_is_named_where_programs_write_the_same_elements() -> None:
+    wrote = TensorFootprint("y", (16, 8), 128, 0, 128, 128, 4, 128, 0, 0, (), (1, 1), (), "")
+    launch = LaunchInfo("kernel", (1, 1, 4), {"SPLIT_K": 4})
+    assert tile_words((16, 8), (0, 3), launch) == "tile 0 of 4 along axis 0 (SPLIT_K=4)"
+    assert tile_words((16, 8), (0, 3), replace(launch, footprint=Footprint(4, 0, 1, (wrote,)))) == ""
 
 
 def test_a_tile_s_name_from_the_submission_is_cleaned() -> None:

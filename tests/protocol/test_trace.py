@@ -85,6 +85,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a renewed tensor that is not there": (trace(steps=[["choose", [[]], 1, 0, [7], []]]), "must name one of 1"),
     "only one of two lists of renewed tensors": (trace(steps=[["choose", [[]], 1, 0, []]]), "must be a step"),
     "too many steps": (trace(steps=[["choose", [[["free", []]] * 4000] * 2, 1]]), "at most 4096 steps"),
+    "too many windows": (trace(windows=[[0, "float32", 0, [1], [1]]] * 16385), "at most 16384 entries"),
     "a tensor that is not there": (launch(["tensor", 7]), "must name one of 1"),
     "a bool for a place": (launch(["tensor", False]), "must name one of 1"),
     "an unknown kind": (launch(["object", 1]), "must be a value"),

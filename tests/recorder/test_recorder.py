@@ -335,6 +335,25 @@ def vector_add(x, y):
     assert untold.line > 20
 
 
+@pytest.mark.parametrize(("views", "untold"), [(5000, []), (17_000, ["more than 16384 views"])])
+def test_a_call_may_take_thousands_of_views_and_one_with_too_many_is_told(
+    server: ForkServer, ex_15: Entry, views: int, untold: list[str]
+) -> None:
+    source = f"""
+@triton.jit
+def clear(a_ptr, b_ptr, c_ptr, d_ptr, e_ptr):
+    tl.store(a_ptr, 0.0)
+
+def vector_add(x, y):
+    z = torch.empty(20_000, dtype=x.dtype, device=x.device)
+    for first in range(0, {views}, 5):
+        clear[(1,)](*(z[first + i:] for i in range(5)))
+    return z
+"""
+    with recording(server, ex_15, source) as one:
+        assert [each.name for each in one.record().untold] == untold
+
+
 def test_what_a_launch_lacks_is_told_as_triton_would(server: ForkServer, ex_15: Entry) -> None:
     source = "def vector_add(x, y):\n    add[(1,)](x, y, x)\n    return x\n"
     with recording(server, ex_15, source) as one:
