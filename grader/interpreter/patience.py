@@ -78,8 +78,11 @@ class Patience:
         if max(self._turns, of) > self._most:
             return
         if self._turns > MANY_TURNS and of <= _MOST_TURNS and self._clock() > self._ends_s:
-            words = f"turn {number:,} of a loop of {of:,} began after {self._given_s:g} s"
-            raise TooSlow(f"so many turns of a loop: {words}, which is all that the interpreter has for a call")
+            what, words = "turns of a loop", f"turn {number:,} of a loop of {of:,}"
+            if self._begun > max(MANY, of):
+                what, words = "programs with loops", f"program {self._begun:,}, in a loop of {of:,},"
+            given = f"began after {self._given_s:g} s, which is all that the interpreter has for a call"
+            raise TooSlow(f"so many {what}: {words} {given}")
 
 
 PATIENCE = Patience()

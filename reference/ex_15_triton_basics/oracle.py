@@ -172,13 +172,14 @@ def row_softmax_mistakes(x: Tensor) -> Iterator[Mistake]:
         (plain / plain.sum(dim=1, keepdim=True)).double(),
     )
     # In float32, where powers of scores far below 0 are 0.
-    low = torch.exp((x - top.clamp(min=0.0)).float())
-    yield (
-        "maximum_start",
-        "Looks as if the maximum starts at 0",
-        "Start the maximum at -inf: with 0, all exponentials of a row of very negative scores are 0.",
-        (low / low.sum(dim=1, keepdim=True)).double(),
-    )
+    for start in (0.0, -1e4):
+        low = torch.exp((x - top.clamp(min=start)).float())
+        yield (
+            "maximum_start",
+            "Looks as if the maximum does not start at -inf",
+            "Start the maximum at -inf: with 0, all exponentials of a row of very negative scores are 0.",
+            (low / low.sum(dim=1, keepdim=True)).double(),
+        )
     yield "term_missing", "Looks as if the exponentials are not divided by their sum", "Rows must sum to 1.", powers
     in_base_2 = torch.exp2(x - top)
     yield (

@@ -398,17 +398,18 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
         ),
     )
     # In float32, relative to 0 where all logits are below.
-    low = (logits - top.clamp(min=0.0)[..., None]).exp().float().double()
-    total = low.sum(-1)
-    yield (
-        "maximum_start",
-        "Looks as if the running maximum starts at 0",
-        "Start the maximum at -inf, and give hidden keys -inf: any other number exceeds a row of very negative logits.",
-        (
-            (low @ v[:, heads]) / total.masked_fill(total == 0.0, 1.0)[..., None],
-            top.clamp(min=0.0) + total.log(),
-        ),
-    )
+    for start, least in product((0.0, -1e4), (1.0, 0.0)):
+        low = (logits - top.clamp(min=start)[..., None]).exp().float().double()
+        total = low.sum(-1)
+        yield (
+            "maximum_start",
+            "Looks as if the running maximum does not start at -inf",
+            "Start the maximum at -inf, hidden keys included: any other number exceeds a row of very negative logits.",
+            (
+                (low @ v[:, heads]) / total.masked_fill(total == 0.0, least)[..., None],
+                top.clamp(min=start) + total.log(),
+            ),
+        )
     yield (
         "not_normalised",
         "Looks as if o is not divided by the row's sum",
@@ -463,13 +464,15 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
             help_text,
             (o.masked_fill(blind, math.nan), lse.masked_fill(blind[..., 0], math.nan)),
         )
-        mean = v[:, heads].mean(2, keepdim=True)
-        yield (
-            "blind_rows",
-            "Looks as if rows that see no key get the mean of all values",
-            "A large negative number instead of -inf makes their weights equal, not 0.",
-            (torch.where(blind, mean, o), lse),
-        )
+        # Tiles that nobody sees are left out, and the last one may hold zeros.
+        for keys in (k.shape[2], *range(USUAL_TILES[0], 2 * USUAL_TILES[-1] + 1, USUAL_TILES[0])):
+            mean = v[:, heads, :keys].sum(2, keepdim=True) / keys
+            yield (
+                "blind_rows",
+                "Looks as if rows that see no key get the mean of values",
+                "A large negative number instead of -inf makes their weights equal, not 0.",
+                (torch.where(blind, mean, o), lse),
+            )
 
 
 def attention_forward_roundings(

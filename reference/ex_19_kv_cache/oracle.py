@@ -262,6 +262,8 @@ def _rounded_by_product(q: Tensor, k: Tensor, scale: float, half_ulp: float) -> 
 Mistake = tuple[str, str, str, Tensor]
 USUAL_TILES = (16, 32, 64, 128)
 USUAL_SPLITS = (2, 4, 8, 16)
+# Where a maximum starts that should start at -inf.
+USUAL_STARTS = (0.0, -1e4)
 # Slots of a split, where that is what is fixed.
 USUAL_CHUNKS = (32, 64, 128, 256, 512)
 LN_2 = math.log(2.0)
@@ -446,9 +448,10 @@ def _decode_mistakes(
     for dtype, least in product((torch.float32, torch.float16, torch.bfloat16), (0.0, 1.0)):
         powers = partial(_no_maximum, scale=given, dtype=dtype, least=least)
         yield "no_maximum", title, help_text, attended(powers)
-    help_text = "Start the maximum at -inf: relative to 0, all weights of very negative logits are 0."
-    title = "Looks as if the maximum starts at 0"
-    yield "maximum_start", title, help_text, attended(partial(_relative_to_zero, scale=given))
+    help_text = "Start the maximum at -inf: relative to a larger number, all weights of very negative logits are 0."
+    for start, least in product(USUAL_STARTS, (0.0, 1.0)):
+        above = partial(_at_least, scale=given, start=start, least=least)
+        yield "maximum_start", "Looks as if the maximum does not start at -inf", help_text, attended(above)
     if bool((lengths == 0).any()):
         help_text = "Without slots, the sum of weights is 0: what divides by it?"
         empty = attended(right).masked_fill((lengths == 0)[:, None, None], torch.nan)
@@ -562,13 +565,14 @@ def _no_maximum(q: Tensor, k: Tensor, v: Tensor, scale: float, dtype: torch.dtyp
     return ((powers.to(dtype).double() @ v).float().double() / total).reshape(q.shape)
 
 
-def _relative_to_zero(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-    """In float32, where exp of a number far below 0 is 0: logits below 0 are weighed relative to 0."""
+def _at_least(q: Tensor, k: Tensor, v: Tensor, scale: float, start: float, least: float) -> Tensor:
+    """In float32, where exp of a number far below 0 is 0. start: the maximum is no less. least: as in _no_maximum."""
     if k.shape[2] == 0:
         return torch.zeros_like(q)
     logits = _logits(q, k, scale)
-    powers = (logits - logits.amax(-1, keepdim=True).clamp(min=0.0)).exp().float().double()
-    return (powers @ v / powers.sum(-1, keepdim=True)).reshape(q.shape)
+    powers = (logits - logits.amax(-1, keepdim=True).clamp(min=start)).exp().float().double()
+    total = powers.sum(-1, keepdim=True)
+    return (powers @ v / torch.where(total == 0, least, total)).reshape(q.shape)
 
 
 def _not_rescaled(

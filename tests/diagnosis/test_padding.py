@@ -50,7 +50,7 @@ def test_of_two_loads_the_one_whose_undefined_lanes_are_summed_is_named(
     (clue,) = clues(server, ex_15, VECTOR_ADD.replace("x + y,", f"x + y + 0 * tl.sum({load}, axis=0),"))
     assert (clue.kind, clue.confirmed) == ("padding_counted", True)
     assert clue.seen == f"With 0 in the lanes that the mask leaves out in the load at line {line}, the answer is right."
-    assert clue.help.endswith(f"Write `other=0` in the load at line {line}.")
+    assert f"Write `other=0` in the load at line {line} (of a block pointer: `padding_option=" in clue.help
 
 
 def test_a_maximum_asks_for_the_smallest_number(server: ForkServer, ex_15: Entry) -> None:
@@ -110,7 +110,7 @@ def test_the_configuration_that_was_wrong_is_the_one_that_is_replayed(server: Fo
         (trial,) = bench.tries([CallRequest(VECTORS, 5, wanted=Wanted((1,)))])
         assert trial.failure is not None
         (clue,) = padding_clues(bench, trial.failure)
-    assert clue.help.endswith("Write `other=0` in the load at line 11.")
+    assert "Write `other=0` in the load at line 11 (of" in clue.help
 
 
 def test_all_checks_that_fail_by_one_load_have_one_card(server: ForkServer, ex_15: Entry) -> None:

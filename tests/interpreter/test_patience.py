@@ -88,6 +88,20 @@ def test_a_call_of_many_turns_of_a_loop_is_given_up_when_its_time_is_up() -> Non
         patience.turn(MANY_TURNS, of=32_768)
 
 
+def test_of_many_programs_with_short_loops_the_programs_are_named() -> None:
+    clock = Clock()
+    patience = Patience(clock)
+    patience.begin(7.5)
+    for place in range(5000):
+        patience.program((place, 0, 0), (65_537, 1, 1))
+        patience.turn(0, 1)
+    clock.now_s += 8.0
+    with pytest.raises(
+        TooSlow, match=r"so many programs with loops: program 5,000, in a loop of 1, began after 7\.5 s"
+    ):
+        patience.turn(0, 1)
+
+
 @pytest.mark.parametrize(("turns", "of"), [(MANY_TURNS, 32_768), (2 * MANY_TURNS, 1 << 30)])
 def test_a_few_slow_turns_and_loops_without_end_are_left_to_the_limit_of_the_call(turns: int, of: int) -> None:
     clock = Clock()
