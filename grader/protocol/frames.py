@@ -18,7 +18,7 @@ _MAGIC = b"grd1"
 
 # The most bytes from a trusted process (source files travel in it), and from a submission's process.
 TRUSTED_BYTES = 16 << 20
-UNTRUSTED_BYTES = 1 << 20
+UNTRUSTED_BYTES = 4 << 20
 # The interval at which a waiting reader calls `watch`.
 _POLL_S = 0.05
 # No honest message is deeper than a handful of levels.

@@ -25,9 +25,9 @@ from typing import Any, Literal, TypeVar
 from grader.protocol.decode import Bounds, DecodeError, decode
 from grader.protocol.footprint import Footprint
 
-# Far above every honest answer: a worker cuts its texts at 2000 characters and its lists at 256 launches, and counts
-# bytes, elements and lines. As microseconds, the magnitude is thirty years.
-_UNTRUSTED = Bounds(text=4096, entries=1024, bits=64, magnitude=1e15)
+# Far above most honest answers: a worker cuts its texts at 2000 characters, and counts bytes and elements. A call
+# may have as many launches as a trace has steps. As microseconds, the magnitude is thirty years.
+_UNTRUSTED = Bounds(text=4096, entries=4096, bits=64, magnitude=1e15)
 
 
 T = TypeVar("T")

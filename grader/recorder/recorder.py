@@ -39,6 +39,8 @@ from grader.recorder.storages import Storages, Untold, content_of, window_of
 from grader.recorder.telling import Telling
 
 _MOST_DEEDS = 64
+# The steps that free memory, before and after those of a call.
+_FREEING = 2
 _LAUNCHING = ("launch", "cute", "choose")
 _MOST_ORIGINS = 16
 _MOST_CHARACTERS = 2 << 20
@@ -100,7 +102,7 @@ class RecordedCall:
     def record_step(self, step: list[Any], steps: list[list[Any]] | None = None) -> None:
         """Record one step, after others (None: after those that are recorded now)."""
         self._count += 1
-        if self._count > MOST_STEPS:
+        if self._count > MOST_STEPS - _FREEING:
             self.cannot_tell(f"more than {MOST_STEPS} steps")
         else:
             (self.steps if steps is None else steps).append(step)

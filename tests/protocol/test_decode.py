@@ -318,7 +318,7 @@ SAMPLED = {"answer": "sampled", "device_us": 7, "projections": [], "scales": []}
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (RETURNED | {"operators": [""] * 1025}, "answer.operators must hold at most 1024 entries, got 1025"),
+        (RETURNED | {"operators": [""] * 4097}, "answer.operators must hold at most 4096 entries, got 4097"),
         (RETURNED | {"operators": ["x" * 4097]}, "answer.operators[0] must hold at most 4096 characters, got 4097"),
         (
             RETURNED | {"launches": [{"kernel": "k", "grid": [2**64], "constants": {}}]},
@@ -329,13 +329,13 @@ SAMPLED = {"answer": "sampled", "device_us": 7, "projections": [], "scales": []}
             "a name in answer.launches[0].constants must hold at most 4096 characters, got 4097",
         ),
         (
-            RETURNED | {"launches": [{"kernel": "k", "grid": [], "constants": {str(i): i for i in range(1025)}}]},
-            "answer.launches[0].constants must hold at most 1024 entries, got 1025",
+            RETURNED | {"launches": [{"kernel": "k", "grid": [], "constants": {str(i): i for i in range(4097)}}]},
+            "answer.launches[0].constants must hold at most 4096 entries, got 4097",
         ),
         (SAMPLED | {"device_us": 1.1e15}, "answer.device_us must lie within ±1e+15, got 1.1e+15"),
         (SAMPLED | {"device_us": -(10**300)}, "answer.device_us must lie within ±1e+15, got -1e+300"),
         (SAMPLED | {"scales": [[1.1e15]]}, "answer.scales[0][0] must lie within ±1e+15, got 1.1e+15"),
-        (SAMPLED | {"scales": [[0.0] * 1025]}, "answer.scales[0] must hold at most 1024 entries, got 1025"),
+        (SAMPLED | {"scales": [[0.0] * 4097]}, "answer.scales[0] must hold at most 4096 entries, got 4097"),
         (SAMPLED | {"peak_bytes": -(10**300)}, "answer.peak_bytes must be an int of at most 64 bits, got one of 997"),
     ],
 )
@@ -346,9 +346,9 @@ def test_an_answer_beyond_all_measure_is_refused(answer: dict[str, Any], error: 
 
 
 def test_an_answer_may_be_as_large_as_the_bounds() -> None:
-    launches = [{"kernel": "k" * 4096, "grid": [2**64 - 1, -(2**63)], "constants": {"x" * 4096: 1}}] * 1024
-    assert isinstance(decode_answer(RETURNED | {"launches": launches, "operators": [""] * 1024}), Returned)
-    sums = [[1e15, -1e15] * 512] * 1024
+    launches = [{"kernel": "k" * 4096, "grid": [2**64 - 1, -(2**63)], "constants": {"x" * 4096: 1}}] * 4096
+    assert isinstance(decode_answer(RETURNED | {"launches": launches, "operators": [""] * 4096}), Returned)
+    sums = [[1e15, -1e15] * 512] * 4096
     assert isinstance(decode_answer(SAMPLED | {"projections": sums, "scales": sums}), Sampled)
 
 
