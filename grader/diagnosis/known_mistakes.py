@@ -47,26 +47,33 @@ _MOST = 3
 def mistakes_in(truth: Truth, part: Part, seen: WrongCall, among: Collection[str] | None = None) -> list[KnownMistake]:
     """Return up to _MOST known mistakes, of different kinds, whose values the wrong call returned.
 
-    among: the kinds to look for; None for all. Of one kind, a mistake with NaN in the same places is preferred.
+    among: the kinds to look for; None for all. Of one kind, a mistake that fits in every respect is preferred.
     """
     most = _MOST if among is None else min(_MOST, len(among))
     if not most:
         return []
-    for i, (got, wrong, output) in enumerate(seen.answers()):
+    answers = [*seen.answers()]
+    for i, (got, wrong, output) in enumerate(answers):
         if bool(wrong.any()):
             found: dict[str, KnownMistake] = {}
             exact: set[str] = set()
             for one in truth.known_mistakes(part, seen.recipe):
                 wanted = one.kind not in exact and (among is None or one.kind in among)
                 if wanted and _explains(one.outputs[i], got, wrong, output):
-                    has_same_nan = torch.equal(one.outputs[i].isnan(), got.isnan())
-                    if has_same_nan or one.kind not in found:
+                    fits = torch.equal(one.outputs[i].isnan(), got.isnan()) and _spares(one.outputs, answers)
+                    if fits or one.kind not in found:
                         found[one.kind] = one
-                    exact |= {one.kind} if has_same_nan else set()
+                    exact |= {one.kind} if fits else set()
                     if len(exact) == most:
                         break
             return [*found.values()][:most]
     return []
+
+
+def _spares(outputs: Sequence[torch.Tensor], answers: Sequence[tuple[torch.Tensor, torch.Tensor, Expected]]) -> bool:
+    """Return whether a mistake leaves right what is right in the answers."""
+    right = (place for place, (_, wrong, _) in enumerate(answers) if not bool(wrong.any()))
+    return all(compare(outputs[i].to(answers[i][2].dtype), answers[i][2]).agrees for i in right if i < len(outputs))
 
 
 def explains_all(

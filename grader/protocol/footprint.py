@@ -89,5 +89,8 @@ class Footprint:
 
     @property
     def is_wasteful(self) -> bool:
-        """Return whether many programs write nothing, and they are most of them."""
-        return self.idle >= _MANY and 2 * self.idle > self.programs
+        """Return whether many programs write nothing, and they are most of them.
+
+        A launch in which none writes may be one for a sequence without elements.
+        """
+        return self.idle >= _MANY and self.programs > self.idle > self.programs / 2

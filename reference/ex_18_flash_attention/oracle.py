@@ -582,12 +582,14 @@ def attention_backward_mistakes(
     yield "scale_inverted", SCALE_INVERTED, SCALE_HELP, gradients(scale=inverse, outer=inverse)
     yield "scale_missing", SCALE_MISSING, SCALE_HELP, gradients(scale=1.0)
     yield "scale_missing", SCALE_MISSING, SCALE_HELP, gradients(scale=1.0, outer=1.0)
-    yield (
-        "scale_missing",
-        "Looks as if dq and dk are not multiplied by the scale",
-        "s = scale · q · kᵀ, so dq = scale · ds · k and dk = scale · dsᵀ · q.",
-        gradients(outer=1.0),
-    )
+    help_text = "s = scale · q · kᵀ, so dq = scale · ds · k and dk = scale · dsᵀ · q."
+    (dq, dk, dv), (whole_dq, whole_dk, _) = gradients(), gradients(outer=1.0)
+    for names, outputs in (
+        ("dq and dk are", (whole_dq, whole_dk, dv)),
+        ("dq is", (whole_dq, dk, dv)),
+        ("dk is", (dq, whole_dk, dv)),
+    ):
+        yield "scale_missing", f"Looks as if {names} not multiplied by the scale", help_text, outputs
     if scale is not None:
         default = q.shape[3] ** -0.5
         yield "scale_ignored", SCALE_IGNORED, SCALE_HELP, gradients(scale=default, outer=default)
@@ -654,7 +656,6 @@ def attention_backward_mistakes(
         )
     if bool((lse == -math.inf).any()):
         blind = (lse == -math.inf)[..., None]
-        dq = gradients()[0]
         help_text = "A query with lse = -inf saw no key: its p is 0, not exp(-inf - (-inf))."
         nan = torch.full_like(k, math.nan)
         yield "blind_rows", BLIND_NAN, help_text, (dq.masked_fill(blind, math.nan), nan, nan)
@@ -690,7 +691,7 @@ def _wrongly_seen(q: Tensor, k: Tensor, causal: bool) -> Iterator[tuple[str, str
         yield "causal_alignment", "Looks as if Sq - Skv is added instead of Skv - Sq", _seen(q, k, causal, -offset)
         for tile in USUAL_TILES:
             ends = (torch.arange(q.shape[2]) // tile + 1)[:, None] * tile
-            title = "Looks as if a tile of queries walks only to the keys of its own numbers"
+            title = "Looks as if tiles of queries and of keys meet by their own numbers, without Skv - Sq"
             yield "causal_alignment", title, _seen(q, k, causal) & (torch.arange(k.shape[2]) < ends)
         yield "causal_missing", "Looks as if the causal mask hides the past", ~_seen(q, k, causal, offset - 1)
         yield "causal_missing", NOT_CAUSAL, _seen(q, k, causal=False)
