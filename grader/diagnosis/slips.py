@@ -207,9 +207,12 @@ def _exchanged(scope: Scope, items: Sequence[ast.expr], kinds: tuple[str, ...]) 
 
 
 def _factors(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Multiply the number of a program, or an index, by a block or by a stride."""
+    """Multiply the number of a program, an index, or the step of a pointer by a block or by a stride."""
     parent = scope.parents.get(node)
-    if not scope.in_kernel or not isinstance(parent, ast.BinOp) or not isinstance(parent.op, ast.Add):
+    if not scope.in_kernel or not isinstance(parent, ast.BinOp | ast.AugAssign) or not isinstance(parent.op, ast.Add):
+        return
+    is_step = isinstance(parent, ast.AugAssign)
+    if isinstance(parent, ast.AugAssign) and (node is not parent.value or not _step_of(parent)):
         return
     inside = names_in(node)
     if not isinstance(node, ast.Call | ast.Name | ast.Subscript) or any(one.endswith("ptr") for one in inside):
@@ -217,7 +220,8 @@ def _factors(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     for name in scope.arguments:
         is_factor = scope.is_number(name) and (name.isupper() or "stride" in name.lower())
         if is_factor and name not in inside and scope.values.get(name) != 1:
-            yield scope.edit(node, f"({scope.text(node)}) * {name}", _ADDRESSES, _RARELY)
+            kinds, weight = (("strides_ignored", *_ADDRESSES), _SOMETIMES) if is_step else (_ADDRESSES, _RARELY)
+            yield scope.edit(node, f"({scope.text(node)}) * {name}", kinds, weight)
 
 
 def _allocations(scope: Scope, node: ast.AST) -> Iterator[Edit]:

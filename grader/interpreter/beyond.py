@@ -35,6 +35,7 @@ class NeedsGpu(NotImplementedError):
 def refuse_what_needs_a_gpu() -> None:
     """Patch this process's interpreter. Call it before the submission is loaded and before accesses are watched."""
     _refuse_assembly()
+    _refuse_what_is_missing()
     _refuse_questions_about_hardware()
     _notice_waiting()
 
@@ -46,6 +47,18 @@ def _refuse_assembly() -> None:
         raise NeedsGpu("inline assembly (tl.inline_asm_elementwise)")
 
     InterpreterBuilder.create_inline_asm = create_inline_asm
+
+
+def _refuse_what_is_missing() -> None:
+    """Refuse operations of Triton's language that its interpreter lacks, such as atomics of a descriptor."""
+    from triton.runtime.interpreter import InterpreterBuilder
+
+    def missing(builder: Any, name: str) -> NoReturn:
+        if name.startswith(("create_", "new_")):
+            raise NeedsGpu(f"{name.removeprefix('create_')}, which Triton's interpreter lacks")
+        raise AttributeError(f"{type(builder).__name__!r} object has no attribute {name!r}", name=name, obj=builder)
+
+    InterpreterBuilder.__getattr__ = missing
 
 
 def _refuse_questions_about_hardware() -> None:

@@ -104,8 +104,8 @@ class _RecordedRequest:
 
 
 def _is_answer_to(seen: WrongCall, earlier: tuple[Expected, ...]) -> bool:
-    """Return whether the outputs are right for `earlier`. Fewer than _TELLING elements prove nothing."""
-    if sum(output.value.numel() for output in earlier) < _TELLING:
+    """Return whether the outputs are right for `earlier`. Fewer than _TELLING different numbers prove nothing."""
+    if sum(torch.unique(output.value).numel() for output in earlier) < _TELLING:
         return False
     forms = [(output.value.shape, output.dtype) for output in earlier]
     if forms != [(output.value.shape, output.dtype) for output in seen.expected]:
@@ -666,13 +666,16 @@ class Edited:
     def is_right(self, text: str, most_s: float, *, in_kernel: bool) -> bool:
         """Return whether the call is right with another text, by the same kernels. in_kernel: launch code is the same.
 
-        An edit that leads to another kernel, which was right all along, mends nothing.
+        An edit that leads to another kernel, which was right all along, mends nothing. Nor does one that leaves one
+        program of several: no other gets in its way.
         """
         if in_kernel:
             return self._is_right(self.recorded, text, most_s)
         with self.bench.aside(), self.bench.pair.in_new_process(text):
             recorded = self.bench._recorded_again(self.recipe)[0]
             if not recorded or not self.recorded or _kernels_of(recorded.trace) != _kernels_of(self.recorded.trace):
+                return False
+            if _is_of_one_program(recorded.trace) and not _is_of_one_program(self.recorded.trace):
                 return False
             return self._is_right(recorded, text, most_s)
 
@@ -699,6 +702,11 @@ class Edited:
     def _replayed(self, recorded: RecordedAnswer, text: str, most_s: float) -> Outcome | None:
         request = ReplayCall(self.call, recorded.message, "alone", text=text)
         return self.bench.pair.replay_apart(recorded, request, most_s)
+
+
+def _is_of_one_program(trace: Trace) -> bool:
+    """Return whether every launch of a trace has one program."""
+    return all(prod(one.grid) == 1 for one in launches_in(trace.steps) if isinstance(one, Launch))
 
 
 def _only(place: int) -> Wanted:

@@ -130,11 +130,12 @@ def product(a_ptr, b_ptr, c_ptr, K, stride_ak, stride_bk, group, n, BLOCK: tl.co
         ("acc = acc * top + step", "acc = step + step + top", ""),
         ("tl.minimum(K + 1, n)", "K + 1", "past_length"),
         ("    b_ptrs += BLOCK * stride_bk\n", "    pass\n", "not_advanced"),
+        ("b_ptrs += (BLOCK) * stride_bk", "b_ptrs += BLOCK", "strides_ignored"),
     ],
 )
 def test_a_mistake_in_a_loop_is_taken_back(right: str, wrong: str, kind: str) -> None:
-    assert right in LOOP
-    source = LOOP.replace(right, wrong, 1)
+    assert right.replace("(BLOCK)", "BLOCK") in LOOP
+    source = LOOP.replace(right.replace("(BLOCK)", "BLOCK"), wrong, 1)
     wanted = _steps(LOOP)
     found = edits_of(source, {("product", 5): ((), {})}, "none")
     repairs = [one for one in found if _steps(one.applied(source)) == wanted]

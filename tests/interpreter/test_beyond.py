@@ -2,7 +2,12 @@
 
 import pytest
 
+from grader.exercise.cases import Case
+from grader.exercise.catalogue import Entry
 from grader.interpreter.beyond import NeedsGpu, Waiting
+from grader.judge.trial import NotRunHere
+from grader.sandbox.server import ForkServer
+from tests.benches import VECTOR_ADD, bench_of
 
 LOCK, TAKEN, FREE = (b"cas", b"lock"), b"\x01", b"\x00"
 
@@ -48,3 +53,15 @@ def test_two_questions_in_turn_are_a_wait_as_well() -> None:
         waiting.answered((b"load", b"flag"), FREE, others_follow=True)
     with pytest.raises(NeedsGpu):
         waiting.answered(LOCK, TAKEN, others_follow=True)
+
+
+def test_what_triton_s_interpreter_lacks_is_left_to_a_gpu(server: ForkServer, ex_15: Entry) -> None:
+    mapped = VECTOR_ADD.replace("x + y,", "tl.map_elementwise(plus, x, y),").replace(
+        "@triton.jit", "@triton.jit\ndef plus(a, b):\n    return a + b\n\n\n@triton.jit", 1
+    )
+    case = Case({"N": 100, "dtype": "float32", "values": "normal", "offset": 0})
+    with (
+        bench_of(server, ex_15, mapped) as bench,
+        pytest.raises(NotRunHere, match="new_block, which Triton's interpreter lacks"),
+    ):
+        bench.try_case(case, 3)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.exercise.plan import PlannedCase
+from grader.judge.bench import _is_answer_to
 from grader.judge.rules.fresh import judge_case
 from grader.judge.trial import CallRequest
+from grader.judge.truth import Expected
 from grader.protocol.messages import Form, Wanted
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer
@@ -91,3 +99,13 @@ def test_what_one_configuration_does_wrong_is_laid_to_no_earlier_call(server: Fo
         (wrong,) = bench.tries([CallRequest(FIRST, 6, wanted=Wanted((1,)))])
         assert wrong.failure is not None
         assert bench.remembered(wrong.recipe, wrong.outcome) == ()
+
+
+@pytest.mark.parametrize(("earlier", "tells"), [([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], True), ([1 / 6] * 6, False)])
+def test_an_answer_of_few_different_numbers_is_not_taken_for_an_earlier_one(earlier: list[float], tells: bool) -> None:
+    value = torch.tensor(earlier, dtype=torch.float64)
+    was = (Expected("p", value, torch.float32, value * 1e-6),)
+    is_now = (Expected("p", value + 1, torch.float32, value * 1e-6),)
+    got = value.float().numpy().tobytes()
+    seen: Any = SimpleNamespace(outcome=SimpleNamespace(outputs=(got,)), expected=is_now)
+    assert _is_answer_to(seen, was) == tells
