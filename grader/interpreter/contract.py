@@ -162,7 +162,7 @@ LEFT_BEHIND: Mapping[str, str] = {
 
 # Names that this package adds to Triton: once Triton has them, these additions may be in the way.
 ABSENT = (
-    *("InterpreterBuilder.get_bf16", "interpreter_semantic.numbered"),
+    *("InterpreterBuilder.__getattr__", "InterpreterBuilder.get_bf16", "interpreter_semantic.numbered"),
     *("interpreter_semantic.entering", "interpreter_semantic.carried", "interpreter_semantic.settled"),
     *("interpreter_semantic.joined", "interpreter_semantic.negated", "interpreter_semantic.assumed"),
     *(
