@@ -158,7 +158,7 @@ def clues_in(failure: Failure, part: Part, truth: Truth, among: Collection[str] 
             rereads=_may_reread(answers, seen.outcome.answer),
             reaches=_reaches(seen.outcome.answer.launches),
         )
-        looks += _overlapping(looks, traffic)
+        looks += [*_overlapping(looks, traffic), *_loaded_again(answers, traffic)]
         if watched and not any(clue.kind == "missing_mask" for clue in looks):
             # Every access was seen, and none was outside.
             looks.append(Clue("padding_counted", _WATCHED))
@@ -209,6 +209,17 @@ def _overlapping(looks: Sequence[Clue], traffic: Sequence[Traffic | None]) -> li
         return []
     seen_text = f"{stored:,} bytes are stored to {different:,} different ones, and others are never stored to."
     return [Clue("not_all_covered", 0.85, seen_text, firm=True)]
+
+
+def _loaded_again(answers: Sequence[Answer], traffic: Sequence[Traffic | None]) -> list[Clue]:
+    """Return the clue of one wrong number into which a launch loads elements several times."""
+    is_one_number = sum(one.got.numel() for one in answers) == 1
+    if not is_one_number or len(traffic) != 1 or traffic[0] is None or not traffic[0].complete:
+        return []
+    loaded, different = traffic[0].loaded_bytes, traffic[0].unique_loaded_bytes
+    if not 0 < _OVERLAP * different <= loaded:
+        return []
+    return [Clue("done_again", 0.85, f"{loaded:,} bytes are loaded of {different:,} different ones.", firm=True)]
 
 
 def _to_a_copy(answers: Sequence[Answer], traffic: Sequence[Traffic | None], part: Part) -> list[Clue]:

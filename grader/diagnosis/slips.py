@@ -250,7 +250,7 @@ def _similar_names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         if not _may_matter(scope, node.id, name):
             continue
         kinds = _kinds_of_names(scope, node.id)
-        kinds = ("not_all_covered", "wrong_address", *kinds) if kinds == _SIZES else kinds
+        kinds = ("not_all_covered", "wrong_address", *kinds, "done_again") if kinds == _SIZES else kinds
         both_numbers = scope.is_number(node.id) and scope.is_number(name)
         if own & {*name.lower().split("_")} - {"ptr", "ptrs"} or name in node.id or node.id in name:
             yield scope.edit(node, name, kinds, _RARELY)

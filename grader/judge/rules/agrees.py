@@ -50,14 +50,15 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     for one, trial in zip(cases, trials, strict=False):
         if trial.left_out:
             left_out[one] = trial.left_out
+            if failed:
+                # It took seconds, and so may others: what fails is known.
+                break
             continue
         worst, run = max(worst, trial.worst), run + 1
         if one in tuned or trial.kept:
             usual[one] = trial
-        elif rule.every_configuration and trial.configurations > 1 and one.case.volume <= QUICK_VOLUME:
-            choices = _choices_of(trial)
-            if choices not in largest or one.case.volume > largest[choices][0].case.volume:
-                largest[choices] = one, trial
+        elif rule.every_configuration:
+            _keep_largest(largest, one, trial)
         if trial.failure:
             failed.append((one, trial.failure))
             first_failed = first_failed or trial
@@ -104,6 +105,14 @@ def _tuned_cases(cases: Sequence[PlannedCase], rule: Agrees) -> list[PlannedCase
 def _choices_of(trial: Trial) -> _Choices:
     """Return the configurations that the autotuners of a call may choose."""
     return frozenset((one.kernel_line, words) for one in trial.tuning for words in one.words)
+
+
+def _keep_largest(largest: dict[_Choices, tuple[PlannedCase, Trial]], one: PlannedCase, trial: Trial) -> None:
+    """Keep a case that is quick, and the largest with its set of configurations."""
+    choices, volume = _choices_of(trial), one.case.volume
+    known = largest[choices][0].case.volume if choices in largest else -1
+    if trial.configurations > 1 and known < volume <= QUICK_VOLUME:
+        largest[choices] = one, trial
 
 
 def _in_every_configuration(
