@@ -161,7 +161,8 @@ _KINDS = (
     Kind(
         "rounded_intermediate",
         "an intermediate value that is rounded too early",
-        "Which intermediate value do you convert to the inputs' dtype before the last step?",
+        "Which intermediate value has the inputs' dtype before the last step? A product of two float16 blocks has it "
+        "too.",
     ),
     Kind(
         "slip",

@@ -558,7 +558,8 @@ def explained(cause: Cause, suspects: tuple[Suspect, ...], lead: str = "", advic
     first = suspects[0]
     title = first.title
     if cause.kind in _FACTS:
-        # The facts come first, then the possible cause.
-        lead, title = f"{lead}{cause.title.removeprefix(lead)}: ", f"{title[0].lower()}{title[1:]}"
+        # The facts come first, then the possible cause, unless that is the same.
+        facts = cause.title.removeprefix(lead)
+        title = facts if first.kind == cause.kind else f"{facts}: {title[0].lower()}{title[1:]}"
     help_text = " ".join(filter(None, (advice, first.help)))
     return replace(cause, title=f"{lead}{title}", help=help_text, suspects=suspects)

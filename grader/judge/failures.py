@@ -156,7 +156,7 @@ _RAISED_TITLES: dict[str, tuple[str, str]] = {
         _UNLOADED,
         "Fix this line first: nothing else could be judged. This costs no attempt.",
     ),
-    "compile_error": ("The kernel does not compile", "The line below is where the compiler stopped."),
+    "compile_error": ("The kernel does not compile", "The line that is shown is where the compiler stopped."),
     "oom": ("Out of memory", "Which temporary is larger than the inputs and outputs together?"),
     "crash": ("Your code raised an exception", ""),
 }

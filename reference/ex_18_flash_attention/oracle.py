@@ -398,7 +398,8 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
         ),
     )
     # In float32, relative to 0 where all logits are below.
-    for start, least in product((0.0, -1e4), (1.0, 0.0)):
+    starts = [start for start in (0.0, -1e4) if bool((top < start).any())]
+    for start, least in product(starts, (1.0, 0.0)):
         low = (logits - top.clamp(min=start)[..., None]).exp().float().double()
         total = low.sum(-1)
         yield (

@@ -449,7 +449,8 @@ def _decode_mistakes(
         powers = partial(_no_maximum, scale=given, dtype=dtype, least=least)
         yield "no_maximum", title, help_text, attended(powers)
     help_text = "Start the maximum at -inf: relative to a larger number, all weights of very negative logits are 0."
-    for start, least in product(USUAL_STARTS, (0.0, 1.0)):
+    lowest = float(attended(partial(_top, scale=given)).min()) if q.numel() else 0.0
+    for start, least in product([one for one in USUAL_STARTS if lowest < one], (0.0, 1.0)):
         above = partial(_at_least, scale=given, start=start, least=least)
         yield "maximum_start", "Looks as if the maximum does not start at -inf", help_text, attended(above)
     if bool((lengths == 0).any()):
@@ -563,6 +564,13 @@ def _no_maximum(q: Tensor, k: Tensor, v: Tensor, scale: float, dtype: torch.dtyp
     total = powers.double().sum(-1, keepdim=True).float().double()
     total = torch.where(total == 0, least, total)
     return ((powers.to(dtype).double() @ v).float().double() / total).reshape(q.shape)
+
+
+def _top(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    """Return the largest logit of each query head, as often as there are numbers in its row; 0 without keys."""
+    if k.shape[2] == 0:
+        return torch.zeros_like(q)
+    return _logits(q, k, scale).amax(-1, keepdim=True).expand(*k.shape[:2], -1, q.shape[-1]).reshape(q.shape)
 
 
 def _at_least(q: Tensor, k: Tensor, v: Tensor, scale: float, start: float, least: float) -> Tensor:

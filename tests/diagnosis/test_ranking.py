@@ -248,6 +248,8 @@ def test_the_first_suspect_is_what_the_card_says() -> None:
     assert explained(cause, ()) is cause
     seen = explained(Cause("out_of_bounds", "A load outside x", "Line 3."), suspects)
     assert seen.title == "A load outside x: looks like a limit"
+    race = explained(Cause("race", "Programs race for c", "Line 3."), (Suspect("race", "Looks like a race", "", ""),))
+    assert race.title == "Programs race for c"
 
 
 # -- the vocabulary and the labels -----------------------------------------------------------------------------------
