@@ -84,8 +84,8 @@ _EXACT = ("rounded_intermediate",)
 _EITHER, _LIKELIER = 0.6, 0.8
 # From this weight on, a known mistake explains the values.
 _TELLING = 0.8
-# The factor of what failing cases share then.
-_BESIDE_VALUES = 0.7
+# The factor of what failing cases share then. From the other weight on, it says more than that values overflow.
+_BESIDE_VALUES, _TOLD = 0.7, 0.4
 # Symptoms that keep their name whatever mistake leads to them.
 _PLAIN = ("zeros", "copy_of_input")
 # Two sums of the same numbers differ by rounding only.
@@ -466,7 +466,7 @@ def suspects_of(
             told = [clue if clue.firm else replace(clue, weight=_BY_LUCK * clue.weight) for clue in told]
         own += [*shared, *told]
         known = {clue.kind for clue in clues if clue.by_known_mistake}
-        factors = {**_outweighed({clue.kind for clue in clues}), **refuted(tried, declared, space, known)}
+        factors = {**_outweighed(clues), **refuted(tried, declared, space, known)}
         if fails_full(varied):
             # An access outside a tensor has another reason then.
             own = [_with_wrong_address(clue) for clue in own]
@@ -489,11 +489,15 @@ def suspects_of(
     return tuple(_suspect(kinds[same[0].kind], same) for same in few)
 
 
-def _outweighed(kinds: Collection[str]) -> dict[str, float]:
-    """Return the factors of kinds that are unlikely beside these."""
+def _outweighed(clues: Sequence[Clue]) -> dict[str, float]:
+    """Return the factors of kinds that are unlikely beside these clues, or say less."""
     found: dict[str, float] = {}
+    kinds = {clue.kind for clue in clues}
     if not {*_NOT_FINITE}.isdisjoint(kinds):
         found["value_shortcut"] = _BY_VALUES
+    if any(clue.by_known_mistake and clue.weight >= _TOLD for clue in clues):
+        # A mistake that gives these infinities says more than that there are some.
+        found["overflow"] = _BESIDE_VALUES
     if "not_all_covered" in kinds:
         # What was never stored was not rounded.
         found |= dict.fromkeys(_ROUNDINGS, REFUTED)
