@@ -61,9 +61,10 @@ def mistakes_in(truth: Truth, part: Part, seen: WrongCall, among: Collection[str
                 wanted = one.kind not in exact and (among is None or one.kind in among)
                 if wanted and _explains(one.outputs[i], got, wrong, output):
                     fits = torch.equal(one.outputs[i].isnan(), got.isnan()) and _spares(one.outputs, answers)
+                    if fits:
+                        exact.add(one.kind)
                     if fits or one.kind not in found:
                         found[one.kind] = one
-                    exact |= {one.kind} if fits else set()
                     if len(exact) == most:
                         break
             return [*found.values()][:most]

@@ -19,12 +19,8 @@ KIND = "padding_counted"
 # Values that change no sum, no maximum and no minimum, as code.
 # Zero comes last: it changes no maximum of positive numbers, and the next maximum may be negative.
 _NEUTRAL: Mapping[Filling, str] = {"-inf": 'float("-inf")', "inf": 'float("inf")', "0": "0"}
-# The same of a block pointer, which takes no `other=`.
-_OF_BLOCK_POINTERS: Mapping[Filling, str] = {
-    "-inf": "",
-    "inf": "",
-    "0": ' (of a block pointer: `padding_option="zero"`)',
-}
+# What a block pointer takes in place of `other=0`.
+_OF_BLOCK_POINTERS = ' (of a block pointer: `padding_option="zero"`)'
 # Share of the wrong elements that must change for the masked lanes to be behind all of them.
 _MOST = 0.95
 # Weight of masked lanes that another check of the part has confirmed.
@@ -85,7 +81,7 @@ def _without_other(replay: _Replay, seen: WrongCall, lines: tuple[int, ...]) -> 
                 _seen(code, where),
                 "Masked lanes of a load without `other=` reach the result",
                 "Without `other=` these lanes are undefined: here they hold NaN, or -1 in integers. "
-                f"Write `other={code}` in {where}{_OF_BLOCK_POINTERS[filling]}.",
+                f"Write `other={code}` in {where}{_OF_BLOCK_POINTERS if filling == '0' else ''}.",
             )
         ]
     share = "every wrong element" if changed >= _MOST else f"about {changed:.0%} of the wrong elements"

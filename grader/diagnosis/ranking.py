@@ -35,6 +35,7 @@ from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure, WrongCall
 from grader.judge.trial import TriedCase
 from grader.judge.truth import Truth
+from grader.protocol.footprint import TensorFootprint
 from grader.protocol.messages import LaunchInfo, Returned, Traffic
 from grader.record import Cause, Suspect, clean
 
@@ -268,7 +269,7 @@ def _is_filled(answers: Sequence[Answer], launches: Sequence[LaunchInfo], part: 
     wrong = first_wrong(answers)
     if part.mutates or not launches or wrong is None:
         return False
-    tensors = [one for launch in launches if launch.footprint for one in launch.footprint.tensors]
+    tensors = _tensors_of(launches)
     if written := [one for one in tensors if one.written and one.elements == wrong.got.numel()]:
         return all(one.written == one.elements for one in written)
     last = launches[-1].traffic
@@ -277,9 +278,14 @@ def _is_filled(answers: Sequence[Answer], launches: Sequence[LaunchInfo], part: 
     return last.unique_stored_bytes >= sum(one.got.nbytes for one in answers) > 0
 
 
+def _tensors_of(launches: Sequence[LaunchInfo]) -> list[TensorFootprint]:
+    """Return the tensors of the launches whose programs were followed."""
+    return [one for launch in launches if launch.footprint for one in launch.footprint.tensors]
+
+
 def _may_reread(answers: Sequence[Answer], told: Returned) -> bool:
     """Return whether kernels may have read memory that the call allocated: more than its outputs, or one of them."""
-    tensors = [one for launch in told.launches if launch.footprint for one in launch.footprint.tensors]
+    tensors = _tensors_of(told.launches)
     more = told.allocated_bytes > sum(one.got.nbytes for one in answers)
     return more or not tensors or any(one.loaded and one.written for one in tensors)
 

@@ -33,7 +33,7 @@
     groups              the group of programs that runs at present
     leading_axis        operations on the values of many programs
     lowering            a cache of the builder's calls behind each operation
-    once                prepares the language once, in a process where nothing else needs it
+    once                replaces functions of the language, and prepares it once where nothing else needs it
     trees               copies of syntax trees
 
 Nothing else of the grader touches triton.runtime.interpreter.

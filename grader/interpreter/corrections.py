@@ -40,6 +40,7 @@ from grader.interpreter.loops import WrapLoops, carried, entering, numbered, sta
 from grader.interpreter.lowering import value_was_read
 from grader.interpreter.memory import is_ours
 from grader.interpreter.numerics import correct_numerics
+from grader.interpreter.once import replace_in_language
 from grader.interpreter.padding import PADDING
 from grader.interpreter.reductions import correct_reductions
 from grader.interpreter.static_conditions import NoteConditions, decided
@@ -124,15 +125,7 @@ def static_assert(cond: Any, msg: Any = "") -> None:
 
 def _raise_static_assertions() -> None:
     """Let a failed tl.static_assert raise a compile error: an autotuner skips such a configuration."""
-    from triton.runtime import interpreter
-
-    patch = interpreter._patch_lang_core
-
-    def patched(lang: Any, scope: Any) -> None:
-        patch(lang, scope)
-        scope.set_attr(lang, "static_assert", static_assert)
-
-    interpreter._patch_lang_core = patched
+    replace_in_language({"static_assert": static_assert})
 
 
 def _refuse_numbers_of_warps() -> None:
@@ -289,17 +282,9 @@ def _note_conditions() -> None:
 
 def _make_counters_scalars() -> None:
     """Make the counters of range and tl.range scalars, as a compiler does; those of tl.static_range are constants."""
-    from triton.runtime import interpreter
     from triton.runtime.interpreter import FunctionRewriter, interpreter_semantic
 
-    patch = interpreter._patch_lang_core
-
-    def patched(lang: Any, scope: Any) -> None:
-        patch(lang, scope)
-        scope.set_attr(lang, "static_range", static_range)
-
-    interpreter._patch_lang_core = patched
-
+    replace_in_language({"static_range": static_range})
     transform = FunctionRewriter._transform_ast
 
     def with_numbers(self: Any, source: Any) -> Any:
@@ -471,10 +456,9 @@ def _let_kernels_launch_nothing() -> None:
 
 def _print_without_traces() -> None:
     """Send a kernel's prints to Python's sys.stdout, and leave NumPy's print options as they were."""
-    from triton.runtime import interpreter
     from triton.runtime.interpreter import InterpreterBuilder
 
-    patch, create_print = interpreter._patch_lang_core, InterpreterBuilder.create_print
+    create_print = InterpreterBuilder.create_print
 
     def static_print(*values: Any, sep: str = " ", end: str = "\n", file: None = None, flush: bool = False) -> None:
         if file is not None:
@@ -483,24 +467,17 @@ def _print_without_traces() -> None:
         if flush:
             sys.stdout.flush()
 
-    def patched(lang: Any, scope: Any) -> None:
-        patch(lang, scope)
-        scope.set_attr(lang, "static_print", static_print)
-
     def printed(builder: Any, *how: Any) -> None:
         with np.printoptions():
             create_print(builder, *how)
 
-    interpreter._patch_lang_core = patched
+    replace_in_language({"static_print": static_print})
     InterpreterBuilder.create_print = printed
 
 
 def _take_descriptors_alone() -> None:
     """Accept only descriptors in tl.load_tensor_descriptor and its store, which call a method of their argument."""
-    from triton.runtime import interpreter
     from triton.runtime.interpreter import interpreter_semantic, tl
-
-    patch = interpreter._patch_lang_core
 
     def checked(name: str) -> Callable[..., Any]:
         access = getattr(tl.core, name)
@@ -512,14 +489,7 @@ def _take_descriptors_alone() -> None:
 
         return accessed
 
-    accesses = {name: checked(name) for name in ("load_tensor_descriptor", "store_tensor_descriptor")}
-
-    def patched(lang: Any, scope: Any) -> None:
-        patch(lang, scope)
-        for name, access in accesses.items():
-            scope.set_attr(lang, name, access)
-
-    interpreter._patch_lang_core = patched
+    replace_in_language({name: checked(name) for name in ("load_tensor_descriptor", "store_tensor_descriptor")})
 
 
 def _make_blocks_of_types() -> None:

@@ -1,14 +1,33 @@
-"""Lets the interpreter patch Triton's language once, instead of for every launch and every call of a helper.
+"""Replaces functions of Triton's language for launches, and lets the interpreter patch the language once.
 
-Serves a process that only replays: nothing else there needs the language as the compiler sees it.
+Once, instead of for every launch and every call of a helper, serves a process that only replays: nothing else there
+needs the language as the compiler sees it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
 from grader.interpreter.lowering import Lowerings
+
+
+def replace_in_language(functions: Mapping[str, Callable[..., Any]]) -> None:
+    """Let kernels call these functions in place of the language's, by their names there.
+
+    Call it before the submission is loaded.
+    """
+    from triton.runtime import interpreter
+
+    patch = interpreter._patch_lang_core
+
+    def patched(lang: Any, scope: Any) -> None:
+        patch(lang, scope)
+        for name, function in functions.items():
+            scope.set_attr(lang, name, function)
+
+    interpreter._patch_lang_core = patched
 
 
 class _NothingToRestore:

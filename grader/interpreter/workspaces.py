@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from grader.interpreter.once import replace_in_language
+
 
 def ask_before_descriptors() -> None:
     """Patch this process's interpreter. Call it before the submission is loaded."""
-    from triton.runtime import interpreter
     from triton.runtime.interpreter import interpreter_semantic, tl
 
-    patch, make = interpreter._patch_lang_core, tl.core.make_tensor_descriptor
+    make = tl.core.make_tensor_descriptor
 
     def make_tensor_descriptor(*args: Any, **named: Any) -> Any:
         _ask_for_workspace()
         return make(*args, **{**named, "_semantic": interpreter_semantic})
 
-    def patched(lang: Any, scope: Any) -> None:
-        patch(lang, scope)
-        scope.set_attr(lang, "make_tensor_descriptor", make_tensor_descriptor)
-
     # A descriptor of the host goes into a kernel another way.
-    interpreter._patch_lang_core = patched
+    replace_in_language({"make_tensor_descriptor": make_tensor_descriptor})
 
 
 def _ask_for_workspace() -> None:
