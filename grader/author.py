@@ -5,7 +5,8 @@ judged here, every planted mistake is caught by the check that it names, every h
 (zeros, ones, the mean, a copy of an input, the next lower precision) passes a correctness check, the oracle is wide, a
 seed gives the same inputs twice, and another seed gives others.
 
-The solution meets every case. The honest variants of a part share them: together they meet each case once.
+The solution meets every case. The honest variants of a part share them: together they meet each case once. So do the
+record kernels, but on a GPU: there each meets every case, because only there it is another kernel than the solution's.
 """
 
 from __future__ import annotations
@@ -175,12 +176,11 @@ def _trials(entry: Entry) -> list[_Trial]:
     """Return every file of the exercise, in the order of the gate."""
     trials = [_Trial(entry.pristine_stub, _text(entry.pristine_stub), None)]
     # An honest variant must be right, not fast; so must the bases of patches.
-    to_be_fast = (entry.solution, *entry.fast)
-    trials += [_Trial(path, _text(path), entry.parts_in(path), timed=True) for path in to_be_fast]
-    variants = [path for path in (*entry.honest, *entry.bases) if not lacking(_text(path))]
+    trials += [_Trial(entry.solution, _text(entry.solution), entry.parts_in(entry.solution), timed=True)]
+    variants = [path for path in (*entry.fast, *entry.honest, *entry.bases) if not lacking(_text(path))]
     defined = [entry.parts_in(path) for path in variants]
     trials += [
-        _Trial(path, _text(path), parts, shares=share)
+        _Trial(path, _text(path), parts, timed=path in entry.fast, shares=share)
         for path, parts, share in zip(variants, defined, shares(defined), strict=True)
     ]
     for mistake in entry.wrong:
@@ -230,7 +230,7 @@ def run_gate(
     }
 
     def graded(trial: _Trial, on: ForkServer = server) -> Record:
-        plan = trial.of(drawn[on.mode], every_case=measured)
+        plan = trial.of(drawn[on.mode], every_case=measured or (trial.timed and on.mode == "gpu"))
         job = Job(
             entry,
             str(trial.path),
@@ -273,7 +273,7 @@ def run_gate(
         found = proved.result()
     finally:
         pool.shutdown(cancel_futures=True)
-    for path in entry.honest:
+    for path in (*entry.fast, *entry.honest):
         if why := lacking(_text(path)):
             note(GateLine(_named(path), None, f"not judged: {why}"))
     # Last, and alone: it computes on several threads at once.

@@ -102,10 +102,11 @@ class RecordedCall:
     def record_step(self, step: list[Any], steps: list[list[Any]] | None = None) -> None:
         """Record one step, after others (None: after those that are recorded now)."""
         self._count += 1
-        if self._count > MOST_STEPS - _FREEING:
-            self.cannot_tell(f"more than {MOST_STEPS} steps")
-        else:
+        left = MOST_STEPS - _FREEING - self._count
+        if left >= 0:
             (self.steps if steps is None else steps).append(step)
+        elif left == -1:
+            self.cannot_tell(f"more than {MOST_STEPS} steps")
 
     def record_deed(self, name: str, tensors: Sequence[Tensor] = ()) -> None:
         """Record an operator that computed besides the kernels, with its arguments and its line."""
@@ -137,7 +138,8 @@ class RecordedCall:
 
     def record_freed(self) -> None:
         """Record the storages that nothing holds any more."""
-        self.steps += _free_steps(self._storages)
+        for step in _free_steps(self._storages):
+            self.record_step(step)
 
     def to_message(self, outputs: Sequence[tuple[Form, object]]) -> Recorded:
         """Return the whole recording. outputs: the returned values, in order."""

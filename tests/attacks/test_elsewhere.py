@@ -14,11 +14,10 @@ from grader.author import claim_of
 from grader.exercise.catalogue import resolve
 from grader.exercise.plan import default_seed
 from grader.exercise.planted import read
-from grader.grading import Job, grade
 from grader.sandbox.server import ForkServer
 from tests.canaries import Canaries
 from tests.claims import files
-from tests.conftest import ROOT, plan_of
+from tests.conftest import ROOT, answered, plan_of
 
 
 @pytest.mark.parametrize("path", files("elsewhere"), ids=lambda path: path.stem)
@@ -31,9 +30,8 @@ def test_the_check_that_is_named_notices_it(path: Path, server: ForkServer, cana
     plan = plan_of(entry, default_seed(entry.id), gpu=False, parts=frozenset({part}))
     # All of what is chosen, and a case of everything else.
     short = [one if one.part.chooses else replace(one, cases=one.cases[:1]) for one in plan.checks]
-    told = "/learner/a.py", path.read_text(encoding="utf-8"), replace(plan, checks=tuple(short)), "grade", ""
     with canaries.untouched():
-        record = grade(Job(entry, *told, shrink=False, timed=False, compiled=False), server)
+        record = answered(server, entry, path, replace(plan, checks=tuple(short)), diagnosed=False)
     found = {check.id: check.status for check in record.checks}
     assert found[claim.check] == claim.status, found
     assert "grader_error" not in found.values()

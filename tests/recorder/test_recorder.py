@@ -364,6 +364,19 @@ def vector_add(x, y):
             assert [each.name for each in one.at(N=length).record().untold] == untold
 
 
+def test_memory_that_is_freed_between_launches_counts_among_the_steps(server: ForkServer, ex_15: Entry) -> None:
+    source = """
+def vector_add(x, y):
+    for _ in range(1364 if x.numel() == 100 else 1366):
+        z = torch.empty_like(x)
+        add[(1,)](x, y, z, 1, 16)
+    return z
+"""
+    with recording(server, ex_15, source) as one:
+        for length, untold in ((100, []), (101, ["more than 4096 steps"])):
+            assert [each.name for each in one.at(N=length).record().untold] == untold
+
+
 def test_what_a_launch_lacks_is_told_as_triton_would(server: ForkServer, ex_15: Entry) -> None:
     source = "def vector_add(x, y):\n    add[(1,)](x, y, x)\n    return x\n"
     with recording(server, ex_15, source) as one:

@@ -87,7 +87,7 @@ class Replayer:
     prepares: Any = PREPARED
     fails: dict[int, Any] = field(default_factory=dict)
     changes: tuple[str, ...] = ()
-    exposed: tuple[bool, bool] = (False, False)
+    exposed: tuple[bool, ...] = ()
     runs_on_gpu: bool = True
     pid: int | None = None
     restarted: int = 0
@@ -104,7 +104,7 @@ class Replayer:
         if count in self.fails:
             return self.fails[count]
         self.left = self.answer(count, wanted.seed)
-        found = sampled(self.left, 100.0, exposed=count < WARM_UPS and self.exposed[count])
+        found = sampled(self.left, 100.0, exposed=count < len(self.exposed) and self.exposed[count])
         return replace(found, changed=self.changes) if wanted.examines else found
 
     def show(self, wanted: Show) -> bytes:
@@ -369,6 +369,13 @@ def test_so_are_those_of_the_baseline_but_not_of_what_answers_are_compared_with(
     assert len(shown.run().submission) == 12
 
 
+def test_so_are_those_that_only_warm_ups_hid_once_there_are_enough_rounds(stage: Stage) -> None:
+    contest = stage(replayer={"exposed": (False, True, *[True] * 7)})
+    with pytest.raises(Exposed):
+        contest.run(12, most=100)
+    assert len(contest.track.rounds()) == WARM_UPS + 12
+
+
 @pytest.mark.parametrize(
     ("exposed", "method", "hidden", "gpu"),
     [
@@ -377,11 +384,13 @@ def test_so_are_those_of_the_baseline_but_not_of_what_answers_are_compared_with(
         ((True, True), "graph", True, True),
         ((True, True), "stream", False, True),
         ((True, True), "stream", True, False),
+        ((False, False, *[True] * 6), "stream", True, True),
+        ((False, False, *[True] * 12), "graph", True, True),
     ],
-    ids=["the first alone", "the second alone", "a graph", "where nobody asks", "without a GPU"],
+    ids=["the first", "the second", "a graph", "where nobody asks", "without a GPU", "half of them", "all of a graph"],
 )
 def test_otherwise_exposed_launches_are_timed_as_they_are(
-    stage: Stage, exposed: tuple[bool, bool], method: Method, hidden: bool, gpu: bool
+    stage: Stage, exposed: tuple[bool, ...], method: Method, hidden: bool, gpu: bool
 ) -> None:
     contest = stage(method=method, replayer={"exposed": exposed, "runs_on_gpu": gpu})
     assert len(contest.run(hidden=hidden).submission) == 12
