@@ -58,13 +58,6 @@ def arguments(source: Path, out: Path, *more: str) -> list[str]:
     return ["batch", str(source), "--out", str(out), "--cpu", "--part", "vector_add", "--workers", "1", *more]
 
 
-def grade(*given: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "GRADE_ROOT": str(ROOT)}
-    return subprocess.run(
-        [sys.executable, "-m", "grader", *given], capture_output=True, text=True, env=environment, check=False
-    )
-
-
 @pytest.fixture(scope="module")
 def grade_here() -> Iterator[Callable[..., tuple[int, str, str]]]:
     """Run a command in this process, with one worker for all of them: (exit code, what it printed, what it said)."""
@@ -232,7 +225,9 @@ def test_a_published_seed_is_in_every_record(graded: tuple[Path, Path, str], tmp
     assert read_batch(mine).seed == seed
 
 
-def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_run_that_is_killed_goes_on_where_it_was(
+    grade_here: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
     texts = {f"student_{place}": f"{STUB}# {place}\n" for place in range(3)}
     source, out = lay(tmp_path / "in", texts), tmp_path / "out"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "GRADE_ROOT": str(ROOT)}
@@ -248,8 +243,8 @@ def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert 1 <= had < 3
     with journal.open("ab") as file:
         file.write(b'{"time": "2026')
-    done = grade("batch", "--out", str(out), "--resume", "--workers", "1")
-    assert done.returncode == 3, done.stderr
+    code, _, said = grade_here("batch", "--out", str(out), "--resume", "--workers", "1")
+    assert code == 3, said
     assert set(verdicts(out).values()) == {"not_implemented"}
     # What was being kept at that moment may be graded twice or stand in no line; nothing else is.
     assert len(verdicts(out)) == 3

@@ -45,7 +45,7 @@ def few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def brief(*args: object, **named: object) -> plan.Plan:
         whole = draw(*args, **named)  # type: ignore[arg-type]
-        return replace(whole, checks=tuple(replace(one, cases=one.cases[:4]) for one in whole.checks))
+        return replace(whole, checks=tuple(replace(one, cases=one.cases[:3]) for one in whole.checks))
 
     monkeypatch.setattr(plan, "draw", brief)
 

@@ -430,7 +430,7 @@ def test_a_configuration_of_more_threads_than_a_gpu_has_answers_nothing(server: 
 
 def test_a_configuration_that_never_ends_is_wrong(server: ForkServer, ex_15: Entry) -> None:
     text = two_configurations("done = 1 - PLACE", "while done < 1:", "    done += 0")
-    with bench_of(server, ex_15, text, limits=Limits(call_s=2.0)) as bench:
+    with bench_of(server, ex_15, text, limits=Limits(call_s=1.0)) as bench:
         found = every_configuration(bench, ONE, bench.try_case(ONE.case, ONE.seed))
     assert found.failure is not None
     assert found.failure.status == "timeout"
