@@ -306,6 +306,19 @@ def test_a_configuration_that_pruning_leaves_to_small_sizes_alone_is_run_too(ser
     assert ruling.failing == planned[2]
 
 
+def test_so_is_one_that_pruning_leaves_to_a_later_check_of_the_part(server: ForkServer, ex_15: Entry) -> None:
+    space = Space({**{name: Choice((value,)) for name, value in ONE.case.items()}, "N": Size(1, 9999)})
+    large, small = (PlannedCase(ONE.case.changed(N=length), 3) for length in (4097, 2047))
+    first = Agrees(Cases(space, ({"N": 4097},), generated=0), every_configuration=True)
+    later = Agrees(Cases(space, ({"N": 2047},), generated=0))
+    with bench_of(server, ex_15, PRUNED_BY_SIZE) as bench:
+        rulings = [agree(bench, [small], later), agree(bench, [large], first), agree(bench, [small], later)]
+    failures = [ruling.failure.cause.title if ruling.failure else "" for ruling in rulings]
+    # A check that asks for every configuration tells which ones the others need not run.
+    assert failures[:2] == ["", ""]
+    assert failures[2].endswith("with BLOCK=128")
+
+
 @pytest.mark.parametrize(
     "option",
     [

@@ -33,8 +33,8 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     """Compare every output with the oracle on every case.
 
     An exception or the death of the process ends the check at once; so does a wrong value where the bench says so.
-    Where the rule says so, one case of each dtype also runs in every configuration of autotuned kernels, and so does
-    one of each set of configurations that pruning leaves.
+    Where the rule says so, one case of each dtype also runs in every configuration of autotuned kernels. So does, here
+    and in later checks of the part, one of each set of configurations that pruning leaves.
     """
     worst, run = 0.0, 0
     tuned = _tuned_cases(cases, rule)
@@ -57,7 +57,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
         worst, run = max(worst, trial.worst), run + 1
         if one in tuned or trial.kept:
             usual[one] = trial
-        elif rule.every_configuration:
+        elif rule.every_configuration or bench.configurations:
             _keep_largest(largest, one, trial)
         if trial.failure:
             failed.append((one, trial.failure))
@@ -79,10 +79,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
         metrics["cases_left_out"] = len(left_out)
     notes = tuple(f"not judged here: {one.case.words()} (a GPU has to run {why})" for one, why in left_out.items())
     if not failed:
-        offered = frozenset[_Choice]().union(*(_choices_of(usual[one]) for one in tuned if one in usual))
-        # Pruning may leave some configurations to cases of certain sizes alone.
-        pruned = dict(found for choices, found in largest.items() if not choices <= offered)
-        found, failing = _in_every_configuration(bench, [*tuned, *pruned], usual | pruned)
+        found, failing = _in_every_configuration(bench, _configured_cases(bench, rule, tuned, usual, largest), usual)
         return Ruling(found.failure, failing, evidence=found.evidence, metrics=metrics | found.metrics, notes=notes)
     metrics["cases_failed"] = len(failed)
     telling = _most_telling(failed)
@@ -100,6 +97,26 @@ def _tuned_cases(cases: Sequence[PlannedCase], rule: Agrees) -> list[PlannedCase
     for one in sorted(named, key=lambda one: one.case.volume, reverse=True):
         largest.setdefault(one.case.get("dtype", ""), one)
     return list(largest.values())
+
+
+def _configured_cases(
+    bench: Bench,
+    rule: Agrees,
+    tuned: Sequence[PlannedCase],
+    usual: dict[PlannedCase, Trial],
+    largest: Mapping[_Choices, tuple[PlannedCase, Trial]],
+) -> list[PlannedCase]:
+    """Return the cases to run in every configuration, and tell the bench which configurations they have.
+
+    Those are the tuned ones, and others with configurations that no case had before, which join the `usual` trials:
+    pruning may leave some configurations to cases of certain sizes alone.
+    """
+    offered = bench.configurations.union(*(_choices_of(usual[one]) for one in tuned if one in usual))
+    pruned = dict(found for choices, found in largest.items() if not choices <= offered)
+    if rule.every_configuration or pruned:
+        bench.configurations |= offered.union(*largest)
+    usual |= pruned
+    return [*tuned, *pruned]
 
 
 def _choices_of(trial: Trial) -> _Choices:
