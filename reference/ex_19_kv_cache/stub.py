@@ -33,8 +33,8 @@ The rules, for all parts
 - Results are new memory at every call, on the device of the input. Memory from `torch.empty` holds NaN while you are
   graded, so an element that you forget to write is seen.
 - Change only what the part says that it changes, and never read or write outside the tensors.
-- Read `lengths` and `block_table` in the kernel. `lengths.tolist()`, or anything else that brings their numbers to
-  Python, makes the CPU wait for the GPU at every token.
+- Read `lengths` and `block_table` in the kernel. `lengths.tolist()`, `lengths.max().item()`, or anything else that
+  brings their numbers to Python, makes the CPU wait for the GPU at every token: a part that does so earns no points.
 
 Lengths
 
