@@ -6,7 +6,7 @@ judged here, every planted mistake is caught by the check that it names, every h
 seed gives the same inputs twice, and another seed gives others.
 
 The solution meets every case. The honest variants of a part share them: together they meet each case once. So do the
-record kernels, but on a GPU: there each meets every case, because only there it is another kernel than the solution's.
+record kernels, except on a GPU: only there they are other kernels than the solution's, and each meets every case.
 """
 
 from __future__ import annotations

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from grader.syntax import tree_of
+
+# Methods that add to a dict, a list or a set.
+_ADDING = frozenset({"add", "append", "extend", "insert", "setdefault", "update"})
+# What keeps the results of a function.
+_CACHES = frozenset({"cache", "lru_cache"})
 
 
 def spans_of(source: str, function: str) -> tuple[tuple[int, int], ...]:
@@ -31,6 +36,37 @@ def repeated(source: str, function: str) -> dict[str, tuple[int, ...]]:
         if name in reached
     }
     return {name: places for name, places in lines.items() if len(places) > 1}
+
+
+def keeping_line(source: str, function: str) -> int | None:
+    """Return the first line, of a function and of all that it reaches, that keeps something for a later call.
+
+    It changes a name of the file (`KEPT[key] = z`, `KEPT.append(z)`, `global LAST`, `f.last = z`), or gives a function
+    a cache. None where there is no such line, or where the text does not parse.
+    """
+    definitions = {name: nodes[-1] for name, nodes in _definitions(source).items()}
+    reached = [definitions[name] for name in _reached(definitions, function)]
+    bodies = [node for node in reached if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    found = [line for body in bodies for node in ast.walk(body) for line in _keeping(node, definitions)]
+    return min(found, default=None)
+
+
+def _keeping(node: ast.AST, names: Collection[str]) -> list[int]:
+    """Return the lines of a node, without those of the nodes in it, that keep something under names of the file."""
+    match node:
+        case ast.Global(lineno=line):
+            return [line]
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attribute), lineno=line):
+            return [line] if name in names and attribute in _ADDING else []
+        case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store(), lineno=line):
+            return [line] if name in names else []
+        case ast.Attribute(value=ast.Name(id=name), ctx=ast.Store(), lineno=line):
+            return [line] if name in names else []
+        case ast.FunctionDef(decorator_list=decorators):
+            used = [(one, inner) for one in decorators for inner in ast.walk(one)]
+            return [one.lineno for one, inner in used if getattr(inner, "attr", getattr(inner, "id", "")) in _CACHES]
+        case _:
+            return []
 
 
 def _definitions(source: str) -> dict[str, list[ast.stmt]]:

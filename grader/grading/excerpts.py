@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from grader.exercise.definitions import repeated, spans_of
+from grader.exercise.definitions import keeping_line, repeated, spans_of
 from grader.record import Cause, CheckResult, Excerpt, clean
 
 # Lines before and after the named one: a mask and its use stand within this distance.
@@ -20,18 +20,24 @@ _NAMED = re.compile(r"\b[Ll]ine (\d{1,6})\b")
 # What puts numbers into an output. An atomic operation does it too.
 _STORES = re.compile(r"\b(?:store|atomic_[a-z]+)\s*\(")
 _WHERE_STORED = "The line that stores the result"
+# Causes that lie in what an earlier call left.
+_OF_EARLIER_CALLS = frozenset({"remembered_input", "remembered_result", "reused_output", "stale_result"})
+_WHERE_KEPT = "A line that keeps something for later calls"
 
 
 def with_excerpt(check: CheckResult, source: str) -> CheckResult:
     """Return the check with the line that its cause names, and the neighbours of that line.
 
-    source: the submission's text. Where values are wrong and no line is named, it is the line that stores them, if the
-    part has only one. Without such a line the check stays as it is.
+    source: the submission's text. Where no line is named, it is the one that keeps something for later calls, if the
+    cause is of that kind. Where values are wrong, it is the line that stores them, if the part has only one. Without
+    such a line the check stays as it is.
     """
     if check.cause is None:
         return check
     lines = source.splitlines()
     line, words = _named_line(check.cause, len(lines)), ""
+    if line is None and _kind_of(check.cause) in _OF_EARLIER_CALLS:
+        line, words = keeping_line(source, check.part), _WHERE_KEPT
     if line is None and check.cause.mismatch is not None:
         line, words = _only_store(source, lines, check.part), _WHERE_STORED
     if line is None:
@@ -56,6 +62,11 @@ def with_repeats(check: CheckResult, source: str) -> CheckResult:
     if not told:
         return check
     return replace(check, cause=replace(check.cause, help=" ".join([*told, check.cause.help]).strip()))
+
+
+def _kind_of(cause: Cause) -> str:
+    """Return the kind that the card's title tells: that of the likeliest suspect, if there is one."""
+    return cause.suspects[0].kind if cause.suspects else cause.kind
 
 
 def _only_store(source: str, lines: Sequence[str], part: str) -> int | None:

@@ -29,7 +29,7 @@ BLOCK_N, WARPS, STAGES = 64, 4, 3
 PROGRAMS_PER_SM = 8
 # A shorter split is over before its loads are in flight, and its partial result weighs more than what it read.
 LEAST_CHUNK = 256
-MERGED_SPLITS = 16
+MERGED_SPLITS = 64
 # Numbers of o that a program merges, where the heads are fewer than the SMs.
 MERGED_WIDTH = 32
 APPENDED_ROWS = 16

@@ -70,6 +70,19 @@ def test_wrong_values_without_a_line_show_the_only_store_of_the_part(source: str
         assert shown.excerpt.words == "The line that stores the result"
 
 
+@pytest.mark.parametrize(
+    ("kind", "line"),
+    [("remembered_input", 4), ("remembered_result", 4), ("reused_output", 4), ("strides_ignored", None)],
+)
+def test_an_earlier_call_s_result_shows_the_line_that_keeps_it(kind: str, line: int | None) -> None:
+    told = Cause("", "Title", "Wrong.", suspects=(Suspect(kind, "A", "", "help"),))
+    shown = with_excerpt(
+        samples.check("p.c", "C", "fail", cause=told), "KEPT = {}\n\ndef p(x):\n    KEPT[0] = x\n"
+    ).cause
+    assert shown is not None
+    assert (shown.excerpt.line if shown.excerpt else None) == line
+
+
 def test_a_long_line_is_cut_and_control_characters_are_removed() -> None:
     shown = with_excerpt(check("Line 1"), "\x1b[31m" + "x" * 300).cause
     assert shown is not None
