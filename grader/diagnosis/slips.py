@@ -68,6 +68,9 @@ def _names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             weight = _NOW_AND_THEN / 2 if scope.in_kernel else _RARELY
             if called(scope.parents.get(node)) == "dot" or isinstance(scope.parents.get(node), ast.keyword):
                 weight = _SOMETIMES
+            if isinstance(scope.parents.get(scope.parents[node]), ast.AugAssign):
+                # The stride of a step is another axis's: `b_ptrs += BLOCK_K * stride_bn`.
+                weight = _SOMETIMES
             weight = _OFTEN / 2 if name in scope.idle else weight
             yield scope.edit(node, name, _kinds_of_names(scope, node.id), weight)
 

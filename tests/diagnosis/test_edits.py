@@ -164,6 +164,14 @@ def test_a_name_that_nothing_reads_comes_first() -> None:
     assert (first.before, first.after) == ("stride_xm", "stride_ym")
 
 
+def test_another_stride_in_a_pointer_s_step_comes_before_another_name_elsewhere() -> None:
+    found = edits_of(LOOP, {("product", 5): ((), {})}, "none")
+    place, *_ = [place for place, one in enumerate(found) if (one.before, one.after) == ("stride_bk", "stride_ak")]
+    names = [place for place, one in enumerate(found) if one.before.isidentifier() and one.after == "b_ptr"]
+    assert names
+    assert place < min(names)
+
+
 def test_two_names_of_one_value_are_not_exchanged() -> None:
     names = {(edit.before, edit.after) for edit in edits(stride_ym=7)}
     assert ("stride_xm", "stride_ym") not in names
