@@ -66,10 +66,9 @@ def _names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     for name, line in scope.known_from.items():
         if line < node.lineno and _is_one_letter_off(node.id, name) and _may_matter(scope, node.id, name):
             weight = _NOW_AND_THEN / 2 if scope.in_kernel else _RARELY
-            if called(scope.parents.get(node)) == "dot" or isinstance(scope.parents.get(node), ast.keyword):
-                weight = _SOMETIMES
-            if isinstance(scope.parents.get(scope.parents[node]), ast.AugAssign):
-                # The stride of a step is another axis's: `b_ptrs += BLOCK_K * stride_bn`.
+            # Or the stride of a step is another axis's: `b_ptrs += BLOCK_K * stride_bn`.
+            in_step = isinstance(scope.parents.get(scope.parents[node]), ast.AugAssign)
+            if called(scope.parents.get(node)) == "dot" or isinstance(scope.parents.get(node), ast.keyword) or in_step:
                 weight = _SOMETIMES
             weight = _OFTEN / 2 if name in scope.idle else weight
             yield scope.edit(node, name, _kinds_of_names(scope, node.id), weight)

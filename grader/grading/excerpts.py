@@ -21,7 +21,7 @@ _NAMED = re.compile(r"\b[Ll]ine (\d{1,6})\b")
 _STORES = re.compile(r"\b(?:store|atomic_[a-z]+)\s*\(")
 _WHERE_STORED = "The line that stores the result"
 # Causes that lie in what an earlier call left.
-_OF_EARLIER_CALLS = frozenset({"remembered_input", "remembered_result", "reused_output", "stale_result"})
+_REMEMBERED = frozenset({"remembered_input", "remembered_result", "reused_output", "stale_result"})
 _WHERE_KEPT = "A line that keeps something for later calls"
 
 
@@ -36,7 +36,7 @@ def with_excerpt(check: CheckResult, source: str) -> CheckResult:
         return check
     lines = source.splitlines()
     line, words = _named_line(check.cause, len(lines)), ""
-    if line is None and _kind_of(check.cause) in _OF_EARLIER_CALLS:
+    if line is None and _kind_of(check.cause) in _REMEMBERED:
         line, words = keeping_line(source, check.part), _WHERE_KEPT
     if line is None and check.cause.mismatch is not None:
         line, words = _only_store(source, lines, check.part), _WHERE_STORED

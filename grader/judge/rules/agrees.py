@@ -79,7 +79,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
         metrics["cases_left_out"] = len(left_out)
     notes = tuple(f"not judged here: {one.case.words()} (a GPU has to run {why})" for one, why in left_out.items())
     if not failed:
-        found, failing = _in_every_configuration(bench, _configured_cases(bench, rule, tuned, usual, largest), usual)
+        found, failing = _in_every_configuration(bench, _configured_cases(bench, tuned, usual, largest), usual)
         return Ruling(found.failure, failing, evidence=found.evidence, metrics=metrics | found.metrics, notes=notes)
     metrics["cases_failed"] = len(failed)
     telling = _most_telling(failed)
@@ -101,7 +101,6 @@ def _tuned_cases(cases: Sequence[PlannedCase], rule: Agrees) -> list[PlannedCase
 
 def _configured_cases(
     bench: Bench,
-    rule: Agrees,
     tuned: Sequence[PlannedCase],
     usual: dict[PlannedCase, Trial],
     largest: Mapping[_Choices, tuple[PlannedCase, Trial]],
@@ -113,8 +112,7 @@ def _configured_cases(
     """
     offered = bench.configurations.union(*(_choices_of(usual[one]) for one in tuned if one in usual))
     pruned = dict(found for choices, found in largest.items() if not choices <= offered)
-    if rule.every_configuration or pruned:
-        bench.configurations |= offered.union(*largest)
+    bench.configurations |= offered.union(*largest)
     usual |= pruned
     return [*tuned, *pruned]
 
