@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
+from itertools import combinations, product
 
 import torch
 from torch import Tensor
@@ -73,6 +73,8 @@ def alterations(names: Sequence[str], inputs: Sequence[object], blocks: Sequence
     tensors = [(i, value) for i, value in enumerate(inputs) if isinstance(value, Tensor) and names[i] and value.dim()]
     for i, value in tensors:
         yield from _others(i, value, tensors, names)
+    # Before exchanged axes: where one tensor lies as another one's transpose, both read the same elements.
+    yield from _by_strides_of(tensors, names, same_shape=True)
     several: list[tuple[int, ...]] = [(i,) for i, _ in tensors]
     # Operands of one shape are often read in the same wrong way.
     alike = {
@@ -95,9 +97,7 @@ def alterations(names: Sequence[str], inputs: Sequence[object], blocks: Sequence
                 places,
                 _each(lambda one: -one),
             )
-    for i, value in tensors:
-        if value.is_floating_point():
-            yield from _by_others(i, value, tensors, names)
+    yield from _by_strides_of(tensors, names, same_shape=False)
 
 
 def altered_clues(bench: Bench, failures: Sequence[Failure]) -> list[Clue]:
@@ -393,13 +393,14 @@ def _through(one: Tensor, dtype: torch.dtype) -> Tensor:
     return one.to(dtype).to(one.dtype)
 
 
-def _by_others(
-    place: int, value: Tensor, tensors: Sequence[tuple[int, Tensor]], names: Sequence[str]
+def _by_strides_of(
+    tensors: Sequence[tuple[int, Tensor]], names: Sequence[str], *, same_shape: bool
 ) -> Iterator[Alteration]:
-    """Yield the same memory, read by the strides of another tensor."""
-    name = names[place]
-    for other, instead in tensors:
-        if other != place and instead.dim() == value.dim():
+    """Yield the memory of each tensor, read by the strides of another one, of the same shape or of others."""
+    for (place, value), (other, instead) in product(tensors, tensors):
+        name = names[place]
+        is_meant = other != place and instead.dim() == value.dim() and value.is_floating_point()
+        if is_meant and (instead.shape == value.shape) == same_shape:
 
             def by_others(inputs: Sequence[object], place: int, other: int = other) -> Tensor | None:
                 one, found = inputs[place], inputs[other]

@@ -31,7 +31,7 @@ class Edit:
 
     kinds: of the mistakes that it may take back. weight: its likelihood beside other edits. start, end: what is
     replaced, in bytes. in_kernel: launch code stays as it is. twins: where lines that read the same begin, in bytes
-    behind this one.
+    behind this one. shown: short texts in place of a long `after` and `before`.
     """
 
     line: int
@@ -43,6 +43,7 @@ class Edit:
     end: int
     in_kernel: bool
     twins: tuple[int, ...] = ()
+    shown: tuple[str, str] | None = None
 
     def applied(self, source: str) -> str:
         """Return the text with the edit, in each line that reads the same."""
@@ -123,6 +124,28 @@ class Scope:
             text += self.source[last:first] + name.encode()
             last = behind
         return (text + self.source[last:end]).decode()
+
+    def meaning(self, node: ast.expr) -> ast.expr:
+        """Return the expression that a name stands for, where the function assigns it once; else the node itself."""
+        if not isinstance(node, ast.Name):
+            return node
+        assigned = (one for one in ast.walk(self.function) if isinstance(one, ast.Assign))
+        found = [one.value for one in assigned if getattr(one.targets[0], "id", "") == node.id]
+        return found[0] if len(found) == 1 else node
+
+    @cached_property
+    def configurations(self) -> frozenset[ast.AST]:
+        """Return all nodes of autotuning configurations, and lists of them: another one mends nothing."""
+        chosen = [one for one in ast.walk(self.function) if called(one) == "Config"]
+        lists = {self.parents[one] for one in chosen if isinstance(self.parents[one], ast.List | ast.Tuple)}
+        return frozenset({*lists, *(node for one in chosen for node in ast.walk(one))})
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """Return the texts by which the function takes something out of something else."""
+        indices = (one.slice for one in ast.walk(self.function) if isinstance(one, ast.Subscript))
+        texts = (one.value for one in indices if isinstance(one, ast.Constant))
+        return tuple(dict.fromkeys(one for one in texts if isinstance(one, str)))
 
     @cached_property
     def used(self) -> frozenset[str]:

@@ -37,6 +37,8 @@ def edits_of(source: str, kernels: Mapping[tuple[str, int], Launched], launching
         for node in ast.walk(function):
             if thread_time() > until:
                 break
+            if node in scope.configurations:
+                continue
             for edit in (edit for find in SLIPS for edit in find(scope, node) if edit.after != edit.before):
                 others = twins.get(edit.line, ()) if "\n" not in edit.before else ()
                 found.setdefault((edit.start, edit.end, edit.after), replace(edit, twins=others))

@@ -24,9 +24,11 @@ from grader.diagnosis.interpreted import (
 from grader.diagnosis.kinds import OF_REDUCTIONS, known_kinds
 from grader.diagnosis.padding import KIND as PADDING
 from grader.diagnosis.padding import masks_lanes, padding_clues, padding_elsewhere
-from grader.diagnosis.ranking import again, clues_in, explained, gathered, space_of, suspects_of
+from grader.diagnosis.ranking import again, clues_in, explained, gathered, repeated_work, space_of, suspects_of
 from grader.diagnosis.repairs import repair_clues
+from grader.diagnosis.slips import SLIP
 from grader.diagnosis.surroundings import with_surroundings
+from grader.diagnosis.unwritten import unwritten_clues
 from grader.diagnosis.variations import Variation, variations_of
 from grader.exercise.model import Exercise, check_id
 from grader.exercise.plan import PlannedCase, PlannedCheck
@@ -46,6 +48,8 @@ _PROBE_S = 0.5
 _OF_EARLIER_CALLS = frozenset({"remembered_input", "remembered_result", "work_outside_kernels"})
 # The least weight of a clue that names a kind, so that what another check confirms of it holds here too.
 _NAMED = 0.3
+# From this weight on, a known mistake says more than an edit that has no name.
+_TOLD = 0.8
 # The largest weight of other clues once a probe has proved a cause.
 _DOUBTED = 0.5
 # Failing checks of a part whose case is repeated in the interpreter, on a GPU.
@@ -113,6 +117,10 @@ class Diagnosis:
                 clues += contraction_clues(bench, first)
             if is_quick and not others and not any(clue.confirmed for clue in clues):
                 clues += again(bench, first)
+            if is_quick and not any(clue.confirmed for clue in clues):
+                clues += unwritten_clues(bench, first)
+            if first.status == "timeout":
+                clues = repeated_work(bench) or clues
             if is_quick and not any(clue.confirmed for clue in clues):
                 clues += self._probed(bench, planned, (first, *ruling.alike), others)
             self._clues[planned.id], shown = clues, told
@@ -196,9 +204,12 @@ class Diagnosis:
         with self._noting_faults(*(one.id for one in failed)):
             suspected = [one.kind for one in self._suspects(failed[0], self._clues[failed[0].id])]
             calls = [self._wrong[one.id].recipe for one in failed]
+            told = any(clue.by_known_mistake and clue.weight >= _TOLD for clue in clues)
             for clue in repair_clues(bench, text, calls, suspected, known_kinds(self._exercise)):
+                # The values of a mistake that has a name say more than a slip.
+                found = _doubted(clue) if clue.kind == SLIP and told else clue
                 for one in failed:
-                    self._clues[one.id] = [*self._clues.get(one.id, ()), clue]
+                    self._clues[one.id] = [*self._clues.get(one.id, ()), found]
 
     def look_at_smallest(self, bench: Bench, planned: PlannedCheck, failure: Failure) -> None:
         """Store the clues of the smallest case that fails, where the first one has no suspect.

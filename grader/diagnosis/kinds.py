@@ -81,6 +81,17 @@ _KINDS = (
         "How large does the product of an index and a stride become? Convert a factor before multiplying.",
     ),
     Kind(
+        "group_not_cut",
+        "a last group of tiles that is not cut to the rows that are left",
+        "In grouped order the last group has min(rows - first row, GROUP) rows of tiles: take the remainder and the "
+        "quotient by that number.",
+    ),
+    Kind(
+        "not_restarted",
+        "an accumulator that still holds the tile before",
+        "A program that computes several tiles starts each one from 0: where does yours clear its accumulator?",
+    ),
+    Kind(
         "grid_too_large",
         "a grid with more programs than there are blocks",
         "How many blocks are there, and at which index does the last program start?",
@@ -92,8 +103,8 @@ _KINDS = (
     ),
     Kind(
         "not_advanced",
-        "a pointer that does not move on: every step of a loop reads the same block",
-        "Which block of each tensor does the second step of the loop read? Move every pointer on, or compute it anew.",
+        "a pointer that does not move on: every step of a loop meets the same block",
+        "Which block of each tensor does the second step of the loop load or store? Move every pointer on.",
     ),
     Kind("wrong_address", "a wrong address", "Compute the offset of one wrong element by hand."),
     # -- what is computed

@@ -27,7 +27,7 @@ from grader.diagnosis.known_mistakes import agree, mistake_clues, mistakes_in, p
 from grader.diagnosis.misplaced import MISPLACED_KINDS, misplaced_clues
 from grader.diagnosis.patterns import Answer, Reach, clues_of, first_wrong
 from grader.diagnosis.variations import Variation, fails_full, layout_matters, not_varied, variation_clues
-from grader.exercise.cases import Domain, Size, Space
+from grader.exercise.cases import QUICK_VOLUME, Domain, Size, Space
 from grader.exercise.causes import Contrast, Kind
 from grader.exercise.model import Part
 from grader.judge.bench import Bench
@@ -36,8 +36,9 @@ from grader.judge.failures import Failure, WrongCall
 from grader.judge.trial import TriedCase
 from grader.judge.truth import Truth
 from grader.protocol.footprint import TensorFootprint
-from grader.protocol.messages import LaunchInfo, Returned, Traffic
+from grader.protocol.messages import LaunchInfo, Recipe, Returned, Traffic
 from grader.record import Cause, Suspect, clean
+from grader.sandbox.outcome import Finished
 
 # Names of arguments are cut at this many letters.
 _LONGEST = 200
@@ -209,6 +210,9 @@ def _overlapping(looks: Sequence[Clue], traffic: Sequence[Traffic | None]) -> li
     if not 0 < _OVERLAP * different <= stored or not any(clue.kind == "not_all_covered" for clue in looks):
         return []
     seen_text = f"{stored:,} bytes are stored to {different:,} different ones, and others are never stored to."
+    if traffic[0].complete and 0 < traffic[0].loaded_bytes < _OVERLAP * traffic[0].unique_loaded_bytes:
+        # Two programs that meet in an element would have been seen: one program stores there in several steps.
+        return [Clue("not_advanced", 0.9, f"Steps load different bytes, but {seen_text}", firm=True)]
     return [Clue("not_all_covered", 0.85, seen_text, firm=True)]
 
 
@@ -363,6 +367,25 @@ def _would_show(bench: Bench, failure: Failure, clue: Clue, *, several: bool) ->
         if same and not any(agree(each.outputs, expected) for each in same):
             return True
     return False
+
+
+def repeated_work(bench: Bench) -> list[Clue]:
+    """Return the clue of a part that takes too long, where a call that ended loads and stores its bytes repeatedly."""
+    ended = [one for one in bench.tried if not one.failed and one.case.volume <= QUICK_VOLUME]
+    if not ended:
+        return []
+    largest = max(ended, key=lambda one: one.case.volume)
+    with bench.aside():
+        outcome = bench.repeat(Recipe(bench.part.name, dict(largest.case), largest.seed)).outcome
+    launches = outcome.answer.launches if isinstance(outcome, Finished) else ()
+    for traffic in (one.traffic for one in launches if one.traffic is not None and one.traffic.complete):
+        loaded, stored = traffic.unique_loaded_bytes, traffic.unique_stored_bytes
+        if loaded and stored:
+            times = min(traffic.loaded_bytes / loaded, traffic.stored_bytes / stored)
+            if times >= _OVERLAP:
+                seen = f"each byte is loaded and stored {times:.1f} times."
+                return [sure("done_again", f"For {largest.case.words()}, which ended in time, {seen}")]
+    return []
 
 
 def again(bench: Bench, failure: Failure) -> list[Clue]:

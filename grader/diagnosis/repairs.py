@@ -27,6 +27,8 @@ from grader.protocol.trace import ConstexprValue, Launch, TensorValue, Trace, la
 # The search for one part takes at most so many seconds of work, and one edited call so many. Starting a process for
 # edited launch code counts as so many.
 _MOST_S, _CALL_S, _START_S = 5.0, 1.0, 0.1
+# A failing call that is not quick may take so many seconds with an edit that all others stand; so many are made.
+_LARGE_S, _LARGE = 4.0, 2
 # The numbers of other failing calls and of passing calls that an edit must stand.
 _FAILING, _PASSING = 4, 2
 # The number of further passing calls that an edit must stand once it has stood these: of every kind of input.
@@ -36,7 +38,8 @@ _KINDS = 8
 _SUSPECTED, _SHARED_LINE, _SPARED_LINE = 3.0, 0.5, 0.02
 # Kinds that launch code cannot have: it computes no address.
 _IN_KERNELS = frozenset({"wrong_address", "bad_index", "position_shifted", "heads_mapping"})
-_CLEARED = "not_cleared"
+# Kinds that an edit shows by itself, whatever was suspected.
+_SHOWN = frozenset({"not_cleared", "remainder_skipped", "group_not_cut", "not_restarted"})
 # Longer texts are cut, and of a beginning that two texts share, so many letters are shown.
 _LONGEST, _SHARED = 80, 20
 
@@ -66,11 +69,12 @@ def repair_clues(
         fits = {one: _SUSPECTED if {*one.kinds} & {*suspected} else 1.0 for one in edits}
         edits.sort(key=lambda one: -one.weight * fits[one] * by_line.get(one.line, 1.0))
         witnesses = [*map(bench.edited, _witnesses(bench, others))]
+        large = [one for one in others if Case(one.case).volume > QUICK_VOLUME][:_LARGE]
         # Recorded only if an edit stands the first ones, and once.
         of_every_kind = cache(lambda: [*map(bench.edited, islice(_of_every_kind(bench), _KINDS))])
 
-        def stands(edit: Edit, edited: str, calls: Sequence[Edited]) -> bool:
-            return all(one.is_right(edited, _CALL_S, in_kernel=edit.in_kernel) for one in calls)
+        def stands(edit: Edit, edited: str, calls: Sequence[Edited], most_s: float = _CALL_S) -> bool:
+            return all(one.is_right(edited, most_s, in_kernel=edit.in_kernel) for one in calls)
 
         for place, edit in enumerate(edits):
             if edit.in_kernel:
@@ -84,7 +88,9 @@ def repair_clues(
             else:
                 until_s -= _START_S
                 is_right = call.is_right(edited, _CALL_S, in_kernel=False)
-            if is_right and stands(edit, edited, witnesses) and stands(edit, edited, of_every_kind()):
+            if not is_right or not stands(edit, edited, witnesses) or not stands(edit, edited, of_every_kind()):
+                continue
+            if stands(edit, edited, [*map(bench.edited, large)], _LARGE_S):
                 return [_clue(edit, suspected, known)]
     return []
 
@@ -135,15 +141,16 @@ def _clue(edit: Edit, suspected: Sequence[str], known: Collection[str]) -> Clue:
     """Return the clue of an edit. Its kind is the exercise's own, or else a suspected one that fits.
 
     An edit that fits no suspicion, and that several kinds of mistakes could need, is a slip. One that clears
-    memory shows one kind, whatever was suspected.
+    memory, or rounds a count up, shows one kind, whatever was suspected.
     """
     fitting = [one for one in edit.kinds if one in known] or [*edit.kinds]
     kind = next((one for one in suspected if one in fitting), fitting[0])
+    kind = edit.kinds[0] if edit.kinds[0] in _SHOWN else kind
     if not edit.in_kernel and kind in _IN_KERNELS and kind not in suspected:
         kind = SLIP
-    if kind not in (SLIP, _CLEARED):
+    if kind != SLIP and edit.kinds[0] not in _SHOWN:
         kind = next((one for one in (*suspected[:1], *fitting[:1]) if one not in GENERAL), kind)
-    after, before = _cut(edit.after, edit.before)
+    after, before = edit.shown or _cut(edit.after, edit.before)
     others = " and each like it" if edit.twins else ""
     words = f"`{after}` in place of `{before}` in line {edit.line}{others}"
     return sure(kind, f"With {words}, every failing call that was made again is right.")

@@ -74,6 +74,15 @@ def _names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             yield scope.edit(node, name, _kinds_of_names(scope, node.id), weight)
 
 
+def _keys(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Take the key of a launch's constants that differs in one letter: `meta["BLOCK_M"]`."""
+    parent = scope.parents.get(node)
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and isinstance(parent, ast.Subscript):
+        for key in scope.keys:
+            if _is_one_letter_off(node.value, key):
+                yield scope.edit(node, repr(key), _SIZES, _SOMETIMES)
+
+
 def _is_one_letter_off(one: str, other: str) -> bool:
     differ = [(a, b) for a, b in zip(one, other, strict=False) if a != b]
     return len(one) == len(other) and len(differ) == 1 and differ[0][0].isupper() == differ[0][1].isupper()
@@ -297,6 +306,35 @@ def _directions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         yield scope.edit(node, after, ("causal_missing", "causal_alignment", "missing_mask"), _NOW_AND_THEN)
 
 
+def _last_groups(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Cut the last group of tiles to the rows that are left: `% GROUP` and `// GROUP` of one number in a group.
+
+    Programs in groups: the group's width is GROUP * columns, and there are num_programs // columns rows.
+    """
+    if not scope.in_kernel or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mod):
+        return
+    place, group = scope.meaning(node.left), scope.text(node.right)
+    width = scope.meaning(place.right) if isinstance(place, ast.BinOp) and isinstance(place.op, ast.Mod) else None
+    if not isinstance(place, ast.BinOp) or not isinstance(width, ast.BinOp) or not isinstance(width.op, ast.Mult):
+        return
+    sides = [scope.text(width.left), scope.text(width.right)]
+    if group not in sides:
+        return
+    columns = sides[1 - sides.index(group)]
+    first = f"({scope.text(place.left)} // ({scope.text(place.right)})) * {group}"
+    rows = f"min(tl.num_programs(0) // ({columns}) - {first}, {group})"
+    for other in ast.walk(scope.function):
+        if not isinstance(other, ast.BinOp) or not isinstance(other.op, ast.FloorDiv):
+            continue
+        if ast.dump(other.left) == ast.dump(node.left) and scope.text(other.right) == group:
+            (start, end), (second, last) = sorted((scope.span(node.right), scope.span(other.right)))
+            between = scope.source[end:second].decode()
+            before, after = f"{group}{between}{group}", f"{rows}{between}{rows}"
+            cut = f"min(rows - first row, {group})"
+            shown = f"% {cut} … // {cut}", f"% {group} … // {group}"
+            yield Edit(node.lineno, before, after, ("group_not_cut",), _MOST, start, last, True, shown=shown)
+
+
 def _quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Take a quotient for a remainder, and either for the whole; take a part of an index that is used whole."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv | ast.Mod):
@@ -359,6 +397,23 @@ def _accumulators(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     yield scope.edit(value, f"{name} + {text}", ("sum_restarted",), _OFTEN)
     if called(value) == "dot" and isinstance(value, ast.Call) and len(value.args) == 2:
         yield scope.edit(value.args[1], f"{scope.text(value.args[1])}, {name}", ("sum_restarted",), _OFTEN)
+
+
+def _kept_accumulators(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Set an accumulator anew in every step of an outer loop: an inner one adds to it, and the outer one stores it."""
+    if not scope.in_kernel or not isinstance(node, ast.For):
+        return
+    inner = [one for one in node.body if isinstance(one, ast.For | ast.While)]
+    grown = {scope.target_of(one)[0] for loop in inner for one in ast.walk(loop) if isinstance(one, ast.expr)} - {""}
+    own = {name for one in node.body if isinstance(one, ast.Assign) for name in names_in(one.targets[0])}
+    steps = [one for one in node.body if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name)]
+    for one in ast.walk(scope.function):
+        is_start = isinstance(one, ast.Assign) and one.lineno < node.lineno and called(one.value) in ("zeros", "full")
+        name = _bare_name(one.targets[0]) if isinstance(one, ast.Assign) else ""
+        if is_start and name in grown and name not in own and steps and isinstance(one, ast.Assign):
+            first = steps[0].value
+            after = f"{scope.text(first)}; {name} = {scope.text(one.value)}"
+            yield scope.edit(first, after, ("not_restarted",), _MOST)
 
 
 def _brackets(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -526,10 +581,12 @@ def _letter(one: str, other: str) -> str:
 
 SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _names,
+    _keys,
     _similar_names,
     _bounds,
     _directions,
     _divisions,
+    _last_groups,
     _quotients,
     _operands,
     _signs,
@@ -550,6 +607,7 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _missing_strides,
     _missing_steps,
     _accumulators,
+    _kept_accumulators,
     _casts,
     _allocations,
 )

@@ -51,6 +51,7 @@ from grader.protocol.messages import (
     ReplayCall,
     Slot,
     StaticCondition,
+    Unwritten,
     Wanted,
 )
 from grader.protocol.trace import Deed, Launch, Trace, launches_in
@@ -533,6 +534,18 @@ class Bench:
             return self.pair.replay_apart(recorded, request)
 
         return replay
+
+    def refilled_memory(self, seen: WrongCall, content: Unwritten) -> Outcome | None:
+        """Replay an earlier call where the memory that it allocates and does not fill holds other numbers than NaN.
+
+        Returns None where the call cannot be replayed.
+        """
+        recorded, call = self._recorded_again(seen.recipe)
+        if recorded is None:
+            return None
+        wanted = _only(seen.outcome.answer.configuration)
+        request = ReplayCall(call, recorded.message, "alone", wanted=wanted, unwritten=content)
+        return self.pair.replay_apart(recorded, request)
 
     def true_recipe(self, case: Case, seed: int) -> Recipe:
         """Record a call again, and return its recipe with the seed that counts. seed: the planned one."""

@@ -318,6 +318,9 @@ NOT_CAUSAL = "Looks as if the causal mask is missing"
 TOP_LEFT = "Looks as if the causal mask is aligned with the first key instead of the last"
 CAUSAL_HELP = "Query i sees keys j <= i + Skv - Sq: the last query sees all of them."
 OFF_BY_ONE = "Looks as if the causal mask is off by one"
+ENDS_AT_THE_FIRST = "Looks as if a causal loop over keys ends at the first query of a tile instead of the last"
+ENDS_IN_WHOLE_TILES = "Looks as if a causal loop over keys leaves out the last tile, which its queries see in part"
+ENDS_HELP = "Queries first to last of a tile see keys up to last + Skv - Sq: round that end up to whole tiles of keys."
 HEADS_MODULO = "Looks as if query head h reads kv head h % Hkv"
 HEADS_HELP = "Neighbouring query heads share a kv head: query head h reads kv head h // (Hq // Hkv)."
 LAST_KEY = "Looks as if the last key is not seen"
@@ -343,8 +346,8 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
     yield "scale_inverted", SCALE_INVERTED, SCALE_HELP, _softmax(q, k, v, _inverse(given), seen, heads)
     yield "scale_ignored", SCALE_SIGN, SCALE_HELP, _softmax(q, k, v, -given, seen, heads)
     yield "last_left_out", LAST_KEY, LAST_KEY_HELP, _softmax(q, k, v, given, _but_the_last(seen), heads)
-    for kind, title, wrongly_seen in _wrongly_seen(q, k, causal):
-        yield kind, title, CAUSAL_HELP, _softmax(q, k, v, given, wrongly_seen, heads)
+    for kind, title, help_text, wrongly_seen in _wrongly_seen(q, k, causal):
+        yield kind, title, help_text, _softmax(q, k, v, given, wrongly_seen, heads)
     if k.shape[1] > 1:
         yield (
             "heads_mapping",
@@ -591,6 +594,14 @@ def attention_backward_mistakes(
         ("dk is", (dq, whole_dk, dv)),
     ):
         yield "scale_missing", f"Looks as if {names} not multiplied by the scale", help_text, outputs
+    told = "The logits' log2 e belongs to tl.exp2 alone: dq = scale · ds · k and dk = scale · dsᵀ · q."
+    for factor, said in ((1 / LN_2, "log2 e"), (LN_2, "ln 2")):
+        for names, outputs in (
+            ("dq and dk are", (factor * dq, factor * dk, dv)),
+            ("dq is", (factor * dq, dk, dv)),
+            ("dk is", (dq, factor * dk, dv)),
+        ):
+            yield "logarithm_base", f"Looks as if {names} multiplied by {said}", told, outputs
     if scale is not None:
         default = q.shape[3] ** -0.5
         yield "scale_ignored", SCALE_IGNORED, SCALE_HELP, gradients(scale=default, outer=default)
@@ -628,8 +639,8 @@ def attention_backward_mistakes(
     yield "delta_missing", "Looks as if delta is added", "ds = p ∘ (do · vᵀ - delta).", gradients(delta=-delta)
     title = "Looks as if delta is subtracted after the product with p"
     yield "delta_missing", title, "ds = p ∘ (do · vᵀ - delta).", gradients(outside=True)
-    for kind, title, wrongly_seen in _wrongly_seen(q, k, causal):
-        yield kind, title, CAUSAL_HELP, gradients(seen=wrongly_seen)
+    for kind, title, help_text, wrongly_seen in _wrongly_seen(q, k, causal):
+        yield kind, title, help_text, gradients(seen=wrongly_seen)
     if group > 1:
         yield "heads_mapping", HEADS_MODULO, HEADS_HELP, gradients(heads=torch.arange(q.shape[1]) % k.shape[1])
         for which, member in (("last", group - 1), ("first", 0)):
@@ -684,20 +695,42 @@ def _but_the_last(seen: Tensor) -> Tensor:
     return seen & (torch.arange(seen.shape[1]) < seen.shape[1] - 1)
 
 
-def _wrongly_seen(q: Tensor, k: Tensor, causal: bool) -> Iterator[tuple[str, str, Tensor]]:
-    """Usual wrong masks of a causal case."""
+def _wrongly_seen(q: Tensor, k: Tensor, causal: bool) -> Iterator[tuple[str, str, str, Tensor]]:
+    """Usual wrong masks and wrong ends of the loop over keys, in a causal case: kind, title, help, what is seen.
+
+    Each mask comes once: tiles of many sizes often show the same keys.
+    """
     if causal:
-        offset = k.shape[2] - q.shape[2]
-        yield "causal_alignment", TOP_LEFT, _seen(q, k, causal, 0)
-        yield "causal_alignment", "Looks as if Sq - Skv is added instead of Skv - Sq", _seen(q, k, causal, -offset)
-        for tile in USUAL_TILES:
-            ends = (torch.arange(q.shape[2]) // tile + 1)[:, None] * tile
-            title = "Looks as if tiles of queries and of keys meet by their own numbers, without Skv - Sq"
-            yield "causal_alignment", title, _seen(q, k, causal) & (torch.arange(k.shape[2]) < ends)
-        yield "causal_missing", "Looks as if the causal mask hides the past", ~_seen(q, k, causal, offset - 1)
-        yield "causal_missing", NOT_CAUSAL, _seen(q, k, causal=False)
-        yield "causal_off_by_one", OFF_BY_ONE, _seen(q, k, causal, offset - 1)
-        yield "causal_off_by_one", OFF_BY_ONE, _seen(q, k, causal, offset + 1)
+        known = [_seen(q, k, causal)]
+        for one in (*_wrong_masks(q, k), *_wrong_ends(q, k)):
+            if not any(torch.equal(one[3], mask) for mask in known):
+                known.append(one[3])
+                yield one
+
+
+def _wrong_masks(q: Tensor, k: Tensor) -> Iterator[tuple[str, str, str, Tensor]]:
+    offset = k.shape[2] - q.shape[2]
+    yield "causal_alignment", TOP_LEFT, CAUSAL_HELP, _seen(q, k, True, 0)
+    title = "Looks as if Sq - Skv is added instead of Skv - Sq"
+    yield "causal_alignment", title, CAUSAL_HELP, _seen(q, k, True, -offset)
+    for tile in USUAL_TILES:
+        ends = (torch.arange(q.shape[2]) // tile + 1)[:, None] * tile
+        title = "Looks as if tiles of queries and of keys meet by their own numbers, without Skv - Sq"
+        yield "causal_alignment", title, CAUSAL_HELP, _seen(q, k, True) & (torch.arange(k.shape[2]) < ends)
+    yield "causal_missing", "Looks as if the causal mask hides the past", CAUSAL_HELP, ~_seen(q, k, True, offset - 1)
+    yield "causal_missing", NOT_CAUSAL, CAUSAL_HELP, _seen(q, k, causal=False)
+    yield "causal_off_by_one", OFF_BY_ONE, CAUSAL_HELP, _seen(q, k, True, offset - 1)
+    yield "causal_off_by_one", OFF_BY_ONE, CAUSAL_HELP, _seen(q, k, True, offset + 1)
+
+
+def _wrong_ends(q: Tensor, k: Tensor) -> Iterator[tuple[str, str, str, Tensor]]:
+    """Loops over keys that end before the last key that a tile of queries sees."""
+    if q.shape[2] * k.shape[2] > FEW_PAIRS:
+        return
+    for rows, keys in product(USUAL_TILES, USUAL_TILES):
+        first = torch.arange(q.shape[2])[:, None] // rows * rows + k.shape[2] - q.shape[2]
+        for end, title in ((-(-first // keys), ENDS_AT_THE_FIRST), ((first + rows) // keys, ENDS_IN_WHOLE_TILES)):
+            yield "causal_loop", title, ENDS_HELP, _seen(q, k, True) & (torch.arange(k.shape[2]) < end * keys)
 
 
 def _softmax(

@@ -568,6 +568,11 @@ KINDS = (
         "Does a query see the key of its own position? Compare with < and <= by hand, for two queries and two keys.",
     ),
     Kind(
+        "causal_loop",
+        "a loop over keys that ends before the last key that a causal row sees",
+        "Where does the loop end for queries first … first + BLOCK - 1? The last of them sees the most keys.",
+    ),
+    Kind(
         "blind_rows",
         "rows that see no key at all",
         "If a row sees no key, its maximum stays -inf: which of your formulas then gives inf - inf, or 0 / 0?",

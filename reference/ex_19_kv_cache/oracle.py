@@ -272,9 +272,11 @@ FEW_PRODUCTS = 1 << 22
 # Ways to join splits badly: a kind, what it looks like, and the name of the way.
 SPLIT_MISTAKES = (
     ("logarithm_base", "Looks as if the weights of splits are powers of 2 of a natural logarithm", "base 2"),
+    ("logarithm_base", "Looks as if the weights of splits are powers of e of a logarithm to base 2", "base e"),
     ("splits_not_weighted", "Looks as if the sums of splits are added without their weights", "total"),
     ("splits_not_weighted", "Looks as if the results of splits are added without their weights", "acc"),
     ("splits_not_weighted", "Looks as if splits are weighed by their sums, without their maxima", "sums"),
+    ("not_normalised", "Looks as if splits are not divided by their sums before they are joined", "undivided"),
 )
 
 SCALE_HELP = "s = scale · q · kᵀ; D**-0.5 is the scale only if none is given."
@@ -289,19 +291,26 @@ def append_kv_mistakes(
     """Yield what usual mistakes leave in the caches, in float64."""
 
     def appended(k: Tensor, v: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the caches with tokens from these slots on; a token that would fall outside is not stored."""
+        """Return the caches with tokens from these slots on; a token that would fall outside is not stored.
+
+        places: [B], or [B, Hkv].
+        """
         after = k_cache.clone(), v_cache.clone()
         for cache, new in zip(after, (k, v), strict=True):
             for b, first in enumerate(places.tolist()):
-                for t in range(new.shape[2]):
-                    if 0 <= first + t < cache.shape[2]:
-                        cache[b, :, first + t] = new[b, :, t]
+                for h, start in enumerate(first) if places.dim() > 1 else ((slice(None), first),):
+                    begin = max(0, -start)
+                    end = max(begin, min(new.shape[2], cache.shape[2] - start))
+                    cache[b, h, start + begin : start + end] = new[b, h, begin:end]
         return after
 
+    for most in (1 << power for power in range(k_new.shape[2].bit_length())):
+        if most < k_new.shape[2]:
+            title = f"Looks as if only the first {most} of the new tokens are written"
+            title = "Looks as if only the first of the new tokens is written" if most == 1 else title
+            help_text = "How many rows must you copy for T tokens of every head? T may be any number."
+            yield "first_tokens_only", title, help_text, appended(k_new[:, :, :most], v_new[:, :, :most], lengths)
     if k_new.shape[2] > 1:
-        title = "Looks as if only the first of the new tokens is written"
-        help_text = "How many rows must you copy for T tokens of every head?"
-        yield "first_token_only", title, help_text, appended(k_new[:, :, :1], v_new[:, :, :1], lengths)
         title = "Looks as if the new tokens are written in reverse"
         yield (
             "position_shifted",
@@ -324,6 +333,10 @@ def append_kv_mistakes(
         if bool((lengths != length).any()):
             title = f"Looks as if all tokens go where sequence {b} ends"
             yield "length_of_first", title, LENGTH_HELP, appended(k_new, v_new, torch.full_like(lengths, length))
+    if 1 < k_new.shape[1] <= len(lengths):
+        title = "Looks as if head h takes the length of sequence h"
+        by_head = lengths[: k_new.shape[1]].expand(len(lengths), -1)
+        yield "length_of_first", title, LENGTH_HELP, appended(k_new, v_new, by_head)
     yield "zeros", "Looks as if nothing was written", "Which store writes to the caches?", (k_cache, v_cache)
     title = "Looks as if tokens always go to the first slots"
     yield "position_shifted", title, LENGTH_HELP, appended(k_new, v_new, torch.zeros_like(lengths))
@@ -372,6 +385,8 @@ def paged_decode_attention_mistakes(
     page, pages = k_pages.shape[1], k_pages.shape[0]
 
     def through(table: Tensor, by: int = page) -> Callable[[int, int], Group]:
+        """Return the slots that a table leads to. by: how many each page counts as."""
+
         def slots(b: int, length: int) -> Group:
             reached = torch.arange(min(max(length, 0), table.shape[1] * by))
             place = table[b].long()[reached // by].clamp(0, pages - 1), (reached % by).clamp(max=page - 1)
@@ -381,6 +396,18 @@ def paged_decode_attention_mistakes(
 
     def attended(slots: Callable[[int, int], Group]) -> Tensor:
         return _by_sequence(q, lengths, slots, partial(_attention, scale=scale))
+
+    def by_tiles(tile: int, *, beyond: bool) -> Callable[[int, int], Group]:
+        """Return the slots where each tile looks up its first page alone. beyond: it walks on into the next ones."""
+
+        def slots(b: int, length: int) -> Group:
+            reached = torch.arange(max(length, 0))
+            first = reached // tile * tile
+            at = block_table[b].long()[first // page] * page + (reached - first if beyond else reached % page)
+            place = (at // page).clamp(0, pages - 1), at % page
+            return k_pages[place].transpose(0, 1)[None], v_pages[place].transpose(0, 1)[None]
+
+        return slots
 
     ordered = torch.arange(block_table.numel()).view(block_table.shape)
     help_text = "Slot j of sequence b is slot j % page of page block_table[b, j // page]."
@@ -398,6 +425,10 @@ def paged_decode_attention_mistakes(
                 "How many slots does a page have? Read it from the tensor's shape.",
                 attended(through(block_table, assumed)),
             )
+    help_text = f"A page has {page} slots here, and a larger tile has several pages: slot j lies in page j // {page}."
+    for tile, beyond in product((one for one in (*USUAL_TILES, 256) if one > page), (False, True)):
+        title = f"Looks as if a tile of {tile} slots looks up the page of its first slot alone"
+        yield "table_ignored", title, help_text, attended(by_tiles(tile, beyond=beyond))
     yield from _decode_mistakes(q, lengths, scale, through(block_table))
 
 
@@ -645,10 +676,12 @@ def _badly_joined(q: Tensor, k: Tensor, v: Tensor, scale: float, size: int, how:
     totals = torch.stack([(part - one).exp().sum(-1, keepdim=True) for part, one in zip(parts, top, strict=True)])
     accs = torch.stack([(part - one).exp() @ two for part, one, two in zip(parts, top, values, strict=True)])
     weights = (top - top.amax(0)).exp()
-    if how == "base 2":
-        lse = top + totals.log()
-        shares = torch.exp2(lse - lse.amax(0))
+    if how in ("base 2", "base e"):
+        lse = (top + totals.log()) * (LN_2 if how == "base 2" else 1 / LN_2)
+        shares = (lse - lse.amax(0)).exp()
         return (shares * accs / totals).sum(0).div(shares.sum(0)).reshape(q.shape)
+    if how == "undivided":
+        return (weights * totals * accs).sum(0).div((weights * totals).sum(0)).reshape(q.shape)
     if how == "sums":
         return (accs.sum(0) / totals.sum(0)).reshape(q.shape)
     acc = accs.sum(0) if how == "acc" else (weights * accs).sum(0)

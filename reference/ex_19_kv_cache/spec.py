@@ -849,9 +849,9 @@ KINDS = (
         "Which is the last slot of a sequence of length 1?",
     ),
     Kind(
-        "first_token_only",
-        "a copy of the first new token only",
-        "How many rows must you copy for T tokens of every head?",
+        "first_tokens_only",
+        "a copy of the first new tokens only",
+        "How many rows must you copy for T tokens of every head? T may be any number.",
     ),
     Kind(
         "past_length",
@@ -864,6 +864,7 @@ KINDS = (
         "a split that has no slots of its own",
         "Which maximum, sum and weight does a split get that lies wholly past the length?",
     ),
+    Kind("not_normalised", "rows that are not divided by their sum", "Which step divides the sum of values, and when?"),
     Kind(
         "splits_not_weighted",
         "splits that are joined without their weights",
@@ -888,7 +889,7 @@ CONTRASTS = (
     Contrast("lengths", "past_length", "whose sequences have different lengths", only=False),
     Contrast("lengths", "empty_split", "whose sequences have different lengths", only=False),
     Contrast("lengths", "empty_sequence", "with any lengths, 0 among them", ("ragged",), only=False),
-    Contrast("T", "first_token_only", "with several new tokens"),
+    Contrast("T", "first_tokens_only", "with several new tokens"),
     Contrast(
         "values", "no_maximum", "with large logits", ("peaked", "rising", "offset", "sinking", "shifted"), only=False
     ),
