@@ -128,7 +128,7 @@ class Bench:
     interpreter: a pair that interprets, where `pair` does not. refusal: says why the GPU that a call is meant for
     refuses a configuration; refused: what it said. shared_inputs: traces do not decide seeds, so that other files meet
     the same inputs. first_failure: a comparison of values ends with its first failing case. configurations: those of
-    autotuned kernels in which calls ran, each with the first line of its kernel; empty until a check asks for all.
+    autotuned kernels in which calls ran, each with the first line of its kernel; None until a check asks for all.
     """
 
     pair: Pair
@@ -148,7 +148,7 @@ class Bench:
     refusal: Callable[[RecordedAnswer, int], str] = lambda recorded, place: ""
     shared_inputs: bool = False
     first_failure: bool = False
-    configurations: set[tuple[int, str]] = field(default_factory=set)
+    configurations: set[tuple[int, str]] | None = None
     refused: RefusedConfigurations = field(init=False)
     _stopped: bool = False
     _lost: bool = False

@@ -57,7 +57,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
         worst, run = max(worst, trial.worst), run + 1
         if one in tuned or trial.kept:
             usual[one] = trial
-        elif rule.every_configuration or bench.configurations:
+        elif rule.every_configuration or bench.configurations is not None:
             _keep_largest(largest, one, trial)
         if trial.failure:
             failed.append((one, trial.failure))
@@ -79,7 +79,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
         metrics["cases_left_out"] = len(left_out)
     notes = tuple(f"not judged here: {one.case.words()} (a GPU has to run {why})" for one, why in left_out.items())
     if not failed:
-        found, failing = _in_every_configuration(bench, _configured_cases(bench, tuned, usual, largest), usual)
+        found, failing = _in_every_configuration(bench, _configured_cases(bench, rule, tuned, usual, largest), usual)
         return Ruling(found.failure, failing, evidence=found.evidence, metrics=metrics | found.metrics, notes=notes)
     metrics["cases_failed"] = len(failed)
     telling = _most_telling(failed)
@@ -101,6 +101,7 @@ def _tuned_cases(cases: Sequence[PlannedCase], rule: Agrees) -> list[PlannedCase
 
 def _configured_cases(
     bench: Bench,
+    rule: Agrees,
     tuned: Sequence[PlannedCase],
     usual: dict[PlannedCase, Trial],
     largest: Mapping[_Choices, tuple[PlannedCase, Trial]],
@@ -110,9 +111,11 @@ def _configured_cases(
     Those are the tuned ones, and others with configurations that no case had before, which join the `usual` trials:
     pruning may leave some configurations to cases of certain sizes alone.
     """
-    offered = bench.configurations.union(*(_choices_of(usual[one]) for one in tuned if one in usual))
+    known = bench.configurations
+    offered = (known or set()).union(*(_choices_of(usual[one]) for one in tuned if one in usual))
     pruned = dict(found for choices, found in largest.items() if not choices <= offered)
-    bench.configurations |= offered.union(*largest)
+    if rule.every_configuration or known is not None:
+        bench.configurations = offered.union(*largest)
     usual |= pruned
     return [*tuned, *pruned]
 
