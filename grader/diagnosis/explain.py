@@ -30,6 +30,7 @@ from grader.diagnosis.slips import SLIP
 from grader.diagnosis.surroundings import with_surroundings
 from grader.diagnosis.unwritten import unwritten_clues
 from grader.diagnosis.variations import Variation, variations_of
+from grader.exercise.cases import QUICK_VOLUME
 from grader.exercise.model import Exercise, check_id
 from grader.exercise.plan import PlannedCase, PlannedCheck
 from grader.judge.bench import Bench
@@ -52,8 +53,8 @@ _NAMED = 0.3
 _TOLD = 0.8
 # The largest weight of other clues once a probe has proved a cause.
 _DOUBTED = 0.5
-# Failing checks of a part whose case is repeated in the interpreter, on a GPU.
-_MOST_INTERPRETED = 8
+# Failing checks of a part whose case is repeated in the interpreter, on a GPU; larger cases take it a minute.
+_MOST_INTERPRETED, _LARGEST_INTERPRETED = 8, 16 * QUICK_VOLUME
 
 
 class Diagnosis:
@@ -232,6 +233,8 @@ class Diagnosis:
         ended = {clue.kind for clue in self._clues.get(planned.id, ()) if clue.confirmed}
         known = ended - ENDS_OF_A_CALL
         if known or failure.status not in EXPLAINED or self._interpreted.get(part, 0) >= _MOST_INTERPRETED:
+            return failure
+        if one.case.volume > _LARGEST_INTERPRETED:
             return failure
         self._interpreted[part] = self._interpreted.get(part, 0) + 1
         with self._noting_faults(planned.id):
