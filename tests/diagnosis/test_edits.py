@@ -190,3 +190,62 @@ def test_a_function_that_is_too_long_has_no_edits_and_the_others_keep_theirs() -
     long = RIGHT.replace("    top = tl.max", f"{lines}    top = tl.max")
     assert {one.in_kernel for one in edits(long)} == {False}
     assert {one.in_kernel for one in edits()} == {False, True}
+
+
+GROUPED = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def grouped(c_ptr, N, TILE: tl.constexpr, GROUP: tl.constexpr):
+    pid = tl.program_id(0)
+    columns = tl.cdiv(N, TILE)
+    width = GROUP * columns
+    row = pid // width * GROUP + (pid % width) % GROUP
+    column = (pid % width) // GROUP
+    tl.store(c_ptr + row * columns + column, 1.0)
+"""
+
+
+def test_the_last_group_of_tiles_is_cut_in_the_remainder_and_in_the_quotient() -> None:
+    found = edits_of(GROUPED, {("grouped", 5): ((), {})}, "none")
+    (edit,) = (one for one in found if one.kinds == ("group_not_cut",))
+    rows = "min(tl.num_programs(0) // (columns) - (pid // (width)) * GROUP, GROUP)"
+    assert f"(pid % width) % {rows}\n    column = (pid % width) // {rows}\n" in edit.applied(GROUPED)
+    assert edit.shown == ("% min(rows - first row, GROUP) … // min(rows - first row, GROUP)", "% GROUP … // GROUP")
+    whole = edit.applied(GROUPED)
+    assert not [one for one in edits_of(whole, {("grouped", 5): ((), {})}, "none") if one.kinds == edit.kinds]
+
+
+PERSISTENT = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def sums(x_ptr, s_ptr, tiles, K, BLOCK: tl.constexpr):
+    acc = tl.zeros((BLOCK,), dtype=tl.float32)
+    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
+        first = tile * K
+        for k in range(0, K, BLOCK):
+            acc += tl.load(x_ptr + first + k + tl.arange(0, BLOCK))
+        tl.store(s_ptr + tile, tl.sum(acc, axis=0))
+"""
+
+
+def test_an_accumulator_of_several_tiles_starts_anew_in_each() -> None:
+    found = edits_of(PERSISTENT, {("sums", 5): ((), {})}, "none")
+    (edit,) = (one for one in found if one.kinds == ("not_restarted",))
+    assert "        first = tile * K; acc = tl.zeros((BLOCK,), dtype=tl.float32)\n" in edit.applied(PERSISTENT)
+    right = PERSISTENT.replace("        first =", "        acc = tl.zeros((BLOCK,), dtype=tl.float32)\n        first =")
+    assert not [one for one in edits_of(right, {("sums", 5): ((), {})}, "none") if one.kinds == edit.kinds]
+
+
+def test_a_key_of_the_launch_may_be_another_one_and_no_configuration_is_changed() -> None:
+    listed = (
+        '@triton.autotune([triton.Config({"BLOCK_M": 16}), triton.Config({"BLOCK_M": 32})], key=["M"])\n@triton.jit'
+    )
+    keyed = "lambda meta: (triton.cdiv(M, meta['BLOCK_M']), triton.cdiv(N, meta['BLOCK_N']))"
+    source = RIGHT.replace("(triton.cdiv(M, 16), triton.cdiv(N, 16))", keyed).replace("@triton.jit", listed)
+    found = edits(source)
+    assert ("'BLOCK_M'", "'BLOCK_N'") in {(one.before, one.after) for one in found}
+    assert not [one for one in found if "Config" in one.before or one.before in ("16", '"BLOCK_M"')]

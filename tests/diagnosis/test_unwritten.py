@@ -1,0 +1,32 @@
+"""A wrong answer that depends on memory that nobody wrote is told so; an output that is never stored is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.diagnosis.unwritten import unwritten_clues
+from grader.exercise.cases import Case
+from grader.exercise.catalogue import Entry
+from grader.sandbox.server import ForkServer
+from tests.benches import VECTOR_ADD, bench_of
+
+CASE = Case({"N": 100, "dtype": "float32", "values": "normal", "offset": 0})
+STORE = next(line.strip() for line in VECTOR_ADD.splitlines() if "tl.store" in line)
+
+
+@pytest.mark.parametrize(
+    ("instead", "kinds"),
+    [
+        (STORE.replace("x + y", "x + y + tl.load(z_ptr + offsets, mask=offsets < n)"), ["not_cleared"]),
+        (STORE.replace("x + y", "x - y"), []),
+        ("pass", []),
+    ],
+    ids=["read", "wrong for another reason", "never stored"],
+)
+def test_unwritten_memory_is_told_where_it_is_read(
+    server: ForkServer, ex_15: Entry, instead: str, kinds: list[str]
+) -> None:
+    with bench_of(server, ex_15, VECTOR_ADD.replace(STORE, instead), "vector_add") as bench:
+        failure = bench.try_case(CASE, 5).failure
+        assert failure
+        assert [one.kind for one in unwritten_clues(bench, failure)] == kinds
