@@ -160,7 +160,7 @@ def clues_in(failure: Failure, part: Part, truth: Truth, among: Collection[str] 
             rereads=_may_reread(answers, seen.outcome.answer),
             reaches=_reaches(seen.outcome.answer.launches),
         )
-        looks += [*_overlapping(looks, traffic), *_loaded_again(answers, traffic)]
+        looks += [*_overlapping(looks, answers, traffic), *_loaded_again(answers, traffic)]
         if watched and not any(clue.kind == "missing_mask" for clue in looks):
             # Every access was seen, and none was outside.
             looks.append(Clue("padding_counted", _WATCHED))
@@ -202,15 +202,17 @@ def _misplaced(answers: Sequence[Answer], launched: Sequence[LaunchInfo]) -> lis
     return list(misplaced_clues(answer.got, stored, answer.expected, blocks_of(launched), fresh=fresh))
 
 
-def _overlapping(looks: Sequence[Clue], traffic: Sequence[Traffic | None]) -> list[Clue]:
+def _overlapping(looks: Sequence[Clue], answers: Sequence[Answer], traffic: Sequence[Traffic | None]) -> list[Clue]:
     """Return the clue of a launch that stores some elements several times, and others never."""
     if len(traffic) != 1 or traffic[0] is None or not traffic[0].complete:
         return []
     stored, different = traffic[0].stored_bytes, traffic[0].unique_stored_bytes
-    if not 0 < _OVERLAP * different <= stored or not any(clue.kind == "not_all_covered" for clue in looks):
+    due = sum(one.got.nbytes if one.before is None else _due_bytes(one) for one in answers)
+    is_short = different < due or any(clue.kind == "not_all_covered" for clue in looks)
+    if not 0 < _OVERLAP * different <= stored or not is_short:
         return []
     seen_text = f"{stored:,} bytes are stored to {different:,} different ones, and others are never stored to."
-    if traffic[0].complete and 0 < traffic[0].loaded_bytes < _OVERLAP * traffic[0].unique_loaded_bytes:
+    if 0 < traffic[0].loaded_bytes < _OVERLAP * traffic[0].unique_loaded_bytes:
         # Two programs that meet in an element would have been seen: one program stores there in several steps.
         return [Clue("not_advanced", 0.9, f"Steps load different bytes, but {seen_text}", firm=True)]
     return [Clue("not_all_covered", 0.85, seen_text, firm=True)]

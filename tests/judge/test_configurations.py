@@ -306,12 +306,35 @@ def test_a_configuration_that_pruning_leaves_to_small_sizes_alone_is_run_too(ser
     assert ruling.failing == planned[2]
 
 
-def test_so_is_one_that_pruning_leaves_to_a_later_check_of_the_part(server: ForkServer, ex_15: Entry) -> None:
+SMALL_ALONE = PRUNED_BY_SIZE.replace(
+    "\n\ndef vector_add",
+    """
+
+@triton.jit
+def plain_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = offsets < n
+    total = tl.load(x_ptr + offsets, mask=inside) + tl.load(y_ptr + offsets, mask=inside)
+    tl.store(z_ptr + offsets, total, mask=inside)
+
+
+def vector_add""",
+).replace(
+    "    add_kernel[",
+    """    if x.numel() > 3000:
+        plain_kernel[(triton.cdiv(x.numel(), 512),)](x, y, z, x.numel(), BLOCK=512)
+        return z
+    add_kernel[""",
+)
+
+
+@pytest.mark.parametrize("source", [PRUNED_BY_SIZE, SMALL_ALONE], ids=["pruned", "another kernel for large sizes"])
+def test_so_is_one_that_is_left_to_a_later_check_of_the_part(server: ForkServer, ex_15: Entry, source: str) -> None:
     space = Space({**{name: Choice((value,)) for name, value in ONE.case.items()}, "N": Size(1, 9999)})
     large, small = (PlannedCase(ONE.case.changed(N=length), 3) for length in (4097, 2047))
     first = Agrees(Cases(space, ({"N": 4097},), generated=0), every_configuration=True)
     later = Agrees(Cases(space, ({"N": 2047},), generated=0))
-    with bench_of(server, ex_15, PRUNED_BY_SIZE) as bench:
+    with bench_of(server, ex_15, source) as bench:
         rulings = [agree(bench, [small], later), agree(bench, [large], first), agree(bench, [small], later)]
     failures = [ruling.failure.cause.title if ruling.failure else "" for ruling in rulings]
     # A check that asks for every configuration tells which ones the others need not run.
