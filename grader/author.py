@@ -41,6 +41,7 @@ from grader.judge.truth import Expected, Truth
 from grader.protocol.messages import Recipe
 from grader.record import UNJUDGED, CheckResult, Record
 from grader.report.status import in_part
+from grader.sandbox.pair import decoys_of
 from grader.sandbox.server import ForkServer
 from grader.syntax import tree_of
 
@@ -502,22 +503,27 @@ def _depends_on_seed(recipe: Recipe, truth: Truth) -> bool:
 
 
 def steady_forms(plan: Plan, truth: Truth) -> Iterator[GateLine]:
-    """Yield for every part whether its tensors have the same shapes, strides and places in memory for every seed."""
+    """Yield for every part whether its tensors have the same shapes, strides and places in memory for all numbers.
+
+    A trace holds those of the decoys that it was recorded with: plain numbers of another seed.
+    """
     for part, checks in _cases_by_part(plan):
-        other = next((one for one in chain.from_iterable(checks) if _form_depends_on_seed(one, truth)), None)
+        other = next((one for one in chain.from_iterable(checks) if _form_depends_on_numbers(one, truth)), None)
         outcome = (
-            f"a seed decides where a tensor lies: {Case(other.case).words()}" if other else "the same for every seed"
+            f"a seed, or the family of values, decides where a tensor lies: {Case(other.case).words()}"
+            if other
+            else "the same for every seed"
         )
         yield GateLine(f"forms of {part.name}", other is None, outcome)
 
 
-def _form_depends_on_seed(recipe: Recipe, truth: Truth) -> bool:
-    """Return whether three seeds differ in them. A trace holds those of the seed that it was recorded with."""
-    return len({tuple(map(_form, truth.inputs(replace(recipe, seed=recipe.seed + more)))) for more in range(3)}) > 1
+def _form_depends_on_numbers(recipe: Recipe, truth: Truth) -> bool:
+    recipes = recipe, replace(recipe, seed=recipe.seed + 1), decoys_of(recipe)
+    return len({tuple(map(_form, truth.inputs(one))) for one in recipes}) > 1
 
 
 def _form(value: object) -> object:
-    return (value.shape, value.stride(), value.storage_offset()) if isinstance(value, Tensor) else None
+    return (value.shape, value.stride(), value.storage_offset()) if isinstance(value, Tensor) else value
 
 
 def repeatable_inputs(plan: Plan, truth: Truth) -> Iterator[GateLine]:

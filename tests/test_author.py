@@ -116,7 +116,16 @@ def test_a_seed_decides_values_and_not_where_tensors_lie(builder: str, steady: b
     ((holds, outcome),) = [(one.holds, one.outcome) for one in steady_forms(two_checks(), built_by(builder))]
     assert holds == steady
     first = two_checks().checks[0].cases[0].case.words()
-    assert outcome == ("the same for every seed" if steady else f"a seed decides where a tensor lies: {first}")
+    moved = f"a seed, or the family of values, decides where a tensor lies: {first}"
+    assert outcome == ("the same for every seed" if steady else moved)
+
+
+@pytest.mark.parametrize("builder", ["torch.zeros(3 + own)", "torch.zeros(4)[own:][:3]", "float(own)"])
+def test_a_family_of_values_decides_neither_where_tensors_lie_nor_a_number(builder: str) -> None:
+    truth = built_by(f"own = int(case['values'] != 'normal'); return ({builder},)")
+    ((holds, outcome),) = [(one.holds, one.outcome) for one in steady_forms(whole_plan(), truth)]
+    assert not holds
+    assert "values=" in outcome
 
 
 def test_an_oracle_in_float64_with_an_error_allowed_at_every_element_is_wide() -> None:

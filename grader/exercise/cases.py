@@ -19,6 +19,10 @@ Value = int | float | bool | str
 
 # The oracle computes a case up to this volume in a moment: a product of 160 × 160 × 160, say.
 QUICK_VOLUME = 1 << 22
+# The axis that says how the numbers of the inputs are distributed, and its plainest value. No shape, dtype or stride
+# may depend on it: launch code is recorded with plain numbers.
+FAMILY = "values"
+PLAIN = "normal"
 # A layout: the slices of an axis lie so far apart that a product of two 32-bit numbers wraps around. It takes 4 GiB and
 # more: on a CPU of addresses, on a GPU of memory.
 FAR_APART = "far"

@@ -42,9 +42,11 @@ def draw_unlike(drawn: Callable[[int], list[Recipe]], decoys: Sequence[Recipe], 
 def _are_alike(
     recipes: Sequence[Recipe], decoys: Sequence[Recipe], seen: Sequence[tuple[bytes, ...]], numbers: Numbers
 ) -> bool:
-    found = [*zip(recipes, map(numbers, recipes), strict=True)]
-    pairs = [*zip(found, zip(decoys, seen, strict=True), strict=True), *combinations(found, 2)]
+    found = [*map(numbers, recipes)]
+    beside_decoys = zip(recipes, found, decoys, seen, strict=True)
+    if any(one.seed != decoy.seed and mine == theirs for one, mine, decoy, theirs in beside_decoys):
+        return True
     return any(
         one.seed != other.seed and (one.part, one.case) == (other.part, other.case) and mine == theirs
-        for (one, mine), (other, theirs) in pairs
+        for (one, mine), (other, theirs) in combinations(zip(recipes, found, strict=True), 2)
     )

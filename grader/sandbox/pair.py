@@ -17,6 +17,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, Literal
 
+from grader.exercise.cases import FAMILY, PLAIN
 from grader.exercise.model import Limits
 from grader.protocol.messages import (
     ANY,
@@ -422,14 +423,16 @@ def decoys_of(recipe: Recipe) -> Recipe:
     """Return the recipe of the decoys of a call.
 
     Their seeds do not tell the planned one. With it, the submission's process could compute the inputs that follow from
-    a trace, and change the trace until they suit its kernels.
+    a trace, and change the trace until they suit its kernels. Their numbers do not tell the family of values either:
+    else launch code that reads them unseen could take a short cut for constant numbers, or skip a maximum.
     """
 
     def decoy(seed: int) -> int:
         return _seed_of(hashlib.sha256(f"decoys/{seed}".encode()).digest())
 
     patch = None if recipe.patch_seed is None else decoy(recipe.patch_seed)
-    return replace(recipe, seed=decoy(recipe.seed), patch_seed=patch)
+    case = {**recipe.case, FAMILY: PLAIN} if FAMILY in recipe.case else recipe.case
+    return replace(recipe, case=case, seed=decoy(recipe.seed), patch_seed=patch)
 
 
 def seeds_after(recorded_answers: Sequence[RecordedAnswer], salt: str, draw: int = 0) -> Callable[[int], int]:

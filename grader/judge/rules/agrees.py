@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from grader.exercise.cases import QUICK_VOLUME, Value
@@ -47,7 +47,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     far = [not rule.cases.space.holds(one.case) for one in cases]
     requests = [CallRequest(one.case, one.seed, may_be_left_out=is_far) for one, is_far in zip(cases, far, strict=True)]
     trials = bench.tries(requests)
-    for one, trial in zip(cases, trials, strict=False):
+    for one, trial in zip(cases, _run_here(trials, failed), strict=False):
         if trial.left_out:
             left_out[one] = trial.left_out
             if failed:
@@ -84,6 +84,15 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     metrics["cases_failed"] = len(failed)
     telling = _most_telling(failed)
     return Ruling(telling[0], failed[0][0], metrics=metrics, alike=tuple(telling[1:]), notes=notes)
+
+
+def _run_here(trials: Iterator[Trial], failed: Sequence[object]) -> Iterator[Trial]:
+    """Yield the trials. A call that only a GPU can run ends them, where an earlier one failed: that is enough."""
+    try:
+        yield from trials
+    except NotRunHere:
+        if not failed:
+            raise
 
 
 def _tuned_cases(cases: Sequence[PlannedCase], rule: Agrees) -> list[PlannedCase]:
