@@ -142,10 +142,11 @@ class Scope:
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """Return the texts by which the function takes something out of something else."""
+        """Return the texts by which the function takes something out of something else, and names of constants."""
         indices = (one.slice for one in ast.walk(self.function) if isinstance(one, ast.Subscript))
         texts = (one.value for one in indices if isinstance(one, ast.Constant))
-        return tuple(dict.fromkeys(one for one in texts if isinstance(one, str)))
+        constants = (name for name in self.arguments if name.isupper())
+        return tuple(dict.fromkeys([*(one for one in texts if isinstance(one, str)), *constants]))
 
     @cached_property
     def used(self) -> frozenset[str]:

@@ -33,12 +33,15 @@ def edits_of(source: str, kernels: Mapping[tuple[str, int], Launched], launching
     ran = [one for one in _functions(source, kernels, launching) if not is_long(one[0])]
     twins = _twins(data, starts, [function for function, _ in ran])
     for function, launched in ran:
-        scope = Scope(function, data, starts, launched)
+        whole, around = Scope(function, data, starts, launched), Scope(function, data, starts, None)
+        decorators = {node for one in function.decorator_list for node in ast.walk(one)}
         for node in ast.walk(function):
             if thread_time() > until:
                 break
-            if node in scope.configurations:
+            if node in whole.configurations:
                 continue
+            # A kernel's decorators run with the launch code.
+            scope = around if node in decorators else whole
             for edit in (edit for find in SLIPS for edit in find(scope, node) if edit.after != edit.before):
                 others = twins.get(edit.line, ()) if "\n" not in edit.before else ()
                 found.setdefault((edit.start, edit.end, edit.after), replace(edit, twins=others))
@@ -60,7 +63,7 @@ def _twins(data: bytes, starts: Sequence[int], functions: Sequence[ast.FunctionD
 def _functions(
     source: str, kernels: Mapping[tuple[str, int], Launched], launching: str
 ) -> Iterator[tuple[ast.FunctionDef, Launched | None]]:
-    """Yield the functions that a call ran: kernels with their arguments, then launch code with None."""
+    """Yield the functions that a call ran: kernels with their arguments, what they call, then launch code with None."""
     functions = [node for node in ast.walk(tree_of(source)) if isinstance(node, ast.FunctionDef)]
     others = []
     for one in functions:
@@ -71,4 +74,7 @@ def _functions(
         else:
             others.append(one)
     spans = spans_of(source, launching)
-    yield from ((one, None) for one in others if any(first <= one.lineno <= last for first, last in spans))
+    for one in others:
+        if any(first <= one.lineno <= last for first, last in spans):
+            is_called = any("jit" in ast.unparse(decorator) for decorator in one.decorator_list)
+            yield one, ((), {}) if is_called else None

@@ -134,6 +134,16 @@ _KINDS = (
         "After the last block, does the accumulator still hold the first one?",
     ),
     Kind(
+        "runs_in_every_step",
+        "a line in a loop that belongs behind it",
+        "The line runs in every step, with what has been added up so far. Move it to the left, behind the loop.",
+    ),
+    Kind(
+        "runs_once",
+        "a line behind a loop that belongs in it",
+        "The line runs once, with what the last step has left. Move it to the right, into the loop.",
+    ),
+    Kind(
         "not_cleared",
         "memory of your own that is read before it is written: an accumulator, a counter, a partial result",
         "Which value does it hold before the first addition, in the first call and in the next? Is every part written?",

@@ -39,7 +39,9 @@ _SUSPECTED, _SHARED_LINE, _SPARED_LINE = 3.0, 0.5, 0.02
 # Kinds that launch code cannot have: it computes no address.
 _IN_KERNELS = frozenset({"wrong_address", "bad_index", "position_shifted", "heads_mapping"})
 # Kinds that an edit shows by itself, whatever was suspected.
-_SHOWN = frozenset({"not_cleared", "remainder_skipped", "group_not_cut", "not_restarted"})
+_SHOWN = frozenset(
+    {"not_cleared", "remainder_skipped", "group_not_cut", "not_restarted", "runs_in_every_step", "runs_once"}
+)
 # Longer texts are cut, and of a beginning that two texts share, so many letters are shown.
 _LONGEST, _SHARED = 80, 20
 

@@ -7,6 +7,7 @@ them.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 
@@ -52,6 +53,11 @@ _HIDDEN = ("padding_counted", "maximum_start", "causal_missing")
 _PAIRS = (("exp", "exp2"), ("log", "log2"), ("sum", "max"), ("minimum", "maximum"))
 _RELATED = {**dict(_PAIRS), **{other: one for one, other in _PAIRS}, "store": "atomic_add"}
 _EXPONENTIALS = frozenset({"exp", "exp2", "log", "log2"})
+# Factors between powers of e and of 2, of which either is taken for the other; written with three digits or more.
+_BASES = {math.log(2): "1.4426950408889634", 1 / math.log(2): "0.6931471805599453"}
+_FEWEST_DIGITS = 1e-3
+# So many last statements of a loop may be meant to stand behind it.
+_MOST_MOVED = 3
 _ADDITIVE, _MULTIPLICATIVE = ast.Add | ast.Sub, ast.Mult | ast.Div
 _SIGNS: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
@@ -164,6 +170,61 @@ def _numbers(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         if value >= 0:
             weight = _SOMETIMES if kinds[0] in ("wrong_axis", "block_left_out") else _NOW_AND_THEN / 2
             yield scope.edit(node, str(value), kinds, weight)
+
+
+def _bases(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Take log2 e in place of ln 2, and the reverse."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, float):
+        for factor, other in _BASES.items():
+            if abs(node.value - factor) < _FEWEST_DIGITS:
+                yield scope.edit(node, other, ("logarithm_base", "wrong_factor"), _OFTEN)
+
+
+def _moduli(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Take the block of a launch's constants in place of a number: `args["K"] % 64 == 0`."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mod) or not isinstance(node.right, ast.Constant):
+        return
+    if isinstance(node.left, ast.Subscript) and isinstance(node.left.slice, ast.Constant):
+        for key in scope.keys:
+            if key.isupper() and key != node.left.slice.value:
+                yield scope.edit(node.right, f'{scope.text(node.left.value)}["{key}"]', ("size_assumed",), _OFTEN)
+
+
+def _moved_lines(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Move the last statements of a loop behind it, or the first ones behind it into it."""
+    if not isinstance(node, ast.For | ast.While) or node.orelse:
+        return
+    outer, inner = node.col_offset, node.body[0].col_offset
+    for count in range(1, min(_MOST_MOVED, len(node.body) - 1) + 1):
+        yield from _indented(scope, node.body[-count:], outer - inner, "runs_in_every_step")
+    beside = next(
+        (
+            body
+            for _, body in ast.iter_fields(scope.parents[node])
+            if isinstance(body, list) and any(one is node for one in body)
+        ),
+        [],
+    )
+    behind = beside[beside.index(node) + 1 :] if beside else []
+    for count in range(1, min(_MOST_MOVED, len(behind)) + 1):
+        yield from _indented(scope, behind[:count], inner - outer, "runs_once")
+
+
+def _indented(scope: Scope, moved: Sequence[ast.stmt], by: int, kind: str) -> Iterator[Edit]:
+    """Yield the edit that moves statements to the right, or to the left where `by` is negative."""
+    first, last = moved[0].lineno, moved[-1].end_lineno or moved[-1].lineno
+    if any(isinstance(one, ast.Return) for one in moved) or first <= 1:
+        return
+    # With the end of the line before, for nothing but whitespace stands in the text that changes.
+    start, end = scope.starts[first - 1] - 1, scope.starts[last - 1] + (moved[-1].end_col_offset or 0)
+    before = scope.source[start:end].decode()
+    space = " " * abs(by)
+    after = before.replace("\n", f"\n{space}") if by > 0 else before.replace(f"\n{space}", "\n")
+    where = "in the loop", "behind the loop"
+    now, then = where if by < 0 else where[::-1]
+    words = " ".join(scope.source[scope.starts[first - 1] : end].decode().split())
+    shown = f"{words}  # {then}", f"{words}  # {now}"
+    yield Edit(first, before, after, (kind,), _SOMETIMES, start, end, scope.in_kernel, shown=shown)
 
 
 def _reductions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -592,6 +653,9 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _signs,
     _brackets,
     _numbers,
+    _bases,
+    _moduli,
+    _moved_lines,
     _reductions,
     _related_functions,
     _masks,

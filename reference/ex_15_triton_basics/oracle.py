@@ -5,11 +5,14 @@ honest implementations without any trick return, in the dtype of the contract. T
 differ: their errors against the truth, measured on the same case, set the allowed error.
 """
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
 import torch
 from torch import Tensor
+
+LN_2 = math.log(2.0)
 
 # A kind, what it looks like, what to do about it, and what it returns.
 Mistake = tuple[str, str, str, Tensor]
@@ -181,13 +184,15 @@ def row_softmax_mistakes(x: Tensor) -> Iterator[Mistake]:
             (low / low.sum(dim=1, keepdim=True)).double(),
         )
     yield "term_missing", "Looks as if the exponentials are not divided by their sum", "Rows must sum to 1.", powers
-    in_base_2 = torch.exp2(x - top)
-    yield (
-        "logarithm_base",
-        "Looks as if powers of 2 are taken instead of powers of e",
-        "exp(x) = 2**(x · log2 e): multiply the scores by log2 e before tl.exp2.",
-        in_base_2 / in_base_2.sum(dim=1, keepdim=True),
-    )
+    for factor, said in (
+        (LN_2, "powers of 2 are taken instead of powers of e"),
+        (LN_2**2, "scores are multiplied by ln 2, not by log2 e, before powers of 2 are taken"),
+        (1 / LN_2, "scores are multiplied by log2 e before powers of e are taken"),
+    ):
+        help_text = "exp(x) = 2**(x · log2 e): multiply the scores by log2 e = 1.4427, and take tl.exp2 of that."
+        in_another_base = torch.exp((x - top) * factor)
+        total_of_those = in_another_base.sum(dim=1, keepdim=True)
+        yield "logarithm_base", f"Looks as if {said}", help_text, in_another_base / total_of_those
     yield (
         "term_missing",
         "Looks as if the logarithm of the softmax is returned",
@@ -245,6 +250,10 @@ def _in_blocks(x: Tensor, block: int) -> Iterator[Mistake]:
     sums = torch.exp(lanes - tops.nan_to_num(neginf=0.0)).sum(dim=1)
     joined = (sums * torch.exp(tops[:, -1] - top)).sum(dim=1, keepdim=True)
     yield "no_rescale", title, help_text, torch.exp(x - top) / joined
+    told = "Each lane's sum is relative to that lane's own maximum: multiply it by exp(own maximum - row's maximum)."
+    title_of_sums = "Looks as if the lanes' sums are joined as they are"
+    own_sums = torch.exp(lanes - tops[:, -1:].nan_to_num(neginf=0.0)).sum(dim=1)
+    yield "no_rescale", title_of_sums, told, torch.exp(x - top) / own_sums.sum(dim=1, keepdim=True)
     own_top = tops[:, -1].repeat(1, lanes.shape[1])[:, : x.shape[1]]
     told = "The sum is relative to the maximum of the whole row: subtract the same one from every score."
     title_of_lanes = "Looks as if each lane subtracts the maximum of its own scores in the end"
