@@ -89,7 +89,7 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
 - **Repairs** (`grader/diagnosis/repairs.py`): where no cause is confirmed, the smallest failing call is made again with
   one small edit of the text after the other, the likeliest first, for five seconds of work: a stride, a size or a
   tensor of a similar name, a bound, a factor, a sign, brackets, a mask, an axis, a division that rounds up, a pointer
-  that is moved on, two neighbours exchanged (`grader/diagnosis/slips.py`).
+  that is moved on, two neighbours exchanged, a line moved into a loop or out of it (`grader/diagnosis/slips.py`).
   Where some outputs are right, lines that lead to them alone come last (`grader/diagnosis/influence.py`), and a name
   that nothing reads comes first. An edit that makes the larger failing calls right too, and leaves passing ones right,
   is told with its line.

@@ -1,7 +1,7 @@
 """List small edits of a submission's text. Each takes back one small mistake.
 
 Takes the text, and the functions that a call ran. Gives edits, the likeliest first. It runs nothing. An edit replaces
-one expression and moves no line.
+one expression, or indents lines by more or less. No line gets another number.
 """
 
 from __future__ import annotations

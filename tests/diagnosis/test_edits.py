@@ -1,4 +1,4 @@
-"""Small edits of a text take back small mistakes; each is one expression of a function that ran."""
+"""Small edits of a text take back small mistakes; each is an expression, or a few lines, of a function that ran."""
 
 from __future__ import annotations
 
@@ -249,3 +249,30 @@ def test_a_key_of_the_launch_may_be_another_one_and_no_configuration_is_changed(
     found = edits(source)
     assert ("'BLOCK_M'", "'BLOCK_N'") in {(one.before, one.after) for one in found}
     assert not [one for one in found if "Config" in one.before or one.before in ("16", '"BLOCK_M"')]
+
+
+def test_a_line_in_a_loop_may_belong_behind_it_and_the_reverse() -> None:
+    behind = PERSISTENT.replace("        for k", "        total = 0.0\n        for k")
+    behind = behind.replace("acc += tl.load", "total += tl.sum(tl.load").replace("BLOCK))\n", "BLOCK)), axis=0)\n")
+    behind = behind.replace("tl.sum(acc, axis=0)", "(\n            total\n        )")
+    last = "        tl.store(s_ptr + tile, (\n            total\n        ))\n"
+    assert last in behind
+    inside = behind.replace(last, "".join(f"    {line}\n" for line in last.splitlines()))
+    for wrong, right, kind in ((inside, behind, "runs_in_every_step"), (behind, inside, "runs_once")):
+        found = [one for one in edits_of(wrong, {("sums", 5): ((), {})}, "none") if one.kinds == (kind,)]
+        (edit,) = (one for one in found if one.applied(wrong) == right)
+        # Its line is named, and both texts say in words where it stands.
+        assert wrong.split("\n")[edit.line - 1].strip() == "tl.store(s_ptr + tile, ("
+        assert edit.shown is not None
+        assert {one.partition("  # ")[2] for one in edit.shown} == {"in the loop", "behind the loop"}
+
+
+def test_a_kernel_s_helper_is_changed_like_the_kernel_and_its_decorator_like_launch_code() -> None:
+    helper = "@triton.jit\ndef weight(v):\n    return tl.exp2(v * 0.6931471805599453)\n\n\n@triton.heuristics("
+    even = '{"EVEN": lambda args: args["N"] % 64 == 0})\n@triton.jit\ndef scaled('
+    source = RIGHT.replace("@triton.jit\ndef scaled(", helper + even).replace("x - top", "weight(x - top)")
+    found = {(one.before, one.after): one for one in edits_of(source, {("scaled", 12): ((), VALUES)}, "scale")}
+    base = found["0.6931471805599453", "1.4426950408889634"]
+    assert (base.in_kernel, base.kinds[0]) == (True, "logarithm_base")
+    block = found["64", 'args["BLOCK_N"]']
+    assert (block.in_kernel, block.kinds) == (False, ("size_assumed",))
