@@ -86,9 +86,10 @@ def laid_out(matrix: Tensor, layout: object) -> Tensor:
     """Return the same matrix [R, C] in another memory layout.
 
     rows: row after row. columns: column after column. sliced, sliced_columns: the same as a window of a larger matrix.
-    unaligned: row after row, from the second element of a longer tensor. spread: every second row and every third
-    column of a larger matrix. repeated, repeated_columns: all rows, or columns, are the first one, in the same memory;
-    only these two change the values.
+    padded, padded_columns: such a window whose rows, or columns, all begin at multiples of 32 bytes, where code may
+    take wide accesses or tensor descriptors. unaligned: row after row, from the second element of a longer tensor.
+    spread: every second row and every third column of a larger matrix. repeated, repeated_columns: all rows, or
+    columns, are the first one, in the same memory; only these two change the values.
     """
     rows, columns = matrix.shape
     match str(layout):
@@ -100,6 +101,10 @@ def laid_out(matrix: Tensor, layout: object) -> Tensor:
             view = matrix.new_empty(rows + 1, columns + 13)[1:, 5 : 5 + columns]
         case "sliced_columns":
             view = matrix.new_empty(columns + 3, rows + 9)[3:, 1 : 1 + rows].t()
+        case "padded":
+            view = _padded(matrix)
+        case "padded_columns":
+            view = _padded(matrix.t()).t()
         case "unaligned":
             return starting_at(matrix, 1)
         case "spread":
@@ -112,3 +117,9 @@ def laid_out(matrix: Tensor, layout: object) -> Tensor:
             raise ValueError(f"a layout must be one of those above, got {unknown!r}")
     view.copy_(matrix)
     return view
+
+
+def _padded(matrix: Tensor) -> Tensor:
+    """Return an uninitialised window of a matrix whose rows are a multiple of 16 elements long."""
+    rows, columns = matrix.shape
+    return matrix.new_empty(rows + 1, -(-columns // 16) * 16 + 32)[1:, 16 : 16 + columns]

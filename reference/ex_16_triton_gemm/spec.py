@@ -35,7 +35,10 @@ BANDWIDTH = "reasons about memory bandwidth"
 PROFILES = "profiles kernels against cuBLAS / FlashAttention"
 
 FLOATS = Choice(("float32", "float16", "bfloat16"))
-LAYOUTS = ("rows", "columns", "sliced", "sliced_columns", "unaligned", "spread", "repeated", "repeated_columns")
+LAYOUTS = (
+    *("rows", "columns", "sliced", "sliced_columns", "padded", "padded_columns", "unaligned", "spread"),
+    *("repeated", "repeated_columns"),
+)
 
 RAGGED = Size(1, 200)
 # Usual tiles divide these.
@@ -165,6 +168,9 @@ STRIDED: Named = (
     sized(33, 40, 48, a_layout="sliced", b_layout="sliced"),
     sized(40, 33, 48, "float16", a_layout="sliced_columns", b_layout="sliced_columns"),
     sized(48, 64, 32, "float16", a_layout="unaligned", b_layout="unaligned"),
+    # All that tensor descriptors ask for, except that rows or columns lie next to each other.
+    sized(64, 48, 80, "float16", a_layout="padded", b_layout="padded"),
+    sized(64, 48, 80, a_layout="padded", b_layout="padded_columns"),
     sized(37, 41, 43, a_layout="spread", b_layout="spread"),
     sized(20, 30, 40, "float16", a_layout="repeated", b_layout="sliced"),
 )
