@@ -55,12 +55,16 @@ class Edit:
 
 @dataclass(frozen=True)
 class Scope:
-    """A function of the text. launched: the arguments of a kernel's launch; None for launch code."""
+    """A function of the text.
+
+    launched: the arguments of a kernel's launch; None for launch code. constants: the names of all kernels' constants.
+    """
 
     function: ast.FunctionDef
     source: bytes
     starts: tuple[int, ...]
     launched: Launched | None
+    constants: tuple[str, ...] = ()
 
     @property
     def in_kernel(self) -> bool:
@@ -142,11 +146,10 @@ class Scope:
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """Return the texts by which the function takes something out of something else, and names of constants."""
+        """Return the texts by which the function takes something out of something else, and the launches' constants."""
         indices = (one.slice for one in ast.walk(self.function) if isinstance(one, ast.Subscript))
         texts = (one.value for one in indices if isinstance(one, ast.Constant))
-        constants = (name for name in self.arguments if name.isupper())
-        return tuple(dict.fromkeys([*(one for one in texts if isinstance(one, str)), *constants]))
+        return tuple(dict.fromkeys([*(one for one in texts if isinstance(one, str)), *self.constants]))
 
     @cached_property
     def used(self) -> frozenset[str]:
@@ -271,6 +274,13 @@ def arguments_of(function: ast.FunctionDef) -> tuple[str, ...]:
     """Return the names of a function's arguments."""
     own = function.args
     return tuple(one.arg for one in (*own.posonlyargs, *own.args, *own.kwonlyargs))
+
+
+def constants_of(function: ast.FunctionDef) -> tuple[str, ...]:
+    """Return the names of a kernel's arguments that are constants."""
+    own = function.args
+    every = (*own.posonlyargs, *own.args, *own.kwonlyargs)
+    return tuple(one.arg for one in every if one.annotation and "constexpr" in ast.unparse(one.annotation))
 
 
 def names_in(tree: ast.AST) -> set[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from time import thread_time
 
-from grader.diagnosis.edit_scope import Edit, Launched, Scope, is_long
+from grader.diagnosis.edit_scope import Edit, Launched, Scope, constants_of, is_long
 from grader.diagnosis.slips import SLIPS
 from grader.exercise.definitions import spans_of
 from grader.syntax import tree_of
@@ -32,8 +32,10 @@ def edits_of(source: str, kernels: Mapping[tuple[str, int], Launched], launching
     until = thread_time() + _MOST_S
     ran = [one for one in _functions(source, kernels, launching) if not is_long(one[0])]
     twins = _twins(data, starts, [function for function, _ in ran])
+    constants = tuple(dict.fromkeys(name for function, _ in ran for name in constants_of(function)))
     for function, launched in ran:
-        whole, around = Scope(function, data, starts, launched), Scope(function, data, starts, None)
+        whole = Scope(function, data, starts, launched, constants)
+        around = replace(whole, launched=None)
         decorators = {node for one in function.decorator_list for node in ast.walk(one)}
         for node in ast.walk(function):
             if thread_time() > until:

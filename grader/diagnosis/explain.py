@@ -206,7 +206,8 @@ class Diagnosis:
             suspected = [one.kind for one in self._suspects(failed[0], self._clues[failed[0].id])]
             calls = [self._wrong[one.id].recipe for one in failed]
             told = any(clue.by_known_mistake and clue.weight >= _TOLD for clue in clues)
-            for clue in repair_clues(bench, text, calls, suspected, known_kinds(self._exercise)):
+            in_launch = any(clue.in_launch for clue in self._clues[failed[0].id])
+            for clue in repair_clues(bench, text, calls, suspected, known_kinds(self._exercise), in_launch=in_launch):
                 # The values of a mistake that has a name say more than a slip.
                 found = _doubted(clue) if clue.kind == SLIP and told else clue
                 for one in failed:

@@ -376,6 +376,11 @@ _KINDS = (
         "a scale that is ignored",
         "When does the code take the default? It must use every given number as it is, 0 too.",
     ),
+    Kind(
+        "scaled_after_mask",
+        "logits that are masked before they are scaled",
+        "-inf times a negative scale is +inf, and times 0 it is NaN: scale first, then mask.",
+    ),
     Kind("scaled_maximum", "a maximum of logits that are not scaled yet", "Which logit is the largest if scale < 0?"),
     Kind(
         "heads_mapping",

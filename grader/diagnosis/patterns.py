@@ -386,7 +386,8 @@ def _by_reach(first: int, size: int, reaches: Sequence[Reach]) -> Iterator[Clue]
         if one.elements == first:
             advice = f"How many programs do {size:,} elements need? triton.cdiv(n, {one.name}), with the right n."
             weight = 0.75 if one.programs > 1 else 0.55
-            yield Clue("not_all_covered", weight, f"{_covered(one)} of {size:,}.", help=advice, firm=True)
+            seen = f"{_covered(one)} of {size:,}."
+            yield Clue("not_all_covered", weight, seen, help=advice, firm=True, in_launch=True)
             return
     for one in reaches:
         if one.programs > 1 and first % one.elements == 0 and left < one.elements < first:

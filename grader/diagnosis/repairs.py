@@ -36,23 +36,40 @@ _KINDS = 8
 # The factors of edits that take back a suspected kind of mistake, of edits in lines that lead to right outputs as well,
 # and of edits in lines that lead to right outputs alone.
 _SUSPECTED, _SHARED_LINE, _SPARED_LINE = 3.0, 0.5, 0.02
+# The factor of edits of launch code, where that is suspected.
+_IN_LAUNCH = 50.0
 # Kinds that launch code cannot have: it computes no address.
 _IN_KERNELS = frozenset({"wrong_address", "bad_index", "position_shifted", "heads_mapping"})
 # Kinds that an edit shows by itself, whatever was suspected.
 _SHOWN = frozenset(
-    {"not_cleared", "remainder_skipped", "group_not_cut", "not_restarted", "runs_in_every_step", "runs_once"}
+    {
+        "not_cleared",
+        "remainder_skipped",
+        "group_not_cut",
+        "not_restarted",
+        "runs_in_every_step",
+        "runs_once",
+        "size_assumed",
+    }
 )
 # Longer texts are cut, and of a beginning that two texts share, so many letters are shown.
 _LONGEST, _SHARED = 80, 20
 
 
 def repair_clues(
-    bench: Bench, text: str, failing: Sequence[Recipe], suspected: Sequence[str], known: Collection[str] = GENERAL
+    bench: Bench,
+    text: str,
+    failing: Sequence[Recipe],
+    suspected: Sequence[str],
+    known: Collection[str] = GENERAL,
+    *,
+    in_launch: bool = False,
 ) -> list[Clue]:
     """Return the clue of the likeliest edit that makes a part right, if one is found in time.
 
     failing: failing calls; the smallest is made with every edit. suspected: kinds of mistakes that were found
-    otherwise, the likeliest first. known: the kinds that the exercise has.
+    otherwise, the likeliest first. known: the kinds that the exercise has. in_launch: launch code is suspected, such as
+    a grid.
     """
     until_s = bench.pair.worked_s + _MOST_S
     smallest, *others = _by_volume(failing)
@@ -69,6 +86,8 @@ def repair_clues(
             return []
         by_line = _by_line(call.wrong_outputs(text, _CALL_S), text, call.recorded.trace)
         fits = {one: _SUSPECTED if {*one.kinds} & {*suspected} else 1.0 for one in edits}
+        if in_launch:
+            fits |= {one: _IN_LAUNCH for one in edits if {*one.kinds} & {*suspected} and not one.in_kernel}
         edits.sort(key=lambda one: -one.weight * fits[one] * by_line.get(one.line, 1.0))
         witnesses = [*map(bench.edited, _witnesses(bench, others))]
         large = [one for one in others if Case(one.case).volume > QUICK_VOLUME][:_LARGE]

@@ -181,13 +181,19 @@ def _bases(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _moduli(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Take the block of a launch's constants in place of a number: `args["K"] % 64 == 0`."""
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mod) or not isinstance(node.right, ast.Constant):
+    """Divide by another of a launch's constants, or by one more: `args["K"] % 64 == 0`."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mod) or not isinstance(node.left, ast.Subscript):
         return
-    if isinstance(node.left, ast.Subscript) and isinstance(node.left.slice, ast.Constant):
-        for key in scope.keys:
-            if key.isupper() and key != node.left.slice.value:
-                yield scope.edit(node.right, f'{scope.text(node.left.value)}["{key}"]', ("size_assumed",), _OFTEN)
+    constants, divisor = scope.text(node.left.value), scope.text(node.right)
+    length = getattr(node.left.slice, "value", "")
+    for key in scope.constants:
+        if repr(key) in {ast.unparse(one) for one in ast.walk(node) if isinstance(one, ast.Constant)}:
+            continue
+        # Another condition that rarely holds mends as much: the block of this length comes first.
+        weight = _OFTEN if str(length)[-1:].lower() == key[-1].lower() else _SOMETIMES
+        one = f'{constants}["{key}"]'
+        after = one if isinstance(node.right, ast.Constant) else f"({divisor} * {one})"
+        yield scope.edit(node.right, after, ("size_assumed", *_TOO_WIDE), weight)
 
 
 def _moved_lines(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -260,6 +266,10 @@ def _order(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _exchanged(scope: Scope, items: Sequence[ast.expr], kinds: tuple[str, ...]) -> Iterator[Edit]:
+    weight = _NOW_AND_THEN
+    if not scope.in_kernel:
+        # Grids and shapes; or arguments of a launch.
+        weight = _RARELY if kinds == _TENSORS else 2 * _NOW_AND_THEN
     for one, other in pairwise(items):
         if isinstance(one, ast.Starred) or isinstance(other, ast.Starred):
             continue
@@ -271,7 +281,7 @@ def _exchanged(scope: Scope, items: Sequence[ast.expr], kinds: tuple[str, ...]) 
             before,
             after,
             kinds,
-            _NOW_AND_THEN if scope.in_kernel or kinds != _TENSORS else _RARELY,
+            weight,
             start,
             end,
             scope.in_kernel,
@@ -394,6 +404,19 @@ def _last_groups(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             cut = f"min(rows - first row, {group})"
             shown = f"% {cut} … // {cut}", f"% {group} … // {group}"
             yield Edit(node.lineno, before, after, ("group_not_cut",), _MOST, start, last, True, shown=shown)
+
+
+def _half_cut_groups(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Take the remainder and the quotient of a number in a group by the same: `local % rows`, `local // rows`."""
+    if not scope.in_kernel or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mod | ast.FloorDiv):
+        return
+    other_sign = ast.FloorDiv if isinstance(node.op, ast.Mod) else ast.Mod
+    for other in ast.walk(scope.function):
+        if not isinstance(other, ast.BinOp) or not isinstance(other.op, other_sign):
+            continue
+        is_cut = called(scope.meaning(other.right)) in ("min", "minimum")
+        if is_cut and ast.dump(other.left) == ast.dump(node.left):
+            yield scope.edit(node.right, scope.text(other.right), ("group_not_cut",), _MOST)
 
 
 def _quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -648,6 +671,7 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _directions,
     _divisions,
     _last_groups,
+    _half_cut_groups,
     _quotients,
     _operands,
     _signs,

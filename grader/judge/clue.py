@@ -12,6 +12,7 @@ class Clue:
     weight: 0 … 1, how likely the kind is by this clue alone; 1 with `confirmed`, where values or a probe leave no
     doubt. firm: the pattern of failing cases does not change the weight. seen: a sentence for the learner. title, help:
     replace those of the kind. by_known_mistake: found by the values of a known mistake, or of altered inputs.
+    in_launch: launch code is to blame, such as a grid.
     """
 
     kind: str
@@ -22,6 +23,7 @@ class Clue:
     help: str = ""
     firm: bool = False
     by_known_mistake: bool = False
+    in_launch: bool = False
 
 
 def sure(kind: str, seen: str = "", title: str = "", help_text: str = "") -> Clue:

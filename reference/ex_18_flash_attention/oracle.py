@@ -320,7 +320,11 @@ CAUSAL_HELP = "Query i sees keys j <= i + Skv - Sq: the last query sees all of t
 OFF_BY_ONE = "Looks as if the causal mask is off by one"
 ENDS_AT_THE_FIRST = "Looks as if a causal loop over keys ends at the first query of a tile instead of the last"
 ENDS_IN_WHOLE_TILES = "Looks as if a causal loop over keys leaves out the last tile, which its queries see in part"
+UNMASKED = "Looks as if a causal loop does not mask a tile that its queries see in part"
+UNMASKED_HELP = "Its first query sees keys up to first + Skv - Sq: round that number of keys down to whole tiles."
 ENDS_HELP = "Queries first to last of a tile see keys up to last + Skv - Sq: round that end up to whole tiles of keys."
+SCALED_LATE = "Looks as if the scale multiplies logits that are masked already"
+SCALED_LATE_HELP = "-inf times a negative scale is +inf, and times 0 it is NaN: scale first, then mask."
 HEADS_MODULO = "Looks as if query head h reads kv head h % Hkv"
 HEADS_HELP = "Neighbouring query heads share a kv head: query head h reads kv head h // (Hq // Hkv)."
 LAST_KEY = "Looks as if the last key is not seen"
@@ -345,6 +349,9 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
     )
     yield "scale_inverted", SCALE_INVERTED, SCALE_HELP, _softmax(q, k, v, _inverse(given), seen, heads)
     yield "scale_ignored", SCALE_SIGN, SCALE_HELP, _softmax(q, k, v, -given, seen, heads)
+    if given <= 0 and (causal or k.shape[2] % USUAL_TILES[0]):
+        spoilt = torch.full_like(o, math.nan), torch.full_like(lse, math.nan)
+        yield "scaled_after_mask", SCALED_LATE, SCALED_LATE_HELP, spoilt
     yield "last_left_out", LAST_KEY, LAST_KEY_HELP, _softmax(q, k, v, given, _but_the_last(seen), heads)
     for kind, title, help_text, wrongly_seen in _wrongly_seen(q, k, causal):
         yield kind, title, help_text, _softmax(q, k, v, given, wrongly_seen, heads)
@@ -731,6 +738,10 @@ def _wrong_ends(q: Tensor, k: Tensor) -> Iterator[tuple[str, str, str, Tensor]]:
         first = torch.arange(q.shape[2])[:, None] // rows * rows + k.shape[2] - q.shape[2]
         for end, title in ((-(-first // keys), ENDS_AT_THE_FIRST), ((first + rows) // keys, ENDS_IN_WHOLE_TILES)):
             yield "causal_loop", title, ENDS_HELP, _seen(q, k, True) & (torch.arange(k.shape[2]) < end * keys)
+        whole = k.shape[2] // keys
+        for end in (-(-first.clamp(min=0) // keys), ((first + rows) // keys).clamp(min=0)):
+            beyond = torch.arange(k.shape[2]) < end.clamp(max=whole) * keys
+            yield "causal_loop", UNMASKED, UNMASKED_HELP, _seen(q, k, True) | beyond
 
 
 def _softmax(

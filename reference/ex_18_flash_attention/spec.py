@@ -592,6 +592,7 @@ CONTRASTS = (
     Contrast("scale", "scale_ignored", "with a given scale", every=True),
     Contrast("scale", "scaled_maximum", "with a negative scale", (-0.5,)),
     Contrast("scale", "scaled_maximum", "with a scale of 0 or less", (0.0, -0.5)),
+    Contrast("scale", "scaled_after_mask", "with a scale of 0 or less", (0.0, -0.5)),
     Contrast("Hkv", "heads_mapping", "with several kv heads"),
     Contrast("Hq", "heads_not_summed", "with several query heads", part="attention_backward"),
     Contrast("values", "no_maximum", "with large logits", ("peaked", "rising", "shifted"), only=False),

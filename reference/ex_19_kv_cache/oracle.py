@@ -429,6 +429,13 @@ def paged_decode_attention_mistakes(
     for tile, beyond in product((one for one in (*USUAL_TILES, 256) if one > page), (False, True)):
         title = f"Looks as if a tile of {tile} slots looks up the page of its first slot alone"
         yield "table_ignored", title, help_text, attended(by_tiles(tile, beyond=beyond))
+    ends = torch.where((lengths > 0) & (lengths % page == 0), lengths - page, lengths)
+    title, help_text = (
+        "Looks as if a last page that is full is left out",
+        "A last page has (length - 1) % page + 1 slots.",
+    )
+    right = partial(_attention, scale=scale)
+    yield "block_left_out", title, help_text, _by_sequence(q, ends, through(block_table), right)
     yield from _decode_mistakes(q, lengths, scale, through(block_table))
 
 
@@ -468,6 +475,11 @@ def _decode_mistakes(
     yield "scale_ignored", title, SCALE_HELP, attended(partial(_attention, scale=-given))
     title = "Looks as if the scale is applied twice"
     yield "scale_missing", title, SCALE_HELP, attended(partial(_attention, scale=given * given))
+    for tile in USUAL_TILES if given <= 0 else ():
+        title = "Looks as if the scale multiplies logits that are masked already"
+        help_text = "-inf times a negative scale is +inf, and times 0 it is NaN: scale first, then mask."
+        in_part = (lengths % tile != 0)[:, None, None]
+        yield "scaled_after_mask", title, help_text, attended(right).masked_fill(in_part, torch.nan)
     yield "heads_mapping", "Looks as if query head h reads kv head h % Hkv", HEADS_HELP, attended(_modulo(right))
     yield "length_off_by_one", "Looks as if the newest token is left out", LENGTH_HELP, attended(right, lengths - 1)
     for b, length in enumerate(lengths.tolist()):

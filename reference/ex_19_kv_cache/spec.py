@@ -879,6 +879,7 @@ CONTRASTS = (
     Contrast("scale", "scale_ignored", "with a given scale", every=True),
     Contrast("scale", "scaled_maximum", "with a negative scale", (-0.5,)),
     Contrast("scale", "scaled_maximum", "with a scale of 0 or less", (0.0, -0.5)),
+    Contrast("scale", "scaled_after_mask", "with a scale of 0 or less", (0.0, -0.5)),
     Contrast("Hkv", "heads_mapping", "with several kv heads"),
     Contrast("page", "size_assumed", "with pages of 64 slots", (64,), only=False),
     Contrast("page", "size_assumed", "with pages of 16 slots", (16,), only=False),
