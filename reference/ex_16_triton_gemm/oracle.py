@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# Products up to so many multiply-adds are also added up one by one, which stores every sum.
-ONE_BY_ONE = 1 << 21
+# Products up to so many multiply-adds are also added up one by one, which stores every sum: in 32 MiB. Where all terms
+# are equal, the errors of such a sum add up, and no other order's errors are as large.
+ONE_BY_ONE = 1 << 23
 # Otherwise K is cut into at most so many blocks.
 MOST_BLOCKS = 32
 # What a tensor core multiplies and adds to its sum in one step.

@@ -1,0 +1,34 @@
+"""What the tolerances of products allow: float32 sums in the order of K, also where all terms are equal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from grader.exercise.catalogue import resolve
+from grader.judge.truth import Truth
+from grader.protocol.messages import Recipe
+
+pytestmark = pytest.mark.process
+
+ENTRY, _ = resolve(Path(__file__).resolve().parents[2], "ex_16")
+
+
+@pytest.mark.parametrize("values", ["normal", "constant", "shifted"])
+@pytest.mark.parametrize("sides", [(59, 111, 921), (64, 64, 2000)], ids=["ragged", "long"])
+def test_a_sum_in_the_order_of_k_is_allowed(values: str, sides: tuple[int, int, int]) -> None:
+    # Where all terms are equal, roundings add up: such a sum errs by dozens of ulps, and blocks of K by a few.
+    case = dict(zip("MNK", sides, strict=True)) | {"dtype": "float32", "values": values}
+    recipe = Recipe("matmul", {**case, "a_layout": "rows", "b_layout": "rows"}, 1)
+    part = ENTRY.exercise.part("matmul")
+    assert part is not None
+    truth = Truth(ENTRY.source("inputs.py"), ENTRY.source("oracle.py"))
+    a, b = (value for value in truth.inputs(recipe) if isinstance(value, torch.Tensor))
+    total = torch.zeros(sides[:2])
+    for k in range(sides[2]):
+        # As a GPU's multiply-add rounds: once.
+        total = torch.addcmul(total.double(), a[:, k : k + 1].double(), b[k : k + 1].double()).float()
+    (expected,) = truth.expect(part, recipe)
+    assert bool(((total.double() - expected.value).abs() <= expected.allowed).all())
