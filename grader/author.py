@@ -523,7 +523,7 @@ def _form_depends_on_numbers(recipe: Recipe, truth: Truth) -> bool:
 
 
 def _form(value: object) -> object:
-    return (value.shape, value.stride(), value.storage_offset()) if isinstance(value, Tensor) else value
+    return (value.shape, value.stride(), value.storage_offset()) if isinstance(value, Tensor) else None
 
 
 def repeatable_inputs(plan: Plan, truth: Truth) -> Iterator[GateLine]:

@@ -56,8 +56,8 @@ _EXPONENTIALS = frozenset({"exp", "exp2", "log", "log2"})
 # Factors between powers of e and of 2, of which either is taken for the other; written with three digits or more.
 _BASES = {math.log(2): "1.4426950408889634", 1 / math.log(2): "0.6931471805599453"}
 _FEWEST_DIGITS = 1e-3
-# So many last statements of a loop may be meant to stand behind it.
-_MOST_MOVED = 3
+# So many last statements of a loop may be meant to stand behind it; so many letters of them are shown.
+_MOST_MOVED, _LONGEST_MOVED = 3, 60
 _ADDITIVE, _MULTIPLICATIVE = ast.Add | ast.Sub, ast.Mult | ast.Div
 _SIGNS: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
@@ -198,22 +198,16 @@ def _moduli(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 def _moved_lines(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Move the last statements of a loop behind it, or the first ones behind it into it."""
-    if not isinstance(node, ast.For | ast.While) or node.orelse:
+    if not isinstance(node, ast.For | ast.While) or node.orelse or node.body[0].lineno == node.lineno:
         return
-    outer, inner = node.col_offset, node.body[0].col_offset
+    by = node.body[0].col_offset - node.col_offset
     for count in range(1, min(_MOST_MOVED, len(node.body) - 1) + 1):
-        yield from _indented(scope, node.body[-count:], outer - inner, "runs_in_every_step")
-    beside = next(
-        (
-            body
-            for _, body in ast.iter_fields(scope.parents[node])
-            if isinstance(body, list) and any(one is node for one in body)
-        ),
-        [],
-    )
-    behind = beside[beside.index(node) + 1 :] if beside else []
-    for count in range(1, min(_MOST_MOVED, len(behind)) + 1):
-        yield from _indented(scope, behind[:count], inner - outer, "runs_once")
+        yield from _indented(scope, node.body[-count:], -by, "runs_in_every_step")
+    bodies = (body for _, body in ast.iter_fields(scope.parents[node]) if isinstance(body, list) and node in body)
+    for body in bodies:
+        behind = body[body.index(node) + 1 :]
+        for count in range(1, min(_MOST_MOVED, len(behind)) + 1):
+            yield from _indented(scope, behind[:count], by, "runs_once")
 
 
 def _indented(scope: Scope, moved: Sequence[ast.stmt], by: int, kind: str) -> Iterator[Edit]:
@@ -228,7 +222,8 @@ def _indented(scope: Scope, moved: Sequence[ast.stmt], by: int, kind: str) -> It
     after = before.replace("\n", f"\n{space}") if by > 0 else before.replace(f"\n{space}", "\n")
     where = "in the loop", "behind the loop"
     now, then = where if by < 0 else where[::-1]
-    words = " ".join(scope.source[scope.starts[first - 1] : end].decode().split())
+    words = " ".join(before.split())
+    words = words if len(words) <= _LONGEST_MOVED else f"{words[: _LONGEST_MOVED - 1]}…"
     shown = f"{words}  # {then}", f"{words}  # {now}"
     yield Edit(first, before, after, (kind,), _SOMETIMES, start, end, scope.in_kernel, shown=shown)
 
