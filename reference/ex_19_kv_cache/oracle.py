@@ -475,11 +475,12 @@ def _decode_mistakes(
     yield "scale_ignored", title, SCALE_HELP, attended(partial(_attention, scale=-given))
     title = "Looks as if the scale is applied twice"
     yield "scale_missing", title, SCALE_HELP, attended(partial(_attention, scale=given * given))
-    for tile in USUAL_TILES if given <= 0 else ():
-        title = "Looks as if the scale multiplies logits that are masked already"
+    if given <= 0:
+        o, title = attended(right), "Looks as if the scale multiplies logits that are masked already"
         help_text = "-inf times a negative scale is +inf, and times 0 it is NaN: scale first, then mask."
-        in_part = (lengths % tile != 0)[:, None, None]
-        yield "scaled_after_mask", title, help_text, attended(right).masked_fill(in_part, torch.nan)
+        for tile in USUAL_TILES:
+            spoilt = o.masked_fill((lengths % tile != 0)[:, None, None], torch.nan)
+            yield "scaled_after_mask", title, help_text, spoilt
     yield "heads_mapping", "Looks as if query head h reads kv head h % Hkv", HEADS_HELP, attended(_modulo(right))
     yield "length_off_by_one", "Looks as if the newest token is left out", LENGTH_HELP, attended(right, lengths - 1)
     for b, length in enumerate(lengths.tolist()):
