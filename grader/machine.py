@@ -104,14 +104,28 @@ def lacked_values(*, gpu: bool) -> tuple[str, ...]:
 
 def crowded_values() -> tuple[str, ...]:
     """Return the values of a case's axes for which the GPU's free memory is too small just now; () if unknown."""
+    memory = _gpu_memory()
+    return (FAR_APART,) if memory is not None and memory.free < _FREE_FAR_APART_GIB << 30 else ()
+
+
+def memory_is_taken() -> bool:
+    """Return whether most of the GPU's memory is in use; False if unknown.
+
+    Ask when no process of the submission holds any: then others do.
+    """
+    memory = _gpu_memory()
+    return memory is not None and 2 * memory.free < memory.total
+
+
+def _gpu_memory() -> Any:
+    """Return NVML's figures of the first visible GPU's memory, in bytes; None if the driver does not tell."""
     try:
         import pynvml
 
         pynvml.nvmlInit()
-        free = pynvml.nvmlDeviceGetMemoryInfo(_first_handle(pynvml)).free
+        return pynvml.nvmlDeviceGetMemoryInfo(_first_handle(pynvml))
     except Exception:
-        return ()
-    return (FAR_APART,) if free < _FREE_FAR_APART_GIB << 30 else ()
+        return None
 
 
 def _first_handle(pynvml: Any) -> Any:

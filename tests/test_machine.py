@@ -11,6 +11,7 @@ from grader import machine
 from grader.machine import CudaDevice
 
 UUIDS = ("GPU-aaaa", "GPU-bbbb")
+FREE_GIB = {"GPU-aaaa": 59, "GPU-bbbb": 120}
 
 
 @pytest.fixture
@@ -23,6 +24,7 @@ def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
         nvmlDeviceGetName=lambda handle: f"card {handle[-1]}",
         nvmlDeviceGetUUID=lambda handle: handle,
         nvmlSystemGetDriverVersion=lambda: "580.1",
+        nvmlDeviceGetMemoryInfo=lambda handle: SimpleNamespace(total=140 << 30, free=FREE_GIB[handle] << 30),
     )
     monkeypatch.setitem(sys.modules, "pynvml", driver)
     monkeypatch.setattr(machine, "may_have_gpu", lambda: True)
@@ -45,6 +47,15 @@ def test_the_first_visible_gpu_is_named_and_one_that_the_driver_does_not_know_is
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert machine.find_gpu() == found
+
+
+@pytest.mark.parametrize(("visible", "crowded", "taken"), [("0", ("far",), True), ("1", (), False), ("7", (), False)])
+@pytest.mark.usefixtures("two_gpus")
+def test_memory_that_is_in_use_just_now_is_told_and_a_gpu_that_nobody_knows_is_taken_to_have_enough(
+    visible: str, crowded: tuple[str, ...], taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert (machine.crowded_values(), machine.memory_is_taken()) == (crowded, taken)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from grader.exercise.cases import Case
 from grader.exercise.model import Part, check_id
 from grader.exercise.plan import PlannedCase, PlannedCheck
 from grader.grading.compilation import Compilation
-from grader.grading.fitness import fitting_now, unfit_here
+from grader.grading.fitness import crowded_out, fitting_now, unfit_here
 from grader.grading.job import Job
 from grader.grading.results import grader_failed, result_of, unjudged
 from grader.grading.shrinking import Least, Shrinking
@@ -185,6 +185,9 @@ class Answers:
         try:
             ruling = decide(bench, planned)
             failure, failing = ruling.failure, ruling.failing
+            if crowded := crowded_out(failure, bench.pair, on_gpu=bench.device != "cpu"):
+                duration_s = monotonic() - started
+                return result_of(planned, None, duration_s=duration_s, status="inconclusive", reason=crowded)
             worked_s = bench.pair.worked_s - worked_s
             least = self._shrinking.least(bench, planned, failure, failing) if failure and failing else None
             if failure and self._job.diagnosed:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from grader import machine
 from grader.exercise.cases import FAR_APART
 from grader.exercise.plan import PlannedCheck, without_crowded
+from grader.judge.failures import Failure
+from grader.sandbox.pair import Pair
 
 
 def unfit_here(planned: PlannedCheck, *, on_gpu: bool) -> str:
@@ -25,3 +27,16 @@ def fitting_now(planned: PlannedCheck, *, on_gpu: bool) -> PlannedCheck:
     """
     takes_much = on_gpu and any(FAR_APART in one.case.values() for one in planned.cases)
     return without_crowded(planned, machine.crowded_values()) if takes_much else planned
+
+
+def crowded_out(failure: Failure | None, pair: Pair, *, on_gpu: bool) -> str:
+    """Return why a lack of memory says nothing of the submission; "" if it does, or if memory did not lack.
+
+    The submission's processes are ended first. What is taken then is the grader's own, or that of others.
+    """
+    if not on_gpu or failure is None or failure.status != "oom":
+        return ""
+    pair.end()
+    if not machine.memory_is_taken():
+        return ""
+    return "others use most of the GPU's memory just now: grade again when they have ended"

@@ -15,6 +15,7 @@ from grader.exercise.cases import Case
 from grader.exercise.model import Part
 from grader.exercise.plan import PlannedCheck
 from grader.grading.answers import Answers
+from grader.grading.fitness import crowded_out
 from grader.grading.job import Job
 from grader.grading.results import grader_failed, result_of
 from grader.protocol.messages import Call, Gauged, Recipe
@@ -154,9 +155,11 @@ class SpeedResult:
                 ).judge()
         except Exception as fault:
             return self._fault_result(planned, fault, monotonic() - started)
-        status: Status = "inconclusive" if verdict.undecided else "pass"
+        crowded = crowded_out(verdict.failure, self._pair, on_gpu=True)
+        failure, undecided = None if crowded else verdict.failure, crowded or verdict.undecided
+        status: Status = "inconclusive" if undecided else "pass"
         duration_s = monotonic() - started
-        result = result_of(planned, verdict.failure, duration_s=duration_s, status=status, reason=verdict.undecided)
+        result = result_of(planned, failure, duration_s=duration_s, status=status, reason=undecided)
         earned = round(verdict.share * planned.check.points, 2) if result.status == "pass" else 0.0
         return replace(result, points=earned, speed=verdict.speed)
 

@@ -86,6 +86,9 @@ _LOOK_S = 0.5
 _MOST_PATIENCE = 10.0
 # The share of a call's time limit after which the interpreter gives up one of many programs.
 _PATIENCE = 0.75
+# The second start of a process may take that many times the limit: a driver that serves many processes is slow to begin
+# with one more, and no line of the submission has run yet.
+_PATIENCE_AT_START = 6.0
 
 
 T = TypeVar("T", bound=Answer)
@@ -231,8 +234,7 @@ class Session:
                 # An earlier process of the submission may have left an obstacle. A new folder has none. The processes
                 # of sessions beside this one need the old one.
                 self._scratch.replace()
-            # A busy machine may need more time than the limit.
-            ready = self._begun()
+            ready = self._begun(patience=_PATIENCE_AT_START)
         if not isinstance(ready, Ready):
             raise GradeError(f"a fresh process must be ready for a submission, got {ready}: {self.printed.text[-200:]}")
         self.ready = ready
@@ -250,17 +252,21 @@ class Session:
             return self._garbled(f"Load must be answered by Loaded, got {type(answer).__name__}")
         return answer
 
-    def _begun(self) -> Answer | Unanswered:
-        """Start a process and send it Start; return Ready, or its other answer, after which it has ended."""
+    def _begun(self, *, patience: float = 1.0) -> Answer | Unanswered:
+        """Start a process and send it Start; return Ready, or its other answer, after which it has ended.
+
+        patience: how many times the limit of loading a file it may take.
+        """
+        limit_s = patience * self._limits.load_s
         notice_fd = _sealed_memory(NOTICE_BYTES)
         try:
             with spent("start a process"):
                 self._spawn(Notice(notice_fd))
-            refused = self._send(dataclasses.asdict(self._start), (notice_fd,), self._limits.load_s)
+            refused = self._send(dataclasses.asdict(self._start), (notice_fd,), limit_s)
         finally:
             os.close(notice_fd)
         with spent("a process gets ready"):
-            ready = refused or self._receive(self._limits.load_s)
+            ready = refused or self._receive(limit_s)
         if not isinstance(ready, Ready):
             self.restart()
         return ready

@@ -30,6 +30,12 @@ def said(message: str, code: str, kind: str = "ValueError", launch: str = "kerne
             "the grid between its name and its arguments",
             "`kernel[grid](x, y, BLOCK=64)`",
         ),
+        (
+            "PTXAS error: `ptxas` failed with error code -11\n`ptxas` stderr:\n",
+            "kernel[grid](x, n)",
+            "signal 11 ended it. This is a defect of ptxas",
+            "do_not_specialize",
+        ),
         ("'function' object is not subscriptable", LAUNCH, "ordinary Python", "above `def vector_add_kernel`"),
         (
             "Did you forget to add @triton.jit ? (`_semantic` argument must be provided outside of JIT functions.)",

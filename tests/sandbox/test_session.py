@@ -68,13 +68,19 @@ def test_a_folder_that_a_process_closed_is_open_to_the_next_one(server: ForkServ
 def test_a_process_that_is_slow_to_start_is_started_again_and_no_process_beside_it_loses_its_folder(
     server: ForkServer, ex_15: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin, late = Session._begun, [TimedOut(20.0)]
+    begin, late, granted = Session._begun, [TimedOut(20.0)], list[float]()
     with Scratch() as scratch:
         first, second = (Session(server, empty(ex_15), ex_15.exercise.limits, scratch, beside=True) for _ in range(2))
         with first, second:
             pid, folder = loaded(first), scratch.folder
-            monkeypatch.setattr(Session, "_begun", lambda session: late.pop() if late else begin(session))
+
+            def begun(session: Session, *, patience: float = 1.0) -> object:
+                granted.append(patience)
+                return late.pop() if late else begin(session, patience=patience)
+
+            monkeypatch.setattr(Session, "_begun", begun)
             loaded(second)
+            assert granted[0] < granted[1], "a busy machine may need more time than the limit"
             assert (first.pid, scratch.folder) == (pid, folder)
             assert state(pid) in ("S", "R")
 

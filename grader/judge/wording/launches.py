@@ -21,6 +21,17 @@ def _too_many_on_axis(found: re.Match[str], _: Fault) -> Words:
     )
 
 
+@RULES.rule(r"`ptxas` failed with error code -(\d+)")
+def _assembler_died(found: re.Match[str], _: Fault) -> Words:
+    return Words(
+        "NVIDIA's assembler crashes on this kernel",
+        f"`ptxas` translates what Triton made of the kernel; signal {found[1]} ended it. This is a defect of ptxas.",
+        "Triton makes a constant of each integer argument that is 1. If one is 1 in this case, write "
+        '`@triton.jit(do_not_specialize=["NAME"])` with its name. If none is, try another block size, num_warps or '
+        "num_stages.",
+    )
+
+
 @RULES.rule(r"(\w+) lies in the host's memory, where no kernel on a GPU reaches it: (\S+) in line (\d+)")
 def _in_host_memory(found: re.Match[str], _: Fault) -> Words:
     return Words(
