@@ -4,6 +4,8 @@ Most defects show when two particular values come together, so that a small set 
 nearly what all combinations would (D. R. Kuhn, D. R. Wallace and A. M. Gallo, "Software Fault Interactions and
 Implications for Software Testing", IEEE TSE 30(6), 2004). Lengths count as least, short, middling or long here, because
 kernels branch on such ranges. Half of them are multiples of a power of two: some tiles divide them, larger ones do not.
+Each axis gets an odd multiple of every such power that it has room for: code that asks for the wrong divisor, to leave
+out a mask, is right for all other lengths.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from grader.exercise.cases import Case, Domain, Size, Space, Value
 
 CANDIDATES = 200
 # Round lengths are multiples of these: as wide as tiles are.
-GRAINS = (16, 32, 64, 128, 256, 512, 1024)
+GRAINS = (8, 16, 32, 64, 128, 256, 512, 1024)
+# How many odd multiples are tried in a case, whose other lengths may allow only some.
+_TRIES = 3
 
 Met = tuple[str, Value]
 
@@ -34,7 +38,46 @@ def covering(space: Space, count: int, seed: int, without: frozenset[Case] = fro
             break
         covered |= sample.pop(best)
         chosen.append(best)
-    return chosen
+    return _with_odd_multiples(chosen, space, seed, without)
+
+
+def _with_odd_multiples(chosen: list[Case], space: Space, seed: int, without: frozenset[Case]) -> list[Case]:
+    """Return the cases with an odd multiple of each grain among the lengths of each axis, where the space allows one.
+
+    A length stays in its range, so that the same pairs meet. At most half of an axis's lengths are such multiples.
+    """
+    random = Random(seed)  # noqa: S311 (nothing here is a secret)
+    cases = list(chosen)
+    for name, domain in space.axes.items():
+        if not isinstance(domain, Size):
+            continue
+        free = random.sample(range(len(cases)), len(cases))
+        for grain in random.sample(GRAINS, len(GRAINS)):
+            shown = [place for place in free if _is_odd_multiple(int(cases[place][name]), grain)]
+            others = (
+                (place, other)
+                for place in free
+                for other in _at_odd_multiples(cases[place], name, domain, grain, random)
+                if space.allows(other) and other not in without and other not in cases
+            )
+            found = (shown[0], cases[shown[0]]) if shown else next(others, None)
+            if found and 2 * len(free) > len(cases):
+                place, cases[place] = found
+                free.remove(place)
+    return cases
+
+
+def _is_odd_multiple(length: int, grain: int) -> bool:
+    return length > grain and length % (2 * grain) == grain
+
+
+def _at_odd_multiples(case: Case, name: str, domain: Size, grain: int, random: Random) -> list[Case]:
+    """Return the case with a few odd multiples of the grain, 3 times and more, in the range of its length."""
+    least, most = next(bounds for bounds in _bounds(domain) if int(case[name]) <= bounds[1])
+    first = max(3, (least + grain - 1) // grain | 1)
+    lengths = range(first * grain, most + 1, 2 * grain)
+    drawn = random.sample(lengths, min(_TRIES, len(lengths)))
+    return [Case({**case, name: length}) for length in drawn if length in domain]
 
 
 def _sample(space: Space, seed: int, without: frozenset[Case]) -> dict[Case, frozenset[tuple[Met, Met]]]:

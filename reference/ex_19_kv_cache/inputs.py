@@ -24,9 +24,9 @@ from grader.exercise.tensors import (
     values,
 )
 
-LAYOUTS = ("bhsd", "bshd", "sliced", "unaligned")
+LAYOUTS = ("bhsd", "bshd", "hbsd", "sliced", "unaligned")
 # No two of these have the same strides.
-APART = ("bhsd", "bshd", "sliced")
+APART = ("bhsd", "bshd", "hbsd", "sliced")
 # Size of "peaked" logits, and depth of "sunken" ones.
 PEAK = 1e4
 DEPTH = 1.2e4
@@ -291,8 +291,9 @@ def _layouts_of(case: Mapping[str, object], names: Sequence[str]) -> tuple[str, 
 def laid_out(tensor: Tensor, layout: str) -> Tensor:
     """Return the same tensor [B, H, S, D] in another memory layout; the last axis is always contiguous.
 
-    bhsd: contiguous. bshd: the second and third axis exchanged. sliced: a window of a larger tensor, rows at any
-    address. unaligned: contiguous, from the second element of a longer tensor. Gaps hold NaN.
+    bhsd: contiguous. bshd: the second and third axis exchanged; hbsd: the first and second. sliced: a window of a
+    larger tensor, rows at any address. unaligned: contiguous, from the second element of a longer tensor. Gaps hold
+    NaN.
     """
     batch, heads, rows, width = tensor.shape
     match layout:
@@ -300,6 +301,8 @@ def laid_out(tensor: Tensor, layout: str) -> Tensor:
             return tensor
         case "bshd":
             view = tensor.new_empty(batch, rows, heads, width).transpose(1, 2)
+        case "hbsd":
+            view = tensor.new_empty(heads, batch, rows, width).transpose(0, 1)
         case "sliced":
             wider = tensor.new_full((batch, heads + 1, rows + 3, width + 13), math.nan)
             view = wider[:, 1:, 2 : 2 + rows, 5 : 5 + width]

@@ -172,7 +172,7 @@ def stairs(slots: int, batch: int, **others: Value) -> dict[str, Value]:
 
 # -- append_kv -------------------------------------------------------------------------------------------------------
 
-LAYOUTS = ("bhsd", "bshd", "sliced", "unaligned", "mixed")
+LAYOUTS = ("bhsd", "bshd", "hbsd", "sliced", "unaligned", "mixed")
 # A copy keeps every bit, also of -0.0, of infinities and of numbers below the smallest normal one.
 ANY_BITS = ("normal", "bits")
 # One tensor is the only one that is not contiguous.
@@ -223,6 +223,9 @@ APPEND_KV = Part(
                         ragged(100, 3, T=37, Hkv=2),
                         ragged(150, 2, T=65, Hkv=3, D=128, dtype="bfloat16"),
                         ragged(40, 3, T=7, Hkv=3),
+                        # Tiles of 8 divide it, those of 16 do not; those of 16, and not of 32.
+                        ragged(60, 2, T=24, Hkv=2),
+                        ragged(70, 2, T=48),
                     ),
                     generated=2,
                     far=(sized(720, T=700),),
@@ -249,6 +252,7 @@ APPEND_KV = Part(
                         # Some fill the cache, some do not.
                         *(sized(6, 2, T=tokens, Hkv=2, layout=one) for one in LONE_APPENDED for tokens in (2, 6)),
                         sized(20, 2, T=3, Hkv=2, layout="bshd"),
+                        sized(22, 3, T=4, Hkv=2, layout="hbsd"),
                         sized(30, 3, T=5, Hkv=2, layout="sliced"),
                         sized(25, 2, T=4, Hkv=3, D=128, layout="mixed"),
                         sized(28, 2, T=6, Hkv=2, layout="unaligned"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.exercise.cases import Case, Choice, Size, Space, Value
-from grader.exercise.covering import covering
+from grader.exercise.covering import GRAINS, covering
 
 pytestmark = pytest.mark.process
 
@@ -48,7 +48,17 @@ def test_about_half_of_the_lengths_are_multiples_of_what_tiles_are_wide() -> Non
     of_tiles = [length for length in drawn if length % 16 == 0]
     assert len(drawn) / 4 <= len(of_tiles) <= len(drawn) / 2
     # What small tiles divide, and large ones do not.
-    assert {length // 32 % 2 for length in of_tiles if length % 32 == 0} == {0, 1}
+    assert any(length // 32 % 2 for length in of_tiles if length % 32 == 0)
+
+
+def test_each_axis_gets_a_length_that_tiles_divide_and_tiles_twice_as_wide_do_not() -> None:
+    space = Space({"M": Size(1, 2000), "N": Size(1, 500), "dtype": Choice(DTYPES)})
+    for seed in range(5):
+        cases = covering(space, 20, seed)
+        for axis, most in (("M", 2000), ("N", 500)):
+            odd = {grain for case in cases for grain in GRAINS if int(case[axis]) % (2 * grain) == grain < case[axis]}
+            # The longest range begins above a quarter of the domain.
+            assert odd >= {grain for grain in GRAINS if 4 * grain <= most // 2}
 
 
 def test_it_ends_where_nothing_new_would_meet() -> None:
