@@ -98,6 +98,7 @@ def alterations(names: Sequence[str], inputs: Sequence[object], blocks: Sequence
                 _each(lambda one: -one),
             )
     yield from _by_strides_of(tensors, names, same_shape=False)
+    yield from _by_sizes_of(tensors, names)
 
 
 def altered_clues(bench: Bench, failures: Sequence[Failure]) -> list[Clue]:
@@ -293,15 +294,22 @@ _WRONG_STARTS: tuple[tuple[str, Callable[[Tensor, int], Tensor], str], ...] = (
     ("start at their number", lambda n, size: n, "A block starts at its number times its size."),
     ("are two blocks apart", lambda n, size: 2 * n * size, "Does something move the pointer, or the offset, twice?"),
     ("start one block late", lambda n, size: (n + 1) * size, "Which offset does the first step have?"),
+    (
+        "come twice, and every second one is left out",
+        lambda n, size: n // 2 * 2 * size,
+        "Which index does the second half of a tile use, in every load and store?",
+    ),
 )
 
 
 def _found_at(one: Tensor, axis: int, block: int, find: Callable[[Tensor, int], Tensor]) -> Tensor | None:
-    """Return a tensor whose blocks along an axis are looked for at wrong starts."""
+    """Return a tensor whose blocks along an axis are looked for at wrong starts; None where only zeros are found."""
     if axis >= one.dim() or block >= one.shape[axis]:
         return None
     places = torch.arange(one.shape[axis])
     wrong = find(places // block, block) + places % block
+    if bool((wrong[wrong != places] >= one.shape[axis]).all()):
+        return None
     return _zero_beyond(one.index_select(axis, wrong.clamp(max=one.shape[axis] - 1)), axis, wrong < one.shape[axis])
 
 
@@ -414,6 +422,31 @@ def _by_strides_of(
                 f"Pass {name}'s own strides, and multiply its indices by them.",
                 (place,),
                 by_others,
+            )
+
+
+def _by_sizes_of(tensors: Sequence[tuple[int, Tensor]], names: Sequence[str]) -> Iterator[Alteration]:
+    """Yield each tensor with zeros from the size of a shorter axis on, of another tensor or its own."""
+    for (place, value), (other, measure) in product(tensors, tensors):
+        for axis, shorter in product(range(value.dim()), range(measure.dim())):
+            if not measure.shape[shorter] < value.shape[axis] or not value.is_floating_point():
+                continue
+
+            def masked(
+                inputs: Sequence[object], place: int, axis: int = axis, other: int = other, shorter: int = shorter
+            ) -> Tensor | None:
+                one, of = inputs[place], inputs[other]
+                if not isinstance(one, Tensor) or not isinstance(of, Tensor):
+                    return None
+                return _zero_beyond(one, axis, torch.arange(one.shape[axis]) < of.shape[shorter])
+
+            masked_one = f"axis {axis} of {names[place]}"
+            yield Alteration(
+                "axes_exchanged",
+                f"Looks as if {masked_one} is masked with the size of axis {shorter} of {names[other]}",
+                f"How long is {masked_one}? Compare its indices with that size.",
+                (place,),
+                masked,
             )
 
 

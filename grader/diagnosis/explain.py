@@ -41,6 +41,7 @@ from grader.judge.rules.kernels_only import LEFT_OVER
 from grader.judge.ruling import Ruling
 from grader.judge.trial import TriedCase
 from grader.judge.truth import Truth
+from grader.protocol.messages import Recipe
 from grader.record import CheckResult, Suspect
 
 # A failing call that takes longer is not repeated for clues.
@@ -76,6 +77,8 @@ class Diagnosis:
         self._varied: dict[str, list[Variation]] = {}
         # By check: its first wrong call.
         self._wrong: dict[str, WrongCall] = {}
+        # The smallest call found that fails as it does.
+        self._smallest: dict[str, Recipe] = {}
         # By part: number of cases that were repeated in the interpreter, on a GPU.
         self._interpreted: dict[str, int] = {}
         # By check: an error in the search for its cause.
@@ -194,30 +197,36 @@ class Diagnosis:
             self._varied[part] = variations_of(bench, seen, declared, cases.space)
 
     def search_repair(self, bench: Bench, planned: Sequence[PlannedCheck], text: str) -> None:
-        """Search for an edit of the submission's text that makes a part right, where no cause is confirmed.
+        """Search for an edit of the submission's text that makes a part right.
 
-        planned: the checks of the part. bench: interprets.
+        No search is made where a cause of the first failure is confirmed. planned: the checks of the part. bench:
+        interprets.
         """
         failed = [one for one in planned if one.id in self._wrong]
-        clues = [clue for one in planned for clue in self._clues.get(one.id, ())]
-        if not failed or any(clue.confirmed for clue in clues):
+        if not failed or any(clue.confirmed for clue in self._clues.get(failed[0].id, ())):
             return
         with self._noting_faults(*(one.id for one in failed)):
             suspected = [one.kind for one in self._suspects(failed[0], self._clues[failed[0].id])]
             calls = [self._wrong[one.id].recipe for one in failed]
+            calls += [self._smallest[one.id] for one in failed if one.id in self._smallest]
+            clues = [clue for one in planned for clue in self._clues.get(one.id, ())]
             told = any(clue.by_known_mistake and clue.weight >= _TOLD for clue in clues)
             in_launch = any(clue.in_launch for clue in self._clues[failed[0].id])
             for clue in repair_clues(bench, text, calls, suspected, known_kinds(self._exercise), in_launch=in_launch):
                 # The values of a mistake that has a name say more than a slip.
                 found = _doubted(clue) if clue.kind == SLIP and told else clue
                 for one in failed:
-                    self._clues[one.id] = [*self._clues.get(one.id, ()), found]
+                    # What gives the values of another check only gives them by chance.
+                    own = [_doubted(each) if each.by_known_mistake else each for each in self._clues.get(one.id, ())]
+                    self._clues[one.id] = [*own, found]
 
     def look_at_smallest(self, bench: Bench, planned: PlannedCheck, failure: Failure) -> None:
-        """Store the clues of the smallest case that fails, where the first one has no suspect.
+        """Store the smallest call that fails, and its clues where the first one has no suspect.
 
         failure: of the smallest case.
         """
+        if failure.seen is not None and failure.seen.recipe.part == planned.part.name:
+            self._smallest[planned.id] = failure.seen.recipe
         with self._noting_faults(planned.id):
             if failure.status in NO_CAUSE or self._suspects(planned, self._clues.get(planned.id, ())):
                 return

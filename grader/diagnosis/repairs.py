@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from functools import cache, partial
 from itertools import islice, takewhile
 
@@ -27,6 +28,8 @@ from grader.protocol.trace import ConstexprValue, Launch, TensorValue, Trace, la
 # The search for one part takes at most so many seconds of work, and one edited call so many. Starting a process for
 # edited launch code counts as so many.
 _MOST_S, _CALL_S, _START_S = 5.0, 1.0, 0.1
+# At most so many of these seconds for launch code: each of its edits takes as long as twenty of a kernel's.
+_IN_LAUNCH_S = 2.5
 # A failing call that is not quick may take so many seconds with an edit that all others stand; so many are made.
 _LARGE_S, _LARGE = 4.0, 2
 # The numbers of other failing calls and of passing calls that an edit must stand.
@@ -100,20 +103,42 @@ def repair_clues(
         for place, edit in enumerate(edits):
             if edit.in_kernel:
                 call.begin(together, place, partial(edit.applied, text), _CALL_S)
+        launches = _LaunchCode(bench)
         for place, edit in enumerate(edits):
-            if bench.pair.worked_s > until_s:
+            if bench.pair.worked_s + launches.started_s > until_s:
                 break
             edited = edit.applied(text)
             if edit.in_kernel:
                 is_right = call.is_right_answer(together.outcome(place))
             else:
-                until_s -= _START_S
-                is_right = call.is_right(edited, _CALL_S, in_kernel=False)
+                is_right = launches.is_right(call, edited)
             if not is_right or not stands(edit, edited, witnesses) or not stands(edit, edited, of_every_kind()):
                 continue
             if stands(edit, edited, [*map(bench.edited, large)], _LARGE_S):
                 return [_clue(edit, suspected, known)]
     return []
+
+
+@dataclass
+class _LaunchCode:
+    """The trials of edited launch code, which needs a process each, within their share of the time.
+
+    started_s: seconds that starting these processes counts as.
+    """
+
+    bench: Bench
+    started_s: float = 0.0
+    _spent_s: float = 0.0
+
+    def is_right(self, call: Edited, edited: str) -> bool:
+        """Return whether a call is right with edited launch code; False once the time is spent."""
+        if self._spent_s > _IN_LAUNCH_S:
+            return False
+        began_s = self.bench.pair.worked_s
+        found = call.is_right(edited, _CALL_S, in_kernel=False)
+        self.started_s += _START_S
+        self._spent_s += _START_S + self.bench.pair.worked_s - began_s
+        return found
 
 
 def _by_line(stored: Sequence[tuple[int, bool]], text: str, trace: Trace) -> dict[int, float]:

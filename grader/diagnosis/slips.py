@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 
 from grader.diagnosis.edit_scope import Edit, Scope, called, keyword, names_in
 
@@ -29,6 +29,8 @@ _ADDRESSES = ("wrong_address", "not_all_covered", "done_again", "strides_ignored
 _ROUNDED_DOWN = ("remainder_skipped", "not_all_covered")
 _PARTS = ("heads_mapping", "wrong_address", "bad_index", "axes_exchanged", "not_all_covered")
 _DTYPES = ("low_precision_sum", "rounded_intermediate", "wrong_dtype")
+_ROUNDED = ("rounded_intermediate", "low_precision_sum", "wrong_dtype")
+_NARROW = (".float16", ".bfloat16")
 # Comparisons, and the same with the other treatment of the bound.
 _FLIPPED: Mapping[type[ast.cmpop], tuple[str, tuple[str, ...]]] = {
     ast.Lt: ("<=", _TOO_NARROW),
@@ -112,8 +114,9 @@ def _bounds(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Include a bound, or leave it out."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _FLIPPED:
         flipped, kinds = _FLIPPED[type(node.ops[0])]
-        if isinstance(scope.parents.get(node), ast.If | ast.IfExp | ast.While):
-            # A condition is no mask.
+        of_zero = getattr(node.comparators[0], "value", None) == 0
+        if of_zero or isinstance(scope.parents.get(node), ast.If | ast.IfExp | ast.While):
+            # A condition is no mask, and 0 is no length.
             kinds = (SLIP, *kinds)
         yield scope.edit(
             node, f"{scope.text(node.left)} {flipped} {scope.text(node.comparators[0])}", kinds, _OFTEN / 2
@@ -148,6 +151,10 @@ def _operands(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         yield scope.edit(node, right, _TERMS if isinstance(node.op, ast.Add) else _FACTORS)
     if isinstance(node.op, ast.Sub):
         in_exponent = called(scope.parents.get(node)) in _EXPONENTIALS
+        if not in_exponent and not isinstance(node.right, ast.Constant):
+            # The last of n is n - 1.
+            mirrored = ("position_shifted", "not_all_covered", "last_left_out")
+            yield scope.edit(node, f"({left} - 1 - {right})", mirrored, _SOMETIMES)
         turned = ("no_rescale", "wrong_factor") if in_exponent else ("wrong_factor", "causal_alignment")
         yield scope.edit(node, f"(({right}) - ({left}))", turned, _SOMETIMES if in_exponent else _NOW_AND_THEN)
 
@@ -181,10 +188,15 @@ def _bases(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _moduli(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Divide by another of a launch's constants, or by one more: `args["K"] % 64 == 0`."""
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mod) or not isinstance(node.left, ast.Subscript):
+    """Divide by another of a launch's constants, by one more, or by twice as many: `args["K"] % 64 == 0`."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mod):
         return
-    constants, divisor = scope.text(node.left.value), scope.text(node.right)
+    divisor = scope.text(node.right)
+    if isinstance(scope.parents.get(node), ast.Compare) and not scope.in_kernel:
+        yield scope.edit(node.right, f"({divisor} * 2)", ("size_assumed", *_TOO_WIDE), _OFTEN)
+    if not isinstance(node.left, ast.Subscript):
+        return
+    constants = scope.text(node.left.value)
     length = getattr(node.left.slice, "value", "")
     for key in scope.constants:
         if repr(key) in {ast.unparse(one) for one in ast.walk(node) if isinstance(one, ast.Constant)}:
@@ -460,7 +472,15 @@ def _exchanged_names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             alike = _is_one_letter_off(one, other) or (one in scope.sizes and other in scope.sizes)
             if alike and _may_matter(scope, one, other):
                 after = scope.renamed(value, {one: other, other: one})
-                yield scope.edit(value, after, (*_SIZES, "causal_alignment"), _NOW_AND_THEN)
+                kinds = _TENSORS if _is_loaded(scope, one) and _is_loaded(scope, other) else ()
+                yield scope.edit(value, after, (*kinds, *_SIZES, "causal_alignment"), _NOW_AND_THEN)
+
+
+def _is_loaded(scope: Scope, name: str) -> bool:
+    """Return whether a name stands for what a load gives."""
+    assigned = (one for one in ast.walk(scope.function) if isinstance(one, ast.Assign))
+    values = (one.value for one in assigned if _bare_name(one.targets[0]) == name)
+    return any(called(one) == "load" for value in values for one in ast.walk(value))
 
 
 def _accumulators(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -483,7 +503,10 @@ def _kept_accumulators(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if not scope.in_kernel or not isinstance(node, ast.For):
         return
     inner = [one for one in node.body if isinstance(one, ast.For | ast.While)]
-    grown = {scope.target_of(one)[0] for loop in inner for one in ast.walk(loop) if isinstance(one, ast.expr)} - {""}
+    named = [one for loop in inner for one in ast.walk(loop) if isinstance(one, ast.Name)]
+    added_to = {scope.target_of(one)[0] for loop in inner for one in ast.walk(loop) if isinstance(one, ast.expr)}
+    read = {one.id for one in named if isinstance(one.ctx, ast.Load)} | added_to
+    grown = {one.id for one in named if isinstance(one.ctx, ast.Store)} & read
     own = {name for one in node.body if isinstance(one, ast.Assign) for name in names_in(one.targets[0])}
     steps = [one for one in node.body if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name)]
     for one in ast.walk(scope.function):
@@ -493,6 +516,42 @@ def _kept_accumulators(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             first = steps[0].value
             after = f"{scope.text(first)}; {name} = {scope.text(one.value)}"
             yield scope.edit(first, after, ("not_restarted",), _MOST)
+
+
+def _stale_values(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Compute a value anew in a loop that changes what it was computed from: the pointers of the next tile's rows."""
+    if not scope.in_kernel or not isinstance(node, ast.For | ast.While):
+        return
+    assigned = [one for one in ast.walk(node) if isinstance(one, ast.Assign) and _bare_name(one.targets[0])]
+    last = {_bare_name(one.targets[0]): one for one in sorted(assigned, key=lambda one: one.lineno)}
+    names = [one for one in ast.walk(node) if isinstance(one, ast.Name)]
+    stored = {one.id for one in names if isinstance(one.ctx, ast.Store)}
+    used = {one.id for one in names if isinstance(one.ctx, ast.Load)}
+    for one in ast.walk(scope.function):
+        name = _bare_name(one.targets[0]) if isinstance(one, ast.Assign) else ""
+        if not isinstance(one, ast.Assign) or name not in used - stored or one.lineno >= node.lineno:
+            continue
+        sources = [last[source] for source in names_in(one.value) if source in last]
+        if sources:
+            latest = max(sources, key=lambda source: source.lineno).value
+            after = f"{scope.text(latest)}; {name} = {scope.text(one.value)}"
+            yield scope.edit(latest, after, ("not_advanced",), _MOST)
+
+
+def _missing_terms(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Add a difference of two sizes to a bound: the offset of the causal diagonal."""
+    if not scope.in_kernel or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add | ast.Sub):
+        return
+    parent = scope.parents.get(node)
+    if called(parent) not in ("minimum", "maximum", "min", "max", "range", "cdiv") and not isinstance(
+        parent, ast.Compare | ast.Assign
+    ):
+        return
+    for name, line in scope.known_from.items():
+        meaning = scope.meaning(ast.Name(name))
+        is_difference = isinstance(meaning, ast.BinOp) and isinstance(meaning.op, ast.Sub)
+        if is_difference and line < node.lineno and name not in names_in(node):
+            yield scope.edit(node, f"({scope.text(node)} + {name})", ("causal_loop", "causal_alignment"), _OFTEN)
 
 
 def _brackets(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -522,7 +581,10 @@ def _casts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if not isinstance(node, ast.Call) or not scope.in_kernel:
         return
     if isinstance(node.func, ast.Attribute) and node.func.attr == "to":
-        yield scope.edit(node, scope.text(node.func.value), _DTYPES, _SOMETIMES / 2)
+        # A dtype that is written out fits the inputs of one dtype only.
+        narrows = bool(node.args) and scope.text(node.args[0]).endswith(_NARROW)
+        kinds, weight = (_ROUNDED, _OFTEN) if narrows else (_DTYPES, _SOMETIMES / 2)
+        yield scope.edit(node, scope.text(node.func.value), kinds, weight)
     elif called(node) == "load" and _called_on(scope, node) != "to":
         yield scope.edit(node, f"{scope.text(node)}.to(tl.float32)", _DTYPES, _SOMETIMES / 2)
 
@@ -531,6 +593,20 @@ def _called_on(scope: Scope, node: ast.expr) -> str:
     """Return the method that is called on the value of an expression; "" for none."""
     parent = scope.parents.get(node)
     return parent.attr if isinstance(parent, ast.Attribute) else ""
+
+
+def _of_masks(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Take for the address the index that the mask takes, and for the mask the one of the address."""
+    mask = keyword(node, "mask") if isinstance(node, ast.Call) and called(node) in ("load", "store") else None
+    if not scope.in_kernel or mask is None or not isinstance(node, ast.Call) or not node.args:
+        return
+    compared = (one.left for one in ast.walk(mask) if isinstance(one, ast.Compare))
+    indices = {name for one in compared for name in names_in(one) if scope.known_from.get(name)}
+    in_address = {name for name in names_in(node.args[0]) if scope.known_from.get(name)}
+    for own, other in product(sorted(in_address - indices), sorted(indices - in_address)):
+        kinds = ("wrong_address", "missing_mask", "operand_mixed_up")
+        yield scope.edit(node.args[0], scope.renamed(node.args[0], {own: other}), kinds, _OFTEN)
+        yield scope.edit(mask, scope.renamed(mask, {other: own}), ("missing_mask", *kinds), _OFTEN)
 
 
 def _boundary_checks(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -678,6 +754,7 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _reductions,
     _related_functions,
     _masks,
+    _of_masks,
     _boundary_checks,
     _limits,
     _starts,
@@ -691,6 +768,8 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _missing_steps,
     _accumulators,
     _kept_accumulators,
+    _stale_values,
+    _missing_terms,
     _casts,
     _allocations,
 )

@@ -5,12 +5,16 @@ Takes a wrong call, replays it where such memory holds zeros, and gives a clue: 
 
 from __future__ import annotations
 
+import math
+
 import torch
+from torch import Tensor
 
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.compare import tensor_of
-from grader.judge.failures import Failure
+from grader.judge.failures import Failure, WrongCall
+from grader.protocol.messages import Unwritten
 from grader.sandbox.outcome import Finished
 
 # Of the wrong elements, at least this share must change with what the memory holds.
@@ -25,16 +29,31 @@ def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
     seen = failure.seen
     if seen is None or failure.cause.mismatch is None or seen.recipe.part != bench.part.name:
         return []
-    with bench.aside():
-        other = bench.refilled_memory(seen, "0")
-    if not isinstance(other, Finished) or len(other.outputs) != len(seen.expected):
-        return []
-    for raw, (got, wrong, expected) in zip(other.outputs, seen.answers(), strict=True):
-        if raw is None or not bool(wrong.any()):
+    outputs = _with(bench, seen, "0")
+    for place, (now, (got, wrong, _)) in enumerate(zip(outputs, seen.answers(), strict=False)):
+        if not bool(wrong.any()):
             continue
-        now, before = tensor_of(raw, expected)[wrong], got[wrong]
+        before = got[wrong]
         differs = (now != before) & ~(now.isnan() & before.isnan())
         is_stored = torch.logical_or(now != 0, ~before.isnan()) if now.is_floating_point() else now != 0
-        if float((differs & is_stored).double().mean()) >= _SHARE:
+        if _is_enough(differs) and not _is_enough(differs & is_stored) and now.is_floating_point():
+            # A weight of 0 times NaN, or an element that nothing stores: that one holds what was there.
+            infinite = _with(bench, seen, "inf")
+            is_stored = infinite[place] != math.inf if infinite else is_stored
+        if _is_enough(differs & is_stored):
             return [sure("not_cleared", "With zeros in the memory that the call allocates, the answer is another one.")]
     return []
+
+
+def _with(bench: Bench, seen: WrongCall, content: Unwritten) -> list[Tensor]:
+    """Return the wrong elements of each output of a call whose memory holds something else; none where it has none."""
+    with bench.aside():
+        other = bench.refilled_memory(seen, content)
+    if not isinstance(other, Finished) or len(other.outputs) != len(seen.expected):
+        return []
+    answers = zip(other.outputs, seen.answers(), strict=True)
+    return [got[wrong] if raw is None else tensor_of(raw, one)[wrong] for raw, (got, wrong, one) in answers]
+
+
+def _is_enough(elements: Tensor) -> bool:
+    return float(elements.double().mean()) >= _SHARE

@@ -48,9 +48,20 @@ def test_a_neighbour_may_be_read() -> None:
 
 
 def test_blocks_may_be_looked_for_at_a_wrong_start_and_are_zero_beyond_the_end() -> None:
-    places = [[0, 1, 1, 2], [0, 1, 4, 5], [2, 3, 4, 5]]
-    beyond = torch.nn.functional.pad(A, (0, 2))
-    assert all(holds(read_as("wrong_address", A, A, blocks=(2,)), beyond[:, one]) for one in places)
+    places = [[0, 1, 1, 2, 2, 3], [0, 1, 4, 5, 8, 9], [2, 3, 4, 5, 6, 7], [0, 1, 0, 1, 4, 5]]
+    wide = torch.arange(1.0, 13.0).reshape(2, 6)
+    beyond = torch.nn.functional.pad(wide, (0, 4))
+    found = read_as("wrong_address", wide, wide, blocks=(2,))
+    assert all(holds(found, beyond[:, one]) for one in places)
+    # Zeros alone may come of a mask as well.
+    narrow = torch.nn.functional.pad(wide[:, :4], (0, 2))
+    assert not holds(read_as("wrong_address", wide[:, :4], wide[:, :4], blocks=(2,)), narrow[:, [0, 1, 4, 5]])
+
+
+def test_a_mask_may_compare_with_the_size_of_another_axis() -> None:
+    long, short = torch.arange(1.0, 7.0), torch.ones(4, 5)
+    found = read_as("axes_exchanged", long, short)
+    assert all(holds(found, torch.where(torch.arange(6) < size, long, 0.0)) for size in short.shape)
 
 
 def test_a_step_along_one_axis_may_move_along_another() -> None:

@@ -240,6 +240,63 @@ def test_an_accumulator_of_several_tiles_starts_anew_in_each() -> None:
     assert not [one for one in edits_of(right, {("sums", 5): ((), {})}, "none") if one.kinds == edit.kinds]
 
 
+NEXT_TILE = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def maxima(x_ptr, s_ptr, tiles, K, BLOCK: tl.constexpr):
+    tile = tl.program_id(0)
+    rows = tile * BLOCK + tl.arange(0, BLOCK)
+    x_rows = x_ptr + rows * K
+    top = tl.full((BLOCK,), float("-inf"), tl.float32)
+    for _ in range(tiles):
+        for k in range(0, K):
+            new = tl.maximum(top, tl.load(x_rows + k))
+            top = new
+        tl.store(s_ptr + rows, top)
+        tile += tl.num_programs(0)
+        rows = tile * BLOCK + tl.arange(0, BLOCK)
+"""
+
+
+def test_what_was_computed_from_an_earlier_tile_is_computed_anew_and_so_is_a_maximum() -> None:
+    found = edits_of(NEXT_TILE, {("maxima", 5): ((), {})}, "none")
+    changed = {one.kinds[0]: one.applied(NEXT_TILE) for one in found if one.weight >= 30}
+    assert "rows = tile * BLOCK + tl.arange(0, BLOCK); x_rows = x_ptr + rows * K\n" in changed["not_advanced"]
+    assert '; top = tl.full((BLOCK,), float("-inf"), tl.float32)\n' in changed["not_restarted"]
+
+
+MIRRORED = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def halves(x_ptr, y_ptr, n, m, BLOCK: tl.constexpr):
+    offset = n - m
+    left = tl.program_id(0) * 2 * BLOCK + tl.arange(0, BLOCK)
+    right = left + BLOCK
+    last = tl.minimum(n, left + BLOCK)
+    x = tl.load(x_ptr + left, mask=right < n).to(tl.float16)
+    tl.store(y_ptr + n - left, x, mask=left < n)
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "    x = tl.load(x_ptr + right, mask=right < n).to(tl.float16)",
+        "    x = tl.load(x_ptr + left, mask=left < n).to(tl.float16)",
+        "    x = tl.load(x_ptr + left, mask=right < n)",
+        "    tl.store((y_ptr + n - 1 - left), x, mask=left < n)",
+        "    last = tl.minimum(n, (left + BLOCK + offset))",
+    ],
+)
+def test_indices_of_a_mask_written_dtypes_the_last_index_and_offsets_are_looked_at(line: str) -> None:
+    found = edits_of(MIRRORED, {("halves", 5): ((), {})}, "none")
+    assert line in {changed for one in found for changed in one.applied(MIRRORED).splitlines()}
+
+
 def test_a_key_of_the_launch_may_be_another_one_and_no_configuration_is_changed() -> None:
     listed = (
         '@triton.autotune([triton.Config({"BLOCK_M": 16}), triton.Config({"BLOCK_M": 32})], key=["M"])\n@triton.jit'
