@@ -407,6 +407,20 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
             plain.sum(-1).log(),
         ),
     )
+    # In float32, relative to the largest logit of a tile of queries.
+    for rows in [rows for rows in USUAL_TILES if q.shape[2] > 1 and rows < 2 * q.shape[2]]:
+        tops = torch.cat([part.amax((-1, -2), keepdim=True).expand_as(part) for part in logits.split(rows, 2)], 2)
+        low = (logits - tops.nan_to_num(neginf=0.0)).exp().float().double()
+        total = low.sum(-1)
+        yield (
+            "wrong_axis",
+            f"Looks as if the maximum goes over {rows} queries at a time",
+            "Each query needs its own maximum: take tl.max along the axis of the keys.",
+            (
+                low @ v[:, heads] / total.masked_fill(~seen.any(-1), 1.0)[..., None],
+                tops[..., 0] + total.log(),
+            ),
+        )
     # In float32, relative to 0 where all logits are below.
     starts = [start for start in (0.0, -1e4) if bool((top < start).any())]
     for start, least in product(starts, (1.0, 0.0)):

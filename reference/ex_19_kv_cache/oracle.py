@@ -492,6 +492,11 @@ def _decode_mistakes(
     for dtype, least in product((torch.float32, torch.float16, torch.bfloat16), (0.0, 1.0)):
         powers = partial(_no_maximum, scale=given, dtype=dtype, least=least)
         yield "no_maximum", title, help_text, attended(powers)
+    help_text = "Each row needs its own maximum: take tl.max along the axis of the slots. Else all weights of a row of "
+    help_text += "small logits are 0."
+    title = "Looks as if one maximum is taken for all heads of a group"
+    for least in (0.0, 1.0):
+        yield "wrong_axis", title, help_text, attended(partial(_one_maximum, scale=given, least=least))
     help_text = "Start the maximum at -inf: relative to a larger number, all weights of very negative logits are 0."
     lowest = float(attended(partial(_top, scale=given)).min()) if q.numel() else 0.0
     for start, least in product([one for one in USUAL_STARTS if lowest < one], (0.0, 1.0)):
@@ -608,6 +613,16 @@ def _no_maximum(q: Tensor, k: Tensor, v: Tensor, scale: float, dtype: torch.dtyp
     total = powers.double().sum(-1, keepdim=True).float().double()
     total = torch.where(total == 0, least, total)
     return ((powers.to(dtype).double() @ v).float().double() / total).reshape(q.shape)
+
+
+def _one_maximum(q: Tensor, k: Tensor, v: Tensor, scale: float, least: float) -> Tensor:
+    """In float32, where exp of a logit far below those of other heads is 0. least: as in _no_maximum."""
+    if k.shape[2] == 0:
+        return torch.zeros_like(q)
+    logits = _logits(q, k, scale)
+    powers = (logits - logits.amax((-1, -2), keepdim=True)).exp().float().double()
+    total = powers.sum(-1, keepdim=True)
+    return (powers @ v / torch.where(total == 0, least, total)).reshape(q.shape)
 
 
 def _top(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
