@@ -66,7 +66,8 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
   intermediate value in too few bits.
 - **Altered inputs** (`grader/diagnosis/altered.py`): the oracle is computed on inputs that are read in a wrong way: one
   tensor in another's place, the first block again in every step, neighbours, exchanged axes, another tensor's strides,
-  steps along another axis, blocks that start at a wrong place. An answer with these values is not a guess either.
+  steps along another axis, blocks that start at a wrong place, zeros from another axis's size on. An answer with these
+  values is not a guess either.
 - **Misplaced values** (`grader/diagnosis/misplaced.py`): stretches of an output that hold the right values of another
   place, all as far off, in exchanged tiles, or without an order; and sums that hold another place's value as well.
 - **Case contrast** (`grader/diagnosis/case_contrast.py`): all cases of the part, failing and passing, along every axis.
@@ -86,10 +87,11 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
   Where loads masked lanes, the call is replayed with 0 and infinities in these lanes: a value that makes the answer
   right proves that they count (`grader/diagnosis/padding.py`). Where a sum took a product that was not rounded, as a
   fused multiply-add does, the call is replayed with every product rounded (`grader/diagnosis/contraction.py`).
-- **Repairs** (`grader/diagnosis/repairs.py`): where no cause is confirmed, the smallest failing call is made again with
-  one small edit of the text after the other, the likeliest first, for five seconds of work: a stride, a size or a
-  tensor of a similar name, a bound, a factor, a sign, brackets, a mask, an axis, a division that rounds up, a pointer
-  that is moved on, two neighbours exchanged, a line moved into a loop or out of it (`grader/diagnosis/slips.py`).
+- **Repairs** (`grader/diagnosis/repairs.py`): where the first failure has no confirmed cause, the smallest failing call
+  that was found is made again with one small edit of the text after the other, the likeliest first, for five seconds
+  of work: a stride, a size or a tensor of a similar name, a bound, a factor, a sign, brackets, a mask, an axis, a
+  division that rounds up, a pointer that is moved on, what a loop computed for an earlier tile, two neighbours
+  exchanged, a line moved into a loop or out of it (`grader/diagnosis/slips.py`).
   Where some outputs are right, lines that lead to them alone come last (`grader/diagnosis/influence.py`), and a name
   that nothing reads comes first. An edit that makes the larger failing calls right too, and leaves passing ones right,
   is told with its line.
