@@ -23,7 +23,7 @@ SLIP = "slip"
 _TENSORS = ("operand_mixed_up", "copies_input")
 _TOO_WIDE = ("missing_mask", "padding_counted")
 _TOO_NARROW = ("last_left_out", "block_left_out", "not_all_covered")
-_TERMS = ("position_shifted", "wrong_address", "missing_mask", "last_left_out", "block_left_out")
+_TERMS = ("position_shifted", "wrong_address", "missing_mask", "last_left_out", "block_left_out", "done_again")
 _FACTORS = ("wrong_factor", "wrong_address", "not_all_covered", "scale_missing", "zeros")
 _ADDRESSES = ("wrong_address", "not_all_covered", "done_again", "strides_ignored", "stores_collide")
 _ROUNDED_DOWN = ("remainder_skipped", "not_all_covered")
@@ -605,8 +605,12 @@ def _of_masks(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     in_address = {name for name in names_in(node.args[0]) if scope.known_from.get(name)}
     for own, other in product(sorted(in_address - indices), sorted(indices - in_address)):
         kinds = ("wrong_address", "missing_mask", "operand_mixed_up")
-        yield scope.edit(node.args[0], scope.renamed(node.args[0], {own: other}), kinds, _OFTEN)
-        yield scope.edit(mask, scope.renamed(mask, {other: own}), ("missing_mask", *kinds), _OFTEN)
+        # One half of a tile, and the other: the second is computed from the first, or like it.
+        meant = scope.meaning(ast.Name(own)), scope.meaning(ast.Name(other))
+        is_near = own in names_in(meant[1]) or other in names_in(meant[0]) or names_in(meant[0]) == names_in(meant[1])
+        weight = _OFTEN if is_near else _NOW_AND_THEN
+        yield scope.edit(node.args[0], scope.renamed(node.args[0], {own: other}), kinds, weight)
+        yield scope.edit(mask, scope.renamed(mask, {other: own}), ("missing_mask", *kinds), weight)
 
 
 def _boundary_checks(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -627,8 +631,15 @@ def _limits(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         return
     if isinstance(node, ast.Call) and called(node) in ("minimum", "maximum", "min", "max") and len(node.args) == 2:
         kinds = _LIMITS["minimum" if called(node).startswith("min") else "maximum"]
+        # A number that is written out limits values, not a bound.
+        limits_values = any(_is_number(one) for one in node.args)
         for one in node.args:
-            yield scope.edit(node, scope.text(one), kinds, _RARELY)
+            if limits_values and not _is_number(one):
+                yield scope.edit(node, scope.text(one), ("value_shortcut", *kinds), _SOMETIMES)
+            else:
+                yield scope.edit(node, scope.text(one), kinds, _RARELY)
+    if isinstance(node, ast.Call) and called(node) == "clamp" and node.args:
+        yield scope.edit(node, scope.text(node.args[0]), ("value_shortcut",), _SOMETIMES)
     parent = scope.parents.get(node)
     is_bound = called(parent) in ("range", "static_range") and isinstance(parent, ast.Call) and node in parent.args[:2]
     is_bound |= isinstance(parent, ast.Assign) and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
@@ -637,6 +648,12 @@ def _limits(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             if name != scope.text(node) and scope.known_from[name] < node.lineno:
                 after = f"tl.minimum({scope.text(node)}, {name})"
                 yield scope.edit(node, after, _LIMITS["minimum"], _RARELY)
+
+
+def _is_number(node: ast.expr) -> bool:
+    """Return whether an expression is a number that is written out, with or without a sign."""
+    inner = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(inner, ast.Constant) and isinstance(inner.value, int | float)
 
 
 def _starts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
