@@ -42,6 +42,18 @@ def test_a_call_that_is_made_again_in_between_leaves_later_ones_right_and_their_
         assert judge_case(bench, PlannedCase(cases[0], 1), more=13) is None
 
 
+def test_a_call_that_is_recorded_again_and_replayed_alone_leaves_later_ones_right(
+    server: ForkServer, ex_15: Entry
+) -> None:
+    with bench_of(server, ex_15, ex_15.solution) as bench:
+        cases = [bench.part.checks[1].cases.space.case(N=length) for length in LENGTHS]  # type: ignore[union-attr]
+        assert all(bench.try_case(case, 1).failure is None for case in reversed(cases))
+        # As for the cause of a failure: all memory is recorded anew, and no replayer keeps it.
+        recipe = bench.true_recipe(cases[0], 1)
+        assert not bench.is_right_only(recipe, -1, lambda replay: replay)
+        assert judge_case(bench, PlannedCase(cases[-1], 1), more=13) is None
+
+
 def _forms(outcome: object) -> tuple[Form, ...]:
     assert isinstance(outcome, Finished)
     return outcome.answer.outputs
