@@ -20,6 +20,8 @@ ONE_BY_ONE = 1 << 23
 MOST_BLOCKS = 32
 # What a tensor core multiplies and adds to its sum in one step.
 TENSOR_CORE_DEPTH = 16
+# The rounding errors of a sum in any order, in standard deviations; the tolerance takes twice as many.
+DEVIATIONS = 2.5
 LN_2 = math.log(2)
 ROWS_OF_A_PORTION = 256
 FLOAT32_EPS = torch.finfo(torch.float32).eps
@@ -78,6 +80,7 @@ def _sums(a: Tensor, b: Tensor) -> Iterator[Tensor]:
         yield total
     if a.shape[0] * b.shape[1] * depth <= ONE_BY_ONE:
         yield _one_by_one(wide_a, wide_b)
+    yield _in_any_order(wide_a, wide_b)
     if a.dtype != torch.float32:
         yield _truncated(wide_a, wide_b)
 
@@ -87,6 +90,23 @@ def _one_by_one(a: Tensor, b: Tensor) -> Tensor:
     products = a.T[:, :, None] * b[:, None, :]
     with np.errstate(invalid="ignore", over="ignore"):
         return torch.from_numpy(np.add.accumulate(products.cpu().numpy(), axis=0)[-1]).to(a.device)
+
+
+def _in_any_order(a: Tensor, b: Tensor) -> Tensor:
+    """As a kernel may add that takes K in an order of its own: from its end, or in parts.
+
+    Each of K additions rounds by up to half an ulp of the sum so far, at random. That sum is at most the sum of all
+    blocks of K that have the same sign.
+    """
+    depth = a.shape[1]
+    block = -(-depth // MOST_BLOCKS)
+    zero = torch.zeros((), device=a.device)
+    above, below = zero, zero
+    for start in range(0, depth, block):
+        part = a[:, start : start + block] @ b[start : start + block]
+        above, below = above + part.clamp(min=0), below + part.clamp(max=0)
+    largest = torch.maximum(above, -below)
+    return above + below + DEVIATIONS * math.sqrt(depth / 12) * FLOAT32_EPS * largest
 
 
 def _truncated(a: Tensor, b: Tensor) -> Tensor:
