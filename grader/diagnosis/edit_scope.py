@@ -12,10 +12,13 @@ from itertools import islice
 # The arguments of a launch, by place and by name: numbers and texts; None for what has no such value.
 Launched = tuple[Sequence[object], Mapping[str, object]]
 
+# Weights: of a thousand edits of such a kind, about so many took a mistake back (benchmarks/tried.json).
+MOST, OFTEN, SOMETIMES, NOW_AND_THEN, RARELY = 30.0, 6.0, 2.0, 0.6, 0.05
 # The factor of edits that read a name that the function never reads.
 _FOR_AN_IDLE_NAME = 20.0
 
 
+_ARGUMENTS_OF_WHERE = 3
 # Functions with more nodes than this, some 500 lines, are not looked at: it takes the square of their length.
 _MOST_NODES = 12_000
 
@@ -119,6 +122,21 @@ class Scope:
         calls = (node for node in ast.walk(self.function) if isinstance(node, ast.Call))
         return tuple(dict.fromkeys(self.text(one) for call in calls if (one := keyword(call, "mask")) is not None))
 
+    @cached_property
+    def conditions(self) -> tuple[str, ...]:
+        """Return the conditions that elements are chosen by, and the masks along one axis, along either of two."""
+        calls = [one for one in ast.walk(self.function) if isinstance(one, ast.Call)]
+        chosen = [call.args[0] for call in calls if called(call) == "where" and len(call.args) == _ARGUMENTS_OF_WHERE]
+        masks = [one for call in calls if (one := keyword(call, "mask")) is not None]
+        of_axes = [
+            f"({self.text(one.value)}){axes}"
+            for mask in masks
+            for one in ast.walk(mask)
+            if isinstance(one, ast.Subscript)
+            for axes in ("[None, :]", "[:, None]")
+        ]
+        return tuple(dict.fromkeys([*map(self.text, chosen), *of_axes]))
+
     def renamed(self, node: ast.expr, names: Mapping[str, str]) -> str:
         """Return the text of an expression with other names."""
         start, end = self.span(node)
@@ -164,8 +182,9 @@ class Scope:
 
     @cached_property
     def sizes(self) -> tuple[str, ...]:
-        """Return the arguments that are numbers, without strides and constants."""
+        """Return the arguments that are whole numbers, without strides and constants."""
         numbers = (one for one in self.arguments if self.is_number(one) and not self._is_pointer(one))
+        numbers = (one for one in numbers if not isinstance(self.values.get(one), bool | float))
         return tuple(one for one in numbers if "stride" not in one.lower() and not (one.isupper() and "_" in one))
 
     def _is_pointer(self, name: str) -> bool:
@@ -281,6 +300,11 @@ def constants_of(function: ast.FunctionDef) -> tuple[str, ...]:
     own = function.args
     every = (*own.posonlyargs, *own.args, *own.kwonlyargs)
     return tuple(one.arg for one in every if one.annotation and "constexpr" in ast.unparse(one.annotation))
+
+
+def bare_name(node: ast.AST) -> str:
+    """Return the name that an expression is; "" for anything else."""
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def names_in(tree: ast.AST) -> set[str]:

@@ -161,9 +161,13 @@ def _by_volume(recipes: Sequence[Recipe]) -> list[Recipe]:
 
 
 def _witnesses(bench: Bench, others: Sequence[Recipe]) -> Iterator[Recipe]:
-    """Yield other calls that an edit must make right: the largest quick ones that failed, and a few that passed."""
+    """Yield other calls that an edit must make right: the largest quick ones that failed, and a few that passed.
+
+    The smaller of them come first, for most edits fail the first one.
+    """
     quick = [one for one in others if Case(one.case).volume <= QUICK_VOLUME]
-    yield from reversed(_by_volume([*quick, *_quick(bench, failed=True)])[-_FAILING:])
+    different = {repr((one.case, one.seed)): one for one in [*quick, *_quick(bench, failed=True)]}
+    yield from _by_volume([*different.values()])[-_FAILING:]
     yield from islice(passing_like(bench, None), _PASSING)
 
 

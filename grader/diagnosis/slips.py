@@ -11,10 +11,21 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise, product
 
-from grader.diagnosis.edit_scope import Edit, Scope, called, keyword, names_in
+from grader.diagnosis.edit_scope import (
+    MOST,
+    NOW_AND_THEN,
+    OFTEN,
+    RARELY,
+    SOMETIMES,
+    Edit,
+    Scope,
+    bare_name,
+    called,
+    keyword,
+    names_in,
+)
+from grader.diagnosis.loops import IN_LOOPS, step_of
 
-# Weights: of a thousand edits of such a kind, about so many took a mistake back (benchmarks/tried.json).
-_MOST, _OFTEN, _SOMETIMES, _NOW_AND_THEN, _RARELY = 30.0, 6.0, 2.0, 0.6, 0.05
 # The kinds of mistakes that an edit may take back; the first one is its own.
 _SIZES = ("axes_exchanged", "wrong_address", "not_all_covered", "missing_mask", "strides_ignored", "bad_index")
 _STRIDES = ("strides_ignored", "axes_exchanged", "wrong_address")
@@ -48,8 +59,6 @@ _CLEARED = {"empty": "zeros", "empty_like": "zeros_like", "new_empty": "new_zero
 _PADDING = ("0.0", 'float("-inf")', 'float("inf")')
 # The kinds behind a wrong value of a full block, and behind a wrong value of masked elements.
 _STARTS = ("maximum_start", "padding_counted")
-# The kinds behind a limit that is right if it is left out.
-_LIMITS = {"minimum": ("past_length", "done_again", "missing_mask"), "maximum": ("maximum_start", "missing_mask")}
 _HIDDEN = ("padding_counted", "maximum_start", "causal_missing")
 # Functions that are taken for each other.
 _PAIRS = (("exp", "exp2"), ("log", "log2"), ("sum", "max"), ("minimum", "maximum"))
@@ -58,8 +67,6 @@ _EXPONENTIALS = frozenset({"exp", "exp2", "log", "log2"})
 # Factors between powers of e and of 2, of which either is taken for the other; written with three digits or more.
 _BASES = {math.log(2): "1.4426950408889634", 1 / math.log(2): "0.6931471805599453"}
 _FEWEST_DIGITS = 1e-3
-# So many last statements of a loop may be meant to stand behind it; so many letters of them are shown.
-_MOST_MOVED, _LONGEST_MOVED = 3, 60
 _ADDITIVE, _MULTIPLICATIVE = ast.Add | ast.Sub, ast.Mult | ast.Div
 _SIGNS: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
@@ -73,12 +80,12 @@ def _names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         return
     for name, line in scope.known_from.items():
         if line < node.lineno and _is_one_letter_off(node.id, name) and _may_matter(scope, node.id, name):
-            weight = _NOW_AND_THEN / 2 if scope.in_kernel else _RARELY
+            weight = NOW_AND_THEN / 2 if scope.in_kernel else RARELY
             # Or the stride of a step is another axis's: `b_ptrs += BLOCK_K * stride_bn`.
             in_step = isinstance(scope.parents.get(scope.parents[node]), ast.AugAssign)
             if called(scope.parents.get(node)) == "dot" or isinstance(scope.parents.get(node), ast.keyword) or in_step:
-                weight = _SOMETIMES
-            weight = _OFTEN / 2 if name in scope.idle else weight
+                weight = SOMETIMES
+            weight = OFTEN / 2 if name in scope.idle else weight
             yield scope.edit(node, name, _kinds_of_names(scope, node.id), weight)
 
 
@@ -86,9 +93,13 @@ def _keys(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Take the key of a launch's constants that differs in one letter: `meta["BLOCK_M"]`."""
     parent = scope.parents.get(node)
     if isinstance(node, ast.Constant) and isinstance(node.value, str) and isinstance(parent, ast.Subscript):
+        divides = isinstance(scope.parents.get(parent), ast.BinOp)
         for key in scope.keys:
             if _is_one_letter_off(node.value, key):
-                yield scope.edit(node, repr(key), _SIZES, _SOMETIMES)
+                # Before the finder of moduli takes twice the wrong block.
+                yield scope.edit(
+                    node, scope.text(node).replace(node.value, key), _SIZES, 2 * OFTEN if divides else SOMETIMES
+                )
 
 
 def _is_one_letter_off(one: str, other: str) -> bool:
@@ -118,16 +129,14 @@ def _bounds(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         if of_zero or isinstance(scope.parents.get(node), ast.If | ast.IfExp | ast.While):
             # A condition is no mask, and 0 is no length.
             kinds = (SLIP, *kinds)
-        yield scope.edit(
-            node, f"{scope.text(node.left)} {flipped} {scope.text(node.comparators[0])}", kinds, _OFTEN / 2
-        )
+        yield scope.edit(node, f"{scope.text(node.left)} {flipped} {scope.text(node.comparators[0])}", kinds, OFTEN / 2)
 
 
 def _divisions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Round up what is rounded down, and the reverse."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
         function = "tl.cdiv" if scope.in_kernel else "triton.cdiv"
-        yield scope.edit(node, f"{function}({scope.text(node.left)}, {scope.text(node.right)})", _ROUNDED_DOWN, _OFTEN)
+        yield scope.edit(node, f"{function}({scope.text(node.left)}, {scope.text(node.right)})", _ROUNDED_DOWN, OFTEN)
     if isinstance(node, ast.Call) and called(node) == "cdiv" and len(node.args) == 2:
         one, other = map(scope.text, node.args)
         yield scope.edit(node, f"(({one}) // ({other}))", ("grid_too_large", "missing_mask", "done_again"))
@@ -141,10 +150,10 @@ def _operands(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     match node.op:
         case ast.Add() | ast.Sub():
             kinds = ("not_all_covered", *_TERMS) if "num_programs" in left else _TERMS
-            yield scope.edit(node, left, kinds, _MOST if isinstance(node.right, ast.Constant) else _NOW_AND_THEN)
+            yield scope.edit(node, left, kinds, MOST if isinstance(node.right, ast.Constant) else NOW_AND_THEN)
         case ast.Mult() | ast.Div():
             by_stride = "stride" in right.lower()
-            yield scope.edit(node, left, _STRIDES if by_stride else _FACTORS, _RARELY if by_stride else _NOW_AND_THEN)
+            yield scope.edit(node, left, _STRIDES if by_stride else _FACTORS, RARELY if by_stride else NOW_AND_THEN)
         case ast.Pow():
             yield scope.edit(node, f"{left}**-({right})", ("scale_inverted", "wrong_factor"))
     if isinstance(node.op, ast.Add | ast.Mult):
@@ -154,9 +163,9 @@ def _operands(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         if not in_exponent and not isinstance(node.right, ast.Constant):
             # The last of n is n - 1.
             mirrored = ("position_shifted", "not_all_covered", "last_left_out")
-            yield scope.edit(node, f"({left} - 1 - {right})", mirrored, _SOMETIMES)
+            yield scope.edit(node, f"({left} - 1 - {right})", mirrored, SOMETIMES)
         turned = ("no_rescale", "wrong_factor") if in_exponent else ("wrong_factor", "causal_alignment")
-        yield scope.edit(node, f"(({right}) - ({left}))", turned, _SOMETIMES if in_exponent else _NOW_AND_THEN)
+        yield scope.edit(node, f"(({right}) - ({left}))", turned, SOMETIMES if in_exponent else NOW_AND_THEN)
 
 
 def _numbers(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -175,7 +184,7 @@ def _numbers(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         return
     for value in (node.value - 1, node.value + 1):
         if value >= 0:
-            weight = _SOMETIMES if kinds[0] in ("wrong_axis", "block_left_out") else _NOW_AND_THEN / 2
+            weight = SOMETIMES if kinds[0] in ("wrong_axis", "block_left_out") else NOW_AND_THEN / 2
             yield scope.edit(node, str(value), kinds, weight)
 
 
@@ -184,7 +193,7 @@ def _bases(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if isinstance(node, ast.Constant) and isinstance(node.value, float):
         for factor, other in _BASES.items():
             if abs(node.value - factor) < _FEWEST_DIGITS:
-                yield scope.edit(node, other, ("logarithm_base", "wrong_factor"), _OFTEN)
+                yield scope.edit(node, other, ("logarithm_base", "wrong_factor"), OFTEN)
 
 
 def _moduli(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -193,7 +202,7 @@ def _moduli(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         return
     divisor = scope.text(node.right)
     if isinstance(scope.parents.get(node), ast.Compare) and not scope.in_kernel:
-        yield scope.edit(node.right, f"({divisor} * 2)", ("size_assumed", *_TOO_WIDE), _OFTEN)
+        yield scope.edit(node.right, f"({divisor} * 2)", ("size_assumed", *_TOO_WIDE), OFTEN)
     if not isinstance(node.left, ast.Subscript):
         return
     constants = scope.text(node.left.value)
@@ -202,49 +211,17 @@ def _moduli(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         if repr(key) in {ast.unparse(one) for one in ast.walk(node) if isinstance(one, ast.Constant)}:
             continue
         # Another condition that rarely holds mends as much: the block of this length comes first.
-        weight = _OFTEN if str(length)[-1:].lower() == key[-1].lower() else _SOMETIMES
+        weight = OFTEN if str(length)[-1:].lower() == key[-1].lower() else SOMETIMES
         one = f'{constants}["{key}"]'
         after = one if isinstance(node.right, ast.Constant) else f"({divisor} * {one})"
         yield scope.edit(node.right, after, ("size_assumed", *_TOO_WIDE), weight)
-
-
-def _moved_lines(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Move the last statements of a loop behind it, or the first ones behind it into it."""
-    if not isinstance(node, ast.For | ast.While) or node.orelse or node.body[0].lineno == node.lineno:
-        return
-    by = node.body[0].col_offset - node.col_offset
-    for count in range(1, min(_MOST_MOVED, len(node.body) - 1) + 1):
-        yield from _indented(scope, node.body[-count:], -by, "runs_in_every_step")
-    bodies = (body for _, body in ast.iter_fields(scope.parents[node]) if isinstance(body, list) and node in body)
-    for body in bodies:
-        behind = body[body.index(node) + 1 :]
-        for count in range(1, min(_MOST_MOVED, len(behind)) + 1):
-            yield from _indented(scope, behind[:count], by, "runs_once")
-
-
-def _indented(scope: Scope, moved: Sequence[ast.stmt], by: int, kind: str) -> Iterator[Edit]:
-    """Yield the edit that moves statements to the right, or to the left where `by` is negative."""
-    first, last = moved[0].lineno, moved[-1].end_lineno or moved[-1].lineno
-    if any(isinstance(one, ast.Return) for one in moved) or first <= 1:
-        return
-    # With the end of the line before, for nothing but whitespace stands in the text that changes.
-    start, end = scope.starts[first - 1] - 1, scope.starts[last - 1] + (moved[-1].end_col_offset or 0)
-    before = scope.source[start:end].decode()
-    space = " " * abs(by)
-    after = before.replace("\n", f"\n{space}") if by > 0 else before.replace(f"\n{space}", "\n")
-    where = "in the loop", "behind the loop"
-    now, then = where if by < 0 else where[::-1]
-    words = " ".join(before.split())
-    words = words if len(words) <= _LONGEST_MOVED else f"{words[: _LONGEST_MOVED - 1]}…"
-    shown = f"{words}  # {then}", f"{words}  # {now}"
-    yield Edit(first, before, after, (kind,), _SOMETIMES, start, end, scope.in_kernel, shown=shown)
 
 
 def _reductions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Reduce along one axis in place of all."""
     if isinstance(node, ast.Call) and called(node) in _REDUCTIONS and len(node.args) == 1 and not node.keywords:
         for axis in (0, 1):
-            yield scope.edit(node, f"{scope.text(node)[:-1]}, axis={axis})", ("wrong_axis",), _OFTEN)
+            yield scope.edit(node, f"{scope.text(node)[:-1]}, axis={axis})", ("wrong_axis",), OFTEN)
 
 
 def _masks(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -254,7 +231,7 @@ def _masks(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     own, other, text = keyword(node, "mask"), keyword(node, "other"), scope.text(node)
     for mask in scope.masks:
         if own is None:
-            yield scope.edit(node, f"{text[:-1]}, mask={mask})", _TOO_WIDE, _SOMETIMES)
+            yield scope.edit(node, f"{text[:-1]}, mask={mask})", _TOO_WIDE, SOMETIMES)
         else:
             yield scope.edit(own, mask, (*_TOO_WIDE, *_SIZES))
             yield scope.edit(own, f"({scope.text(own)}) & ({mask})", _TOO_WIDE)
@@ -273,10 +250,10 @@ def _order(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _exchanged(scope: Scope, items: Sequence[ast.expr], kinds: tuple[str, ...]) -> Iterator[Edit]:
-    weight = _NOW_AND_THEN
+    weight = NOW_AND_THEN
     if not scope.in_kernel:
         # Grids and shapes; or arguments of a launch.
-        weight = _RARELY if kinds == _TENSORS else 2 * _NOW_AND_THEN
+        weight = RARELY if kinds == _TENSORS else 2 * NOW_AND_THEN
     for one, other in pairwise(items):
         if isinstance(one, ast.Starred) or isinstance(other, ast.Starred):
             continue
@@ -301,7 +278,7 @@ def _factors(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if not scope.in_kernel or not isinstance(parent, ast.BinOp | ast.AugAssign) or not isinstance(parent.op, ast.Add):
         return
     is_step = isinstance(parent, ast.AugAssign)
-    if isinstance(parent, ast.AugAssign) and (node is not parent.value or not _step_of(parent)):
+    if isinstance(parent, ast.AugAssign) and (node is not parent.value or not step_of(parent)):
         return
     inside = names_in(node)
     if not isinstance(node, ast.Call | ast.Name | ast.Subscript) or any(one.endswith("ptr") for one in inside):
@@ -309,7 +286,7 @@ def _factors(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     for name in scope.arguments:
         is_factor = scope.is_number(name) and (name.isupper() or "stride" in name.lower())
         if is_factor and name not in inside and scope.values.get(name) != 1:
-            kinds, weight = (("strides_ignored", *_ADDRESSES), _SOMETIMES) if is_step else (_ADDRESSES, _RARELY)
+            kinds, weight = (("strides_ignored", *_ADDRESSES), SOMETIMES) if is_step else (_ADDRESSES, RARELY)
             yield scope.edit(node, f"({scope.text(node)}) * {name}", kinds, weight)
 
 
@@ -319,9 +296,9 @@ def _allocations(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         return
     if cleared := _CLEARED.get(node.func.attr):
         rest = scope.text(node)[len(scope.text(node.func)) :]
-        yield scope.edit(node, f"{scope.text(node.func.value)}.{cleared}{rest}", ("not_cleared",), _OFTEN)
+        yield scope.edit(node, f"{scope.text(node.func.value)}.{cleared}{rest}", ("not_cleared",), OFTEN)
     if node.func.attr in {*_CLEARED, *_CLEARED.values()} and (dtype := keyword(node, "dtype")) is not None:
-        yield scope.edit(dtype, "torch.float32", _DTYPES, _OFTEN)
+        yield scope.edit(dtype, "torch.float32", _DTYPES, OFTEN)
 
 
 def _similar_names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -342,9 +319,9 @@ def _similar_names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         kinds = ("not_all_covered", "wrong_address", *kinds, "done_again") if kinds == _SIZES else kinds
         both_numbers = scope.is_number(node.id) and scope.is_number(name)
         if own & {*name.lower().split("_")} - {"ptr", "ptrs"} or name in node.id or node.id in name:
-            yield scope.edit(node, name, kinds, _RARELY)
+            yield scope.edit(node, name, kinds, RARELY)
         elif both_numbers and name in scope.values and node.id in scope.values:
-            yield scope.edit(node, name, kinds, _RARELY / 2)
+            yield scope.edit(node, name, kinds, RARELY / 2)
 
 
 def _related_functions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -353,11 +330,11 @@ def _related_functions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         return
     called_name = node.func.attr
     kinds: tuple[str, ...] = (SLIP, "wrong_factor")
-    weight = _SOMETIMES
+    weight = SOMETIMES
     if called_name in _EXPONENTIALS:
-        kinds, weight = ("logarithm_base", "wrong_factor"), _OFTEN
+        kinds, weight = ("logarithm_base", "wrong_factor"), OFTEN
     elif called_name == "store":
-        kinds, weight = ("lost_update", "stores_collide", "race"), _NOW_AND_THEN
+        kinds, weight = ("lost_update", "stores_collide", "race"), NOW_AND_THEN
     if name := _RELATED.get(called_name):
         yield scope.edit(node.func, f"{scope.text(node.func.value)}.{name}", kinds, weight)
 
@@ -371,9 +348,9 @@ def _signs(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         right = f"({right})" if bare else right
         yield scope.edit(node, f"{scope.text(node.left)} {sign} {right}", ("wrong_factor", "position_shifted"))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and not isinstance(node.operand, ast.Constant):
-        yield scope.edit(node, scope.text(node.operand), ("wrong_factor",), _SOMETIMES)
+        yield scope.edit(node, scope.text(node.operand), ("wrong_factor",), SOMETIMES)
     if called(node) in ("exp", "exp2") and isinstance(node, ast.Call) and len(node.args) == 1:
-        yield scope.edit(node.args[0], f"-({scope.text(node.args[0])})", ("wrong_factor",), _RARELY)
+        yield scope.edit(node.args[0], f"-({scope.text(node.args[0])})", ("wrong_factor",), RARELY)
 
 
 def _directions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -381,7 +358,7 @@ def _directions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _REVERSED:
         sign = _REVERSED[type(node.ops[0])]
         after = f"{scope.text(node.left)} {sign} {scope.text(node.comparators[0])}"
-        yield scope.edit(node, after, ("causal_missing", "causal_alignment", "missing_mask"), _NOW_AND_THEN)
+        yield scope.edit(node, after, ("causal_missing", "causal_alignment", "missing_mask"), NOW_AND_THEN)
 
 
 def _last_groups(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -410,7 +387,7 @@ def _last_groups(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             before, after = f"{group}{between}{group}", f"{rows}{between}{rows}"
             cut = f"min(rows - first row, {group})"
             shown = f"% {cut} … // {cut}", f"% {group} … // {group}"
-            yield Edit(node.lineno, before, after, ("group_not_cut",), _MOST, start, last, True, shown=shown)
+            yield Edit(node.lineno, before, after, ("group_not_cut",), MOST, start, last, True, shown=shown)
 
 
 def _half_cut_groups(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -423,7 +400,7 @@ def _half_cut_groups(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             continue
         is_cut = called(scope.meaning(other.right)) in ("min", "minimum")
         if is_cut and ast.dump(other.left) == ast.dump(node.left):
-            yield scope.edit(node.right, scope.text(other.right), ("group_not_cut",), _MOST)
+            yield scope.edit(node.right, scope.text(other.right), ("group_not_cut",), MOST)
 
 
 def _quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -431,8 +408,8 @@ def _quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv | ast.Mod):
         left, right = scope.text(node.left), scope.text(node.right)
         sign = "%" if isinstance(node.op, ast.FloorDiv) else "//"
-        yield scope.edit(node, f"({left} {sign} {right})", _PARTS, _SOMETIMES / 2)
-        yield scope.edit(node, left, _PARTS, _SOMETIMES / 2)
+        yield scope.edit(node, f"({left} {sign} {right})", _PARTS, SOMETIMES / 2)
+        yield scope.edit(node, left, _PARTS, SOMETIMES / 2)
     if not scope.in_kernel or not isinstance(node, ast.expr):
         return
     parent = scope.parents.get(node)
@@ -440,23 +417,21 @@ def _quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     is_index |= isinstance(node, ast.Name) and (isinstance(parent, ast.List) or scope.is_compared(node))
     if is_index and isinstance(getattr(node, "ctx", None), ast.Load) and not scope.is_number(scope.text(node)):
         for divisor, sign in scope.divisors:
-            yield scope.edit(node, f"({scope.text(node)} {sign} {divisor})", _PARTS, _SOMETIMES / 2)
+            yield scope.edit(node, f"({scope.text(node)} {sign} {divisor})", _PARTS, SOMETIMES / 2)
     if isinstance(parent, ast.Assign) and isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
         for name in scope.sizes:
             if name not in names_in(node):
-                yield scope.edit(
-                    node, f"({scope.text(node)}) % {name}", ("wrong_address", "bad_index", *_PARTS), _OFTEN
-                )
+                yield scope.edit(node, f"({scope.text(node)}) % {name}", ("wrong_address", "bad_index", *_PARTS), OFTEN)
 
 
 def _transposes(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Transpose an operand of a product, or do not."""
     if isinstance(node, ast.Call) and called(node) == "trans" and len(node.args) == 1:
-        yield scope.edit(node, scope.text(node.args[0]), ("axes_exchanged",), _SOMETIMES)
+        yield scope.edit(node, scope.text(node.args[0]), ("axes_exchanged",), SOMETIMES)
     if isinstance(node, ast.Call) and called(node) == "dot":
         for one in node.args[:2]:
             if called(one) != "trans":
-                yield scope.edit(one, f"tl.trans({scope.text(one)})", ("axes_exchanged",), _SOMETIMES)
+                yield scope.edit(one, f"tl.trans({scope.text(one)})", ("axes_exchanged",), SOMETIMES)
 
 
 def _exchanged_names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -473,85 +448,14 @@ def _exchanged_names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             if alike and _may_matter(scope, one, other):
                 after = scope.renamed(value, {one: other, other: one})
                 kinds = _TENSORS if _is_loaded(scope, one) and _is_loaded(scope, other) else ()
-                yield scope.edit(value, after, (*kinds, *_SIZES, "causal_alignment"), _NOW_AND_THEN)
+                yield scope.edit(value, after, (*kinds, *_SIZES, "causal_alignment"), NOW_AND_THEN)
 
 
 def _is_loaded(scope: Scope, name: str) -> bool:
     """Return whether a name stands for what a load gives."""
     assigned = (one for one in ast.walk(scope.function) if isinstance(one, ast.Assign))
-    values = (one.value for one in assigned if _bare_name(one.targets[0]) == name)
+    values = (one.value for one in assigned if bare_name(one.targets[0]) == name)
     return any(called(one) == "load" for value in values for one in ast.walk(value))
-
-
-def _accumulators(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Add to what earlier steps of a loop left, where a step starts anew."""
-    if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
-        return
-    name, value = node.targets[0].id, node.value
-    if name in names_in(value):
-        return
-    if scope.known_from[name] >= node.lineno or not scope.in_a_loop(node):
-        return
-    text = scope.text(value)
-    yield scope.edit(value, f"{name} + {text}", ("sum_restarted",), _OFTEN)
-    if called(value) == "dot" and isinstance(value, ast.Call) and len(value.args) == 2:
-        yield scope.edit(value.args[1], f"{scope.text(value.args[1])}, {name}", ("sum_restarted",), _OFTEN)
-
-
-def _kept_accumulators(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Set an accumulator anew in every step of an outer loop: an inner one adds to it, and the outer one stores it."""
-    if not scope.in_kernel or not isinstance(node, ast.For):
-        return
-    inner = [one for one in node.body if isinstance(one, ast.For | ast.While)]
-    named = [one for loop in inner for one in ast.walk(loop) if isinstance(one, ast.Name)]
-    added_to = {scope.target_of(one)[0] for loop in inner for one in ast.walk(loop) if isinstance(one, ast.expr)}
-    read = {one.id for one in named if isinstance(one.ctx, ast.Load)} | added_to
-    grown = {one.id for one in named if isinstance(one.ctx, ast.Store)} & read
-    own = {name for one in node.body if isinstance(one, ast.Assign) for name in names_in(one.targets[0])}
-    steps = [one for one in node.body if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name)]
-    for one in ast.walk(scope.function):
-        is_start = isinstance(one, ast.Assign) and one.lineno < node.lineno and called(one.value) in ("zeros", "full")
-        name = _bare_name(one.targets[0]) if isinstance(one, ast.Assign) else ""
-        if is_start and name in grown and name not in own and steps and isinstance(one, ast.Assign):
-            first = steps[0].value
-            after = f"{scope.text(first)}; {name} = {scope.text(one.value)}"
-            yield scope.edit(first, after, ("not_restarted",), _MOST)
-
-
-def _stale_values(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Compute a value anew in a loop that changes what it was computed from: the pointers of the next tile's rows."""
-    if not scope.in_kernel or not isinstance(node, ast.For | ast.While):
-        return
-    assigned = [one for one in ast.walk(node) if isinstance(one, ast.Assign) and _bare_name(one.targets[0])]
-    last = {_bare_name(one.targets[0]): one for one in sorted(assigned, key=lambda one: one.lineno)}
-    names = [one for one in ast.walk(node) if isinstance(one, ast.Name)]
-    stored = {one.id for one in names if isinstance(one.ctx, ast.Store)}
-    used = {one.id for one in names if isinstance(one.ctx, ast.Load)}
-    for one in ast.walk(scope.function):
-        name = _bare_name(one.targets[0]) if isinstance(one, ast.Assign) else ""
-        if not isinstance(one, ast.Assign) or name not in used - stored or one.lineno >= node.lineno:
-            continue
-        sources = [last[source] for source in names_in(one.value) if source in last]
-        if sources:
-            latest = max(sources, key=lambda source: source.lineno).value
-            after = f"{scope.text(latest)}; {name} = {scope.text(one.value)}"
-            yield scope.edit(latest, after, ("not_advanced",), _MOST)
-
-
-def _missing_terms(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Add a difference of two sizes to a bound: the offset of the causal diagonal."""
-    if not scope.in_kernel or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add | ast.Sub):
-        return
-    parent = scope.parents.get(node)
-    if called(parent) not in ("minimum", "maximum", "min", "max", "range", "cdiv") and not isinstance(
-        parent, ast.Compare | ast.Assign
-    ):
-        return
-    for name, line in scope.known_from.items():
-        meaning = scope.meaning(ast.Name(name))
-        is_difference = isinstance(meaning, ast.BinOp) and isinstance(meaning.op, ast.Sub)
-        if is_difference and line < node.lineno and name not in names_in(node):
-            yield scope.edit(node, f"({scope.text(node)} + {name})", ("causal_loop", "causal_alignment"), _OFTEN)
 
 
 def _brackets(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -583,10 +487,10 @@ def _casts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if isinstance(node.func, ast.Attribute) and node.func.attr == "to":
         # A dtype that is written out fits the inputs of one dtype only.
         narrows = bool(node.args) and scope.text(node.args[0]).endswith(_NARROW)
-        kinds, weight = (_ROUNDED, _OFTEN) if narrows else (_DTYPES, _SOMETIMES / 2)
+        kinds, weight = (_ROUNDED, OFTEN) if narrows else (_DTYPES, SOMETIMES / 2)
         yield scope.edit(node, scope.text(node.func.value), kinds, weight)
     elif called(node) == "load" and _called_on(scope, node) != "to":
-        yield scope.edit(node, f"{scope.text(node)}.to(tl.float32)", _DTYPES, _SOMETIMES / 2)
+        yield scope.edit(node, f"{scope.text(node)}.to(tl.float32)", _DTYPES, SOMETIMES / 2)
 
 
 def _called_on(scope: Scope, node: ast.expr) -> str:
@@ -608,7 +512,7 @@ def _of_masks(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         # One half of a tile, and the other: the second is computed from the first, or like it.
         meant = scope.meaning(ast.Name(own)), scope.meaning(ast.Name(other))
         is_near = own in names_in(meant[1]) or other in names_in(meant[0]) or names_in(meant[0]) == names_in(meant[1])
-        weight = _OFTEN if is_near else _NOW_AND_THEN
+        weight = OFTEN if is_near else NOW_AND_THEN
         yield scope.edit(node.args[0], scope.renamed(node.args[0], {own: other}), kinds, weight)
         yield scope.edit(mask, scope.renamed(mask, {other: own}), ("missing_mask", *kinds), weight)
 
@@ -620,40 +524,9 @@ def _boundary_checks(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     checked = keyword(node, "boundary_check")
     for axes in ("(0,)", "(1,)", "(0, 1)"):
         if checked is not None:
-            yield scope.edit(checked, axes, _TOO_WIDE, _OFTEN)
+            yield scope.edit(checked, axes, _TOO_WIDE, OFTEN)
         elif scope.has_block_pointers:
-            yield scope.edit(node, f"{scope.text(node)[:-1]}, boundary_check={axes})", _TOO_WIDE, _OFTEN)
-
-
-def _limits(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Limit a bound by a size, or do not."""
-    if not scope.in_kernel or not isinstance(node, ast.expr):
-        return
-    if isinstance(node, ast.Call) and called(node) in ("minimum", "maximum", "min", "max") and len(node.args) == 2:
-        kinds = _LIMITS["minimum" if called(node).startswith("min") else "maximum"]
-        # A number that is written out limits values, not a bound.
-        limits_values = any(_is_number(one) for one in node.args)
-        for one in node.args:
-            if limits_values and not _is_number(one):
-                yield scope.edit(node, scope.text(one), ("value_shortcut", *kinds), _SOMETIMES)
-            else:
-                yield scope.edit(node, scope.text(one), kinds, _RARELY)
-    if isinstance(node, ast.Call) and called(node) == "clamp" and node.args:
-        yield scope.edit(node, scope.text(node.args[0]), ("value_shortcut",), _SOMETIMES)
-    parent = scope.parents.get(node)
-    is_bound = called(parent) in ("range", "static_range") and isinstance(parent, ast.Call) and node in parent.args[:2]
-    is_bound |= isinstance(parent, ast.Assign) and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
-    if is_bound and not isinstance(node, ast.Constant) and called(node) not in ("minimum", "maximum"):
-        for name in (*scope.sizes, *scope.loaded):
-            if name != scope.text(node) and scope.known_from[name] < node.lineno:
-                after = f"tl.minimum({scope.text(node)}, {name})"
-                yield scope.edit(node, after, _LIMITS["minimum"], _RARELY)
-
-
-def _is_number(node: ast.expr) -> bool:
-    """Return whether an expression is a number that is written out, with or without a sign."""
-    inner = node.operand if isinstance(node, ast.UnaryOp) else node
-    return isinstance(inner, ast.Constant) and isinstance(inner.value, int | float)
+            yield scope.edit(node, f"{scope.text(node)[:-1]}, boundary_check={axes})", _TOO_WIDE, OFTEN)
 
 
 def _starts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -668,7 +541,7 @@ def _starts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             from_infinity = ("inf_minus_inf",) if infinite and "inf" not in value else ()
             yield scope.edit(node.args[place], value, (*from_infinity, *kinds))
     if called(node) == "where" and len(node.args) == 3:
-        yield scope.edit(node, scope.text(node.args[1]), ("padding_counted", "value_shortcut"), _NOW_AND_THEN)
+        yield scope.edit(node, scope.text(node.args[1]), ("padding_counted", "value_shortcut"), NOW_AND_THEN)
 
 
 def _starts_of_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -676,12 +549,12 @@ def _starts_of_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     parent = scope.parents.get(node)
     if not scope.in_kernel or not isinstance(parent, ast.Assign) or not isinstance(node, ast.expr):
         return
-    if not {_bare_name(one) for one in parent.targets} & scope.maxima:
+    if not {bare_name(one) for one in parent.targets} & scope.maxima:
         return
     if isinstance(node, ast.Call) and called(node) == "zeros":
-        yield scope.edit(node, f"({scope.text(node)} + {_PADDING[1]})", ("maximum_start",), _OFTEN)
+        yield scope.edit(node, f"({scope.text(node)} + {_PADDING[1]})", ("maximum_start",), OFTEN)
     if isinstance(node, ast.Constant) and node.value == 0:
-        yield scope.edit(node, _PADDING[1], ("maximum_start",), _OFTEN)
+        yield scope.edit(node, _PADDING[1], ("maximum_start",), OFTEN)
 
 
 def _missing_factors(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -693,7 +566,7 @@ def _missing_factors(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         return
     for factor in scope.factors:
         for text in (factor, f"{factor}[:, None]"):
-            weight = _SOMETIMES if isinstance(node, ast.Name) and node.id == target else _RARELY
+            weight = SOMETIMES if isinstance(node, ast.Name) and node.id == target else RARELY
             yield scope.edit(node, f"{scope.text(node)} * {text}", ("no_rescale", "scale_missing"), weight)
 
 
@@ -705,45 +578,7 @@ def _missing_strides(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         for term in scope.terms_with(like):
             if _letter(unused, like) and _letter(unused, like) in node.id.lower() and "ptr" in node.id.lower():
                 added = scope.renamed(term, {like: unused})
-                yield scope.edit(node, f"({node.id} + {added})", ("not_advanced", "wrong_address"), _SOMETIMES)
-
-
-def _missing_steps(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Move another pointer on in a loop, as one beside it is moved."""
-    if not isinstance(node, ast.For):
-        return
-    steps = [one for one in node.body if isinstance(one, ast.Assign | ast.AugAssign) and _step_of(one)]
-    moved = {_step_of(one) for one in steps}
-    loaded = {
-        _bare_name(one.args[0])
-        for one in ast.walk(node)
-        if isinstance(one, ast.Call) and called(one) == "load" and one.args
-    }
-    for name in sorted(loaded - moved - {""}):
-        for step in steps if scope.known_from.get(name, node.lineno) < node.lineno else ():
-            value, target = scope.text(step.value), _step_of(step)
-            sign = "+=" if isinstance(step, ast.AugAssign) else "="
-            moving = scope.renamed(step.value, {target: name, **_strides_of(scope, target, name)})
-            yield scope.edit(step.value, f"{value}; {name} {sign} {moving}", ("not_advanced",), _MOST)
-
-
-def _step_of(one: ast.Assign | ast.AugAssign) -> str:
-    """Return the name of the pointer that a statement moves on; "" for any other statement."""
-    if isinstance(one, ast.AugAssign):
-        return one.target.id if isinstance(one.target, ast.Name) and "ptr" in one.target.id else ""
-    name = _bare_name(one.targets[0])
-    return name if called(one.value) == "advance" and name in {getattr(arg, "id", "") for arg in one.value.args} else ""  # type: ignore[attr-defined]
-
-
-def _bare_name(node: ast.expr) -> str:
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _strides_of(scope: Scope, one: str, other: str) -> dict[str, str]:
-    """Return the strides of a second pointer, by those of a first one: its letter stands in their place."""
-    strides = [name for name in scope.arguments if "stride" in name.lower()]
-    pairs = {name: name.replace(f"_{one[0]}", f"_{other[0]}", 1) for name in strides}
-    return {name: found for name, found in pairs.items() if found in strides and found != name}
+                yield scope.edit(node, f"({node.id} + {added})", ("not_advanced", "wrong_address"), SOMETIMES)
 
 
 def _letter(one: str, other: str) -> str:
@@ -767,13 +602,11 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _numbers,
     _bases,
     _moduli,
-    _moved_lines,
     _reductions,
     _related_functions,
     _masks,
     _of_masks,
     _boundary_checks,
-    _limits,
     _starts,
     _starts_of_maxima,
     _order,
@@ -782,11 +615,7 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _factors,
     _missing_factors,
     _missing_strides,
-    _missing_steps,
-    _accumulators,
-    _kept_accumulators,
-    _stale_values,
-    _missing_terms,
     _casts,
     _allocations,
+    *IN_LOOPS,
 )

@@ -297,6 +297,46 @@ def test_indices_of_a_mask_written_dtypes_the_last_index_and_offsets_are_looked_
     assert line in {changed for one in found for changed in one.applied(MIRRORED).splitlines()}
 
 
+VISITED = """import triton.language as tl
+
+
+@triton.jit
+def scaled(x_ptr, y_ptr, N, M, chunk, BLOCK: tl.constexpr):
+    begin = tl.program_id(0) * chunk
+    end = tl.minimum(begin + chunk, N)
+    full = (N - M) // BLOCK * BLOCK
+    top = 0.0
+    for start in range(begin, end, BLOCK):
+        indices = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + indices, mask=(indices < N), other=0.0)
+        s = x[:, None] + x[None, :]
+        top = tl.maximum(top, tl.max(s, 1))
+        p = tl.exp(s - top[:, None])
+        y = tl.load(y_ptr + indices[:, None], mask=(indices < N)[:, None])
+        for start in range(full, end, BLOCK):
+            p += y
+    tl.store(y_ptr, p)
+
+
+def scale(x):
+    scaled[(1,)](x, x, 5, 3, 2, BLOCK=16)
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x = tl.load(x_ptr + indices, mask=(indices < end), other=0.0)",
+        "full = tl.maximum((N - M) // BLOCK * BLOCK, 0)",
+        "p = tl.where((indices < N)[None, :], tl.exp(s - top[:, None]), 0.0)",
+        'top = tl.maximum(top, tl.max(tl.where((indices < N)[:, None], s, float("-inf")), 1))',
+    ],
+)
+def test_ends_of_loops_negative_bounds_and_hidden_elements_are_looked_at(line: str) -> None:
+    found = edits_of(VISITED, {("scaled", 5): ((), {"N": 5, "M": 3, "chunk": 2, "BLOCK": 16})}, "scale")
+    assert any(line in one.applied(VISITED) for one in found), line
+
+
 def test_a_key_of_the_launch_may_be_another_one_and_no_configuration_is_changed() -> None:
     listed = (
         '@triton.autotune([triton.Config({"BLOCK_M": 16}), triton.Config({"BLOCK_M": 32})], key=["M"])\n@triton.jit'
@@ -304,7 +344,7 @@ def test_a_key_of_the_launch_may_be_another_one_and_no_configuration_is_changed(
     keyed = "lambda meta: (triton.cdiv(M, meta['BLOCK_M']), triton.cdiv(N, meta['BLOCK_N']))"
     source = RIGHT.replace("(triton.cdiv(M, 16), triton.cdiv(N, 16))", keyed).replace("@triton.jit", listed)
     found = edits(source)
-    assert ("'BLOCK_M'", "'BLOCK_N'") in {(one.before, one.after) for one in found}
+    assert ("'BLOCK_M'", '"BLOCK_N"') in {(one.before, one.after) for one in found}
     assert not [one for one in found if "Config" in one.before or one.before in ("16", '"BLOCK_M"')]
 
 

@@ -1,0 +1,249 @@
+"""Find small mistakes in loops, and in the bounds of what is visited. Each finder takes a node and yields edits."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from grader.diagnosis.edit_scope import MOST, OFTEN, RARELY, SOMETIMES, Edit, Scope, bare_name, called, names_in
+
+# The kinds behind a limit that is right if it is left out.
+_LIMITS = {"minimum": ("past_length", "done_again", "missing_mask"), "maximum": ("maximum_start", "missing_mask")}
+# So many last statements of a loop may be meant to stand behind it; so many letters of them are shown.
+_MOST_MOVED, _LONGEST_MOVED = 3, 60
+# The kinds behind a bound that may be negative, and behind a mask by the whole length in a loop over a part of it.
+_NEGATIVE = ("bad_index", "position_shifted", "causal_loop", "wrong_address")
+_BEYOND_PART = ("done_again", "causal_loop", "past_length", "missing_mask")
+_HIDDEN = ("padding_counted", "maximum_start", "causal_missing", "overflow", "inf_minus_inf")
+
+
+def _moved_lines(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Move the last statements of a loop behind it, or the first ones behind it into it."""
+    if not isinstance(node, ast.For | ast.While) or node.orelse or node.body[0].lineno == node.lineno:
+        return
+    by = node.body[0].col_offset - node.col_offset
+    for count in range(1, min(_MOST_MOVED, len(node.body) - 1) + 1):
+        yield from _indented(scope, node.body[-count:], -by, "runs_in_every_step")
+    bodies = (body for _, body in ast.iter_fields(scope.parents[node]) if isinstance(body, list) and node in body)
+    for body in bodies:
+        behind = body[body.index(node) + 1 :]
+        for count in range(1, min(_MOST_MOVED, len(behind)) + 1):
+            yield from _indented(scope, behind[:count], by, "runs_once")
+
+
+def _indented(scope: Scope, moved: Sequence[ast.stmt], by: int, kind: str) -> Iterator[Edit]:
+    """Yield the edit that moves statements to the right, or to the left where `by` is negative."""
+    first, last = moved[0].lineno, moved[-1].end_lineno or moved[-1].lineno
+    if any(isinstance(one, ast.Return) for one in moved) or first <= 1:
+        return
+    # With the end of the line before, for nothing but whitespace stands in the text that changes.
+    start, end = scope.starts[first - 1] - 1, scope.starts[last - 1] + (moved[-1].end_col_offset or 0)
+    before = scope.source[start:end].decode()
+    space = " " * abs(by)
+    after = before.replace("\n", f"\n{space}") if by > 0 else before.replace(f"\n{space}", "\n")
+    where = "in the loop", "behind the loop"
+    now, then = where if by < 0 else where[::-1]
+    words = " ".join(before.split())
+    words = words if len(words) <= _LONGEST_MOVED else f"{words[: _LONGEST_MOVED - 1]}…"
+    shown = f"{words}  # {then}", f"{words}  # {now}"
+    yield Edit(first, before, after, (kind,), SOMETIMES, start, end, scope.in_kernel, shown=shown)
+
+
+def _accumulators(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Add to what earlier steps of a loop left, where a step starts anew."""
+    if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
+        return
+    name, value = node.targets[0].id, node.value
+    if name in names_in(value):
+        return
+    if scope.known_from[name] >= node.lineno or not scope.in_a_loop(node):
+        return
+    text = scope.text(value)
+    yield scope.edit(value, f"{name} + {text}", ("sum_restarted",), OFTEN)
+    if called(value) == "dot" and isinstance(value, ast.Call) and len(value.args) == 2:
+        yield scope.edit(value.args[1], f"{scope.text(value.args[1])}, {name}", ("sum_restarted",), OFTEN)
+
+
+def _kept_accumulators(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Set an accumulator anew in every step of an outer loop: an inner one adds to it, and the outer one stores it."""
+    if not scope.in_kernel or not isinstance(node, ast.For):
+        return
+    inner = [one for one in node.body if isinstance(one, ast.For | ast.While)]
+    named = [one for loop in inner for one in ast.walk(loop) if isinstance(one, ast.Name)]
+    added_to = {scope.target_of(one)[0] for loop in inner for one in ast.walk(loop) if isinstance(one, ast.expr)}
+    read = {one.id for one in named if isinstance(one.ctx, ast.Load)} | added_to
+    grown = {one.id for one in named if isinstance(one.ctx, ast.Store)} & read
+    own = {name for one in node.body if isinstance(one, ast.Assign) for name in names_in(one.targets[0])}
+    steps = [one for one in node.body if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name)]
+    for one in ast.walk(scope.function):
+        is_start = isinstance(one, ast.Assign) and one.lineno < node.lineno and called(one.value) in ("zeros", "full")
+        name = bare_name(one.targets[0]) if isinstance(one, ast.Assign) else ""
+        if is_start and name in grown and name not in own and steps and isinstance(one, ast.Assign):
+            first = steps[0].value
+            after = f"{scope.text(first)}; {name} = {scope.text(one.value)}"
+            yield scope.edit(first, after, ("not_restarted",), MOST)
+
+
+def _stale_values(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Compute a value anew in a loop that changes what it was computed from: the pointers of the next tile's rows."""
+    if not scope.in_kernel or not isinstance(node, ast.For | ast.While):
+        return
+    assigned = [one for one in ast.walk(node) if isinstance(one, ast.Assign) and bare_name(one.targets[0])]
+    last = {bare_name(one.targets[0]): one for one in sorted(assigned, key=lambda one: one.lineno)}
+    names = [one for one in ast.walk(node) if isinstance(one, ast.Name)]
+    stored = {one.id for one in names if isinstance(one.ctx, ast.Store)}
+    used = {one.id for one in names if isinstance(one.ctx, ast.Load)}
+    for one in ast.walk(scope.function):
+        name = bare_name(one.targets[0]) if isinstance(one, ast.Assign) else ""
+        if not isinstance(one, ast.Assign) or name not in used - stored or one.lineno >= node.lineno:
+            continue
+        sources = [last[source] for source in names_in(one.value) if source in last]
+        if sources:
+            latest = max(sources, key=lambda source: source.lineno).value
+            after = f"{scope.text(latest)}; {name} = {scope.text(one.value)}"
+            yield scope.edit(latest, after, ("not_advanced",), MOST)
+
+
+def _missing_terms(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Add a difference of two sizes to a bound: the offset of the causal diagonal."""
+    if not scope.in_kernel or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add | ast.Sub):
+        return
+    parent = scope.parents.get(node)
+    if called(parent) not in ("minimum", "maximum", "min", "max", "range", "cdiv") and not isinstance(
+        parent, ast.Compare | ast.Assign
+    ):
+        return
+    for name, line in scope.known_from.items():
+        meaning = scope.meaning(ast.Name(name))
+        is_difference = isinstance(meaning, ast.BinOp) and isinstance(meaning.op, ast.Sub)
+        if is_difference and line < node.lineno and name not in names_in(node):
+            yield scope.edit(node, f"({scope.text(node)} + {name})", ("causal_loop", "causal_alignment"), OFTEN)
+
+
+def _limits(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Limit a bound by a size, or do not."""
+    if not scope.in_kernel or not isinstance(node, ast.expr):
+        return
+    if isinstance(node, ast.Call) and called(node) in ("minimum", "maximum", "min", "max") and len(node.args) == 2:
+        kinds = _LIMITS["minimum" if called(node).startswith("min") else "maximum"]
+        # A number that is written out limits values, not a bound.
+        limits_values = any(_is_number(one) for one in node.args)
+        for one in node.args:
+            if limits_values and not _is_number(one):
+                yield scope.edit(node, scope.text(one), ("value_shortcut", *kinds), SOMETIMES)
+            else:
+                yield scope.edit(node, scope.text(one), kinds, RARELY)
+    if isinstance(node, ast.Call) and called(node) == "clamp" and node.args:
+        yield scope.edit(node, scope.text(node.args[0]), ("value_shortcut",), SOMETIMES)
+    parent = scope.parents.get(node)
+    is_bound = called(parent) in ("range", "static_range") and isinstance(parent, ast.Call) and node in parent.args[:2]
+    is_bound |= isinstance(parent, ast.Assign) and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
+    if is_bound and not isinstance(node, ast.Constant) and called(node) not in ("minimum", "maximum"):
+        for name in (*scope.sizes, *scope.loaded):
+            if name != scope.text(node) and scope.known_from[name] < node.lineno:
+                after = f"tl.minimum({scope.text(node)}, {name})"
+                yield scope.edit(node, after, _LIMITS["minimum"], RARELY)
+
+
+def _is_number(node: ast.expr) -> bool:
+    """Return whether an expression is a number that is written out, with or without a sign."""
+    inner = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(inner, ast.Constant) and isinstance(inner.value, int | float)
+
+
+def _ends(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Mask by the end of a loop in place of the whole length: a part's last block reaches into the next part."""
+    if not scope.in_kernel or not isinstance(node, ast.For) or not isinstance(node.iter, ast.Call):
+        return
+    if called(node.iter) != "range" or len(node.iter.args) < 2:
+        return
+    end = scope.text(node.iter.args[1])
+    for one in ast.walk(node):
+        if isinstance(one, ast.Compare) and len(one.ops) == 1 and isinstance(one.ops[0], ast.Lt):
+            bound = one.comparators[0]
+            if bare_name(bound) in scope.sizes and scope.text(bound) != end:
+                yield scope.edit(bound, end, _BEYOND_PART, OFTEN)
+
+
+def _negative_bounds(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Limit a bound from below by 0: the last visible key of a row that sees none is negative."""
+    parent = scope.parents.get(node)
+    if not scope.in_kernel or not isinstance(node, ast.BinOp) or not isinstance(parent, ast.Assign):
+        return
+    name = bare_name(parent.targets[0])
+    is_passed_on = any(
+        isinstance(one, ast.Call) and name in map(bare_name, one.args) for one in ast.walk(scope.function)
+    )
+    subtracts = any(
+        isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub)
+        for part in ast.walk(node)
+        if isinstance(part, ast.expr)
+        for one in ast.walk(scope.meaning(part))
+    )
+    if name and is_passed_on and subtracts and called(node) not in ("maximum", "max"):
+        yield scope.edit(node, f"tl.maximum({scope.text(node)}, 0)", _NEGATIVE, SOMETIMES)
+
+
+def _hidden_elements(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Leave hidden elements out of a maximum, or out of what an exponential gives."""
+    if not scope.in_kernel or not isinstance(node, ast.Call) or not node.args or not scope.in_a_loop(node):
+        return
+    text = scope.text(node)
+    for mask in scope.conditions:
+        if called(node) in ("exp", "exp2") and called(scope.parents.get(node)) != "where":
+            edit = scope.edit(node, f"tl.where({mask}, {text}, 0.0)", _HIDDEN, SOMETIMES)
+            yield replace(edit, shown=(f"tl.where({mask}, {called(node)}(…), 0.0)", f"{called(node)}(…)"))
+        elif called(node) == "max" and len(node.args) + len(node.keywords) == 2:
+            # Where nothing is visible yet, a maximum of -inf gives NaN.
+            for lowest in ('float("-inf")', "-1e30"):
+                after = f"tl.where({mask}, {scope.text(node.args[0])}, {lowest})"
+                yield scope.edit(node.args[0], after, _HIDDEN, SOMETIMES)
+
+
+def _missing_steps(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Move another pointer on in a loop, as one beside it is moved."""
+    if not isinstance(node, ast.For):
+        return
+    steps = [one for one in node.body if isinstance(one, ast.Assign | ast.AugAssign) and step_of(one)]
+    moved = {step_of(one) for one in steps}
+    loaded = {
+        bare_name(one.args[0])
+        for one in ast.walk(node)
+        if isinstance(one, ast.Call) and called(one) == "load" and one.args
+    }
+    for name in sorted(loaded - moved - {""}):
+        for step in steps if scope.known_from.get(name, node.lineno) < node.lineno else ():
+            value, target = scope.text(step.value), step_of(step)
+            sign = "+=" if isinstance(step, ast.AugAssign) else "="
+            moving = scope.renamed(step.value, {target: name, **_strides_of(scope, target, name)})
+            yield scope.edit(step.value, f"{value}; {name} {sign} {moving}", ("not_advanced",), MOST)
+
+
+def step_of(one: ast.Assign | ast.AugAssign) -> str:
+    """Return the name of the pointer that a statement moves on; "" for any other statement."""
+    if isinstance(one, ast.AugAssign):
+        return one.target.id if isinstance(one.target, ast.Name) and "ptr" in one.target.id else ""
+    name = bare_name(one.targets[0])
+    return name if called(one.value) == "advance" and name in {getattr(arg, "id", "") for arg in one.value.args} else ""  # type: ignore[attr-defined]
+
+
+def _strides_of(scope: Scope, one: str, other: str) -> dict[str, str]:
+    """Return the strides of a second pointer, by those of a first one: its letter stands in their place."""
+    strides = [name for name in scope.arguments if "stride" in name.lower()]
+    pairs = {name: name.replace(f"_{one[0]}", f"_{other[0]}", 1) for name in strides}
+    return {name: found for name, found in pairs.items() if found in strides and found != name}
+
+
+IN_LOOPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
+    _moved_lines,
+    _accumulators,
+    _kept_accumulators,
+    _stale_values,
+    _missing_terms,
+    _limits,
+    _ends,
+    _negative_bounds,
+    _hidden_elements,
+    _missing_steps,
+)
