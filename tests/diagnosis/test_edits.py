@@ -344,7 +344,7 @@ def test_a_key_of_the_launch_may_be_another_one_and_no_configuration_is_changed(
     keyed = "lambda meta: (triton.cdiv(M, meta['BLOCK_M']), triton.cdiv(N, meta['BLOCK_N']))"
     source = RIGHT.replace("(triton.cdiv(M, 16), triton.cdiv(N, 16))", keyed).replace("@triton.jit", listed)
     found = edits(source)
-    assert ("'BLOCK_M'", '"BLOCK_N"') in {(one.before, one.after) for one in found}
+    assert ("'BLOCK_M'", "'BLOCK_N'") in {(one.before, one.after) for one in found}
     assert not [one for one in found if "Config" in one.before or one.before in ("16", '"BLOCK_M"')]
 
 
