@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
+
+from triton import knobs
 
 # A number that does not fit into a message is left out: no block size is that large.
 _LARGEST_INTEGER = 1 << 63
@@ -21,6 +23,24 @@ OPTIONS = frozenset(
         *("kpack", "allowed_dot_input_precisions", "default_dot_input_precision", "max_num_imprecise_acc_default"),
     }
 )
+
+
+# The name under which a recorded launch tells what `tl.dot` does with float32 if a kernel does not say.
+FP32_DEFAULT = "fp32_default"
+
+
+def language_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a launch takes from Triton's settings for all kernels, beside its own options.
+
+    Launch code or the environment may have changed them: `triton.knobs.language.fp32_default` (TRITON_F32_DEFAULT) and
+    `default_fp_fusion` (TRITON_DEFAULT_FP_FUSION).
+    """
+    found: dict[str, Any] = {}
+    if precision := knobs.language.fp32_default:
+        found[FP32_DEFAULT] = precision
+    if not knobs.language.default_fp_fusion and "enable_fp_fusion" not in options:
+        found["enable_fp_fusion"] = False
+    return found
 
 
 def bound(kernel: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:

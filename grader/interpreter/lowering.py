@@ -106,9 +106,10 @@ class Lowerings:
     """The cache of lowered operations of one process."""
 
     def __init__(self) -> None:
+        from triton import knobs
         from triton.runtime.interpreter import TensorDescHandle, TensorHandle, interpreter_semantic, tl
 
-        self._core = tl.core
+        self._core, self._language = tl.core, knobs.language
         self._semantic = interpreter_semantic
         self._handles = TensorHandle, block_pointer_handle(), TensorDescHandle
         self._types = tl.dtype, tl.pointer_type, tl.block_type
@@ -125,6 +126,8 @@ class Lowerings:
     def remembering(self, operation: Callable[..., Any]) -> Callable[..., Any]:
         """Return a builtin of the language with a cache, keyed by types and constants."""
         known, tensor, semantic = _KNOWN, self._core.tensor, self._semantic
+        # A product of float32 depends on one setting, too.
+        multiplies = getattr(operation, "__name__", "") == "dot"
         key_of, new = self._key_of, _Lowered(())
 
         def remembered(*operands: Any, **named: Any) -> Any:
@@ -139,6 +142,7 @@ class Lowerings:
                     tuple([key_of(one, values) for one in operands]),
                     tuple([(name, key_of(one, values)) for name, one in named.items()]) if named else (),
                     _shared(values),
+                    self._language.fp32_default if multiplies else None,
                 )
             except _Unknown:
                 return operation(*operands, **named, _semantic=semantic)

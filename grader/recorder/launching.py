@@ -121,7 +121,7 @@ def _around_run(log: Log, trials: Trials, run: Callable[..., Any], *, on_gpu: bo
             raise TypeError(f"a grid must be a tuple, as in {kernel.fn.__name__}[(programs,)](…), got {given}")
         programs = launches.sizes(given)
         if not trials.running:
-            log.launch(kernel, programs, args, by_name, options)
+            log.launch(kernel, programs, args, by_name, options | launches.language_defaults(options))
         return handle
 
     return launch

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -25,6 +27,14 @@ def lend_workspaces(device: torch.device | None) -> None:
         return torch.empty(size, dtype=torch.int8, device=device)
 
     triton.set_allocator(lend if device else NullAllocator())
+
+
+@contextmanager
+def multiplying_float32(precision: object) -> Iterator[None]:
+    """Let `tl.dot` multiply float32 in a precision where a kernel names none. None: in Triton's own, which is TF32."""
+    with triton.knobs.language.scope():
+        triton.knobs.language.fp32_default = precision
+        yield
 
 
 def guarded(kernel: Any) -> Any:

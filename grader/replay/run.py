@@ -40,7 +40,7 @@ from grader.protocol.trace import (
 from grader.replay.arguments import ArgumentBuilder as Values
 from grader.replay.cute_programs import Program
 from grader.replay.kernels import Kernels
-from grader.replay.launching import lend_workspaces
+from grader.replay.launching import lend_workspaces, multiplying_float32
 from grader.replay.memory import Computed, Memory, Unreplayable
 from grader.replay.operators import operators
 from grader.replay.values import Elsewhere, RefusedFunction
@@ -277,8 +277,12 @@ class Run:
             raise OutOfResources(warps * 32, _MOST_WARPS * 32, "threads")
         _refuse_large(step.grid)
         lend_workspaces(self._context.device if step.lends else None)
+        precision = options.pop(launches.FP32_DEFAULT, None)
+        if precision is not None and not isinstance(precision, str):
+            raise Unreplayable(f"a precision of float32 products must be a text, got {type(precision).__name__}")
         try:
-            compiled = kernel.run(*args, grid=step.grid, warmup=self._launches == "compile", **kwargs, **options)
+            with multiplying_float32(precision):
+                compiled = kernel.run(*args, grid=step.grid, warmup=self._launches == "compile", **kwargs, **options)
             if self._launches == "compile" and compiled is not None:
                 # Loading it shows whether it exceeds the device.
                 _ = compiled.run
@@ -325,9 +329,9 @@ class Run:
             raise RefusedFunction(refused.line, refused.rule, python=True) from None
         given |= {name: value(one) for name, one in named if name not in open_names}
         args, kwargs = [given[name] for name in names[: len(step.args)]], {name: given[name] for name in step.kwargs}
-        if unknown := [name for name in step.options if name not in launches.OPTIONS]:
+        if unknown := step.options.keys() - launches.OPTIONS - {launches.FP32_DEFAULT}:
             rule = (
-                f"a launch's options must be of {', '.join(sorted(launches.OPTIONS))}, got {unknown[0]}: leave it out"
+                f"a launch's options must be of {', '.join(sorted(launches.OPTIONS))}, got {min(unknown)}: leave it out"
             )
             raise RefusedFunction(step.line, rule, python=False)
         return args, kwargs, {name: value(one) for name, one in step.options.items()}
