@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from grader.diagnosis.births import birth_clues
 from grader.diagnosis.contraction import contraction_clues
 from grader.diagnosis.elsewhere import Shown, explaining, shown_by
 from grader.diagnosis.interpreted import (
@@ -123,6 +124,8 @@ class Diagnosis:
                 clues += again(bench, first)
             if is_quick and not any(clue.confirmed for clue in clues):
                 clues += unwritten_clues(bench, first)
+            if is_quick and not any(clue.confirmed for clue in clues):
+                clues += birth_clues(bench, first)
             if first.status == "timeout":
                 clues = repeated_work(bench) or clues
             if is_quick and not any(clue.confirmed for clue in clues):
@@ -264,6 +267,8 @@ class Diagnosis:
                 clues += self._padding_clues(interpreted, repeated)
             if not any(clue.confirmed for clue in clues):
                 clues += contraction_clues(interpreted, repeated)
+            if not any(clue.confirmed for clue in clues):
+                clues += birth_clues(interpreted, repeated)
             shown = with_access(failure, repeated)
             if ended and shown is failure:
                 clues = list(self._clues[planned.id])

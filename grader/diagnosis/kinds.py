@@ -169,6 +169,11 @@ _KINDS = (
         "How large does each intermediate value become for the largest inputs? Rearrange the step that overflows.",
     ),
     Kind(
+        "zero_divided",
+        "0 / 0, which is NaN",
+        "Which sum is 0 here: one without elements, or one whose exponentials are all too small?",
+    ),
+    Kind(
         "value_shortcut",
         "a shortcut that is not right for all values",
         "Does the code decide anything by looking at values? Think of zeros, infinities and NaN.",

@@ -299,6 +299,8 @@ def _allocations(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         yield scope.edit(node, f"{scope.text(node.func.value)}.{cleared}{rest}", ("not_cleared",), OFTEN)
     if node.func.attr in {*_CLEARED, *_CLEARED.values()} and (dtype := keyword(node, "dtype")) is not None:
         yield scope.edit(dtype, "torch.float32", _DTYPES, OFTEN)
+    elif node.func.attr in {*_CLEARED, *_CLEARED.values()}:
+        yield scope.edit(node, f"{scope.text(node)[:-1]}, dtype=torch.float32)", _DTYPES, SOMETIMES)
 
 
 def _similar_names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -468,6 +470,8 @@ def _brackets(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if isinstance(node.left, ast.BinOp) and isinstance(node.left.op, inner):
         a, sign, b, c = *_parts(scope, node.left), scope.text(node.right)
         yield scope.edit(node, f"({a} {sign} ({b} {outer} {c}))", kinds)
+        if isinstance(node.op, _ADDITIVE) and sign in "*/":
+            yield scope.edit(node, f"(({a} {outer} {c}) {sign} {b})", (*kinds, "scaled_maximum", "overflow"), SOMETIMES)
         if isinstance(node.op, _MULTIPLICATIVE):
             yield scope.edit(node, f"({a} {outer} {c} {sign} {b})", kinds)
     if isinstance(node.right, ast.BinOp) and isinstance(node.right.op, inner):

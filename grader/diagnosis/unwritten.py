@@ -6,6 +6,7 @@ Takes a wrong call, replays it where such memory holds zeros, and gives a clue: 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -41,14 +42,17 @@ def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
             infinite = _with(bench, seen, "inf")
             is_stored = infinite[place] != math.inf if infinite else is_stored
         if _is_enough(differs & is_stored):
-            return [sure("not_cleared", "With zeros in the memory that the call allocates, the answer is another one.")]
+            with bench.aside():
+                kept = " The memory is kept from call to call." if bench.finds_memory(seen.recipe) else ""
+            words = "With zeros in the memory that the call allocates, the answer is another one."
+            return [sure("not_cleared", f"{words}{kept}")]
     return []
 
 
 def _with(bench: Bench, seen: WrongCall, content: Unwritten) -> list[Tensor]:
     """Return the wrong elements of each output of a call whose memory holds something else; none where it has none."""
     with bench.aside():
-        other = bench.refilled_memory(seen, content)
+        other = bench.replayed_otherwise(seen, lambda usual: replace(usual, unwritten=content))
     if not isinstance(other, Finished) or len(other.outputs) != len(seen.expected):
         return []
     answers = zip(other.outputs, seen.answers(), strict=True)

@@ -17,6 +17,7 @@
     unspecified         the order of some blocks, and elements outside them, that Triton leaves open
     workspaces          the memory that kernels ask for to make descriptors
     hidden_nan          operations that hide NaN
+    births              operations that make infinities and NaN
     padding             masked lanes of loads
     basic_blocks        the stretches of a kernel between branches and loops
     gather              loads and stores of whole blocks

@@ -51,7 +51,6 @@ from grader.protocol.messages import (
     ReplayCall,
     Slot,
     StaticCondition,
-    Unwritten,
     Wanted,
 )
 from grader.protocol.trace import Deed, Launch, Trace, launches_in
@@ -535,17 +534,23 @@ class Bench:
 
         return replay
 
-    def refilled_memory(self, seen: WrongCall, content: Unwritten) -> Outcome | None:
-        """Replay an earlier call where the memory that it allocates and does not fill holds other numbers than NaN.
+    def replayed_otherwise(self, seen: WrongCall, change: Callable[[ReplayCall], ReplayCall]) -> Outcome | None:
+        """Replay an earlier call as a changed request says: on other fresh memory, or with notes.
 
         Returns None where the call cannot be replayed.
         """
         recorded, call = self._recorded_again(seen.recipe)
         if recorded is None:
             return None
-        wanted = _only(seen.outcome.answer.configuration)
-        request = ReplayCall(call, recorded.message, "alone", wanted=wanted, unwritten=content)
-        return self.pair.replay_apart(recorded, request)
+        usual = ReplayCall(call, recorded.message, "alone", wanted=_only(seen.outcome.answer.configuration))
+        return self.pair.replay_apart(recorded, change(usual))
+
+    def finds_memory(self, recipe: Recipe) -> bool:
+        """Return whether a call, made again, works with memory that an earlier call left."""
+        # What the first one tells anew, the second one finds.
+        _, recorded = [self._record(CallRequest(Case(recipe.case), recipe.seed)) for _ in range(2)]
+        self.pair.skip()
+        return isinstance(recorded, RecordedAnswer) and bool(recorded.found)
 
     def true_recipe(self, case: Case, seed: int) -> Recipe:
         """Record a call again, and return its recipe with the seed that counts. seed: the planned one."""

@@ -193,7 +193,8 @@ class ReplayCall:
     largest for an infinity. contracted: interpreted kernels round a product and the sum that it goes into once, as
     compiled ones do. text: the text that holds the kernels; "": the submission's. again: the call was just replayed,
     and carries on what that replay found. backwards: interpreted programs of each launch run in the opposite order; one
-    that waits is interrupted by another. interrupted: so are others, behind some of their first atomics.
+    that waits is interrupted by another. interrupted: so are others, behind some of their first atomics. births: note
+    where interpreted kernels make infinities and NaN; settled: lines where a number stands in their place.
     """
 
     call: Call
@@ -211,6 +212,8 @@ class ReplayCall:
     again: bool = False
     backwards: bool = False
     interrupted: bool = False
+    births: bool = False
+    settled: tuple[int, ...] = ()
     op: Literal["replay"] = "replay"
 
 
@@ -526,6 +529,15 @@ class Loaded:
 
 
 @dataclass(frozen=True)
+class Birth:
+    """The first infinity or NaN that a line of an interpreted kernel makes of numbers. words: the operation."""
+
+    line: int
+    made: Literal["inf", "nan"]
+    words: str
+
+
+@dataclass(frozen=True)
 class Returned:
     """The function returned; the bytes of every output that fits its slot are in the memory file.
 
@@ -536,7 +548,7 @@ class Returned:
     outside: views of arguments that reach beyond them. contracted: a sum in an interpreted kernel took a product that
     was not rounded. hides_nan: an operation of an interpreted kernel got NaN and gave a number. undefined_whole: of
     `undefined`, some loads were of whole numbers. copied_bytes: what torch reads and writes to copy and cast;
-    copying_line: the line of most of them, 0 without any. conditions: of interpreted kernels.
+    copying_line: the line of most of them, 0 without any. conditions: of interpreted kernels. births: in these.
     """
 
     answer: Literal["returned"]
@@ -559,6 +571,7 @@ class Returned:
     copied_bytes: int = 0
     copying_line: int = 0
     conditions: tuple[StaticCondition, ...] = ()
+    births: tuple[Birth, ...] = ()
 
 
 @dataclass(frozen=True)

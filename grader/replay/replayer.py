@@ -24,6 +24,7 @@ from grader.calls.watching import fill_uninitialised_memory
 from grader.compile.announcing import Announcer, announce_compilation
 from grader.exercise import tensors
 from grader.files import write_atomically
+from grader.interpreter.births import BIRTHS
 from grader.interpreter.contraction import CONTRACTION
 from grader.interpreter.corrections import apply_corrections
 from grader.interpreter.hidden_nan import HIDDEN_NAN
@@ -275,7 +276,9 @@ class Replayer:
             HIDDEN_NAN.begin()
             STATIC_CONDITIONS.begin()
             if self._watch:
+                BIRTHS.switch(False)
                 self._watch.count_instructions(replay.instructions)
+                BIRTHS.switch(replay.births, replay.settled)
                 chance = default_rng(call.recipe.seed) if replay.backwards else None
                 self._watch.run_backwards(chance, interrupted=replay.interrupted)
                 self._watch.take_meets()
@@ -331,7 +334,15 @@ class Replayer:
         most_bytes, lines = self._home.memory.most_bytes, (PADDING.undefined, PADDING.padded, self._unordered())
         meets = self._watch is not None and self._watch.take_meets()
         kernels_did = (CONTRACTION.happened, HIDDEN_NAN.happened, PADDING.undefined_whole)
-        told = (*lines, meets, self._home.memory.outside(), *kernels_did, *run.copied(), STATIC_CONDITIONS.noted())
+        told = (
+            *lines,
+            meets,
+            self._home.memory.outside(),
+            *kernels_did,
+            *run.copied(),
+            STATIC_CONDITIONS.noted(),
+            BIRTHS.found,
+        )
         return Returned("returned", forms, changed, overrun, launched, (), findings, most_bytes, self._taken, *told)
 
     def _alias(self, arguments: Mapping[str, int], result: Window, own: Sequence[Window]) -> str:

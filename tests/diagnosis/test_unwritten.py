@@ -30,3 +30,18 @@ def test_unwritten_memory_is_told_where_it_is_read(
         failure = bench.try_case(CASE, 5).failure
         assert failure
         assert [one.kind for one in unwritten_clues(bench, failure)] == kinds
+
+
+KEPT = VECTOR_ADD.replace("z = torch.empty_like(x)", "z = _kept(x)").replace(
+    STORE, STORE.replace("x + y", "x + y + tl.load(z_ptr + offsets, mask=offsets < n)")
+)
+
+
+def test_memory_that_is_kept_from_call_to_call_is_told_as_such(server: ForkServer, ex_15: Entry) -> None:
+    assert "_kept(x)" in KEPT
+    keeping = "_memory = {}\n\n\ndef _kept(x):\n    return _memory.setdefault(x.shape, torch.empty_like(x))\n\n\n"
+    with bench_of(server, ex_15, KEPT.replace("def vector_add", f"{keeping}def vector_add", 1)) as bench:
+        failure = bench.try_case(CASE, 5).failure
+        assert failure
+        (clue,) = unwritten_clues(bench, failure)
+    assert clue.seen.endswith("The memory is kept from call to call.")

@@ -1,0 +1,66 @@
+"""Find the line that makes the infinities or the NaN of a wrong result.
+
+Takes a wrong call, replays it with notes of what makes infinities and NaN, and then with a number in place of what one
+line makes: a result that is finite then got them there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from grader.judge.bench import Bench
+from grader.judge.clue import Clue
+from grader.judge.failures import Failure, WrongCall
+from grader.protocol.messages import Birth
+from grader.record import clean
+from grader.sandbox.outcome import Finished
+
+# At most so many lines are tried. Of the wrong elements that are not finite, at least this share must become so.
+_MOST, _SHARE = 6, 0.95
+# Weights of the line: a cause whose values fit comes first, and a sum of 0 has many causes.
+_WEIGHT, _OF_ZEROS = 0.75, 0.5
+_INFINITIES = ("-inf - -inf", "inf - inf", "-inf + inf", "inf + -inf")
+_LONGEST = 60
+
+
+def birth_clues(bench: Bench, failure: Failure) -> list[Clue]:
+    """Return the clue of the first line without whose infinities or NaN the result is finite."""
+    seen = failure.seen
+    if seen is None or failure.cause.mismatch is None or seen.recipe.part != bench.part.name or not _not_finite(seen):
+        return []
+    with bench.aside():
+        told = bench.replayed_otherwise(seen, lambda usual: replace(usual, births=True))
+        for birth in told.answer.births[:_MOST] if isinstance(told, Finished) else ():
+            if _goes_without(bench, seen, birth):
+                return [_clue(birth)]
+    return []
+
+
+def _goes_without(bench: Bench, seen: WrongCall, birth: Birth) -> bool:
+    """Return whether wrong elements become finite where a number stands in place of what a line makes."""
+    other = bench.replayed_otherwise(seen, lambda usual: replace(usual, births=True, settled=(birth.line,)))
+    if not isinstance(other, Finished):
+        return False
+    left = _not_finite(WrongCall(seen.recipe, other, seen.expected))
+    return left <= (1 - _SHARE) * _not_finite(seen)
+
+
+def _not_finite(seen: WrongCall) -> int:
+    """Return the number of elements that are not finite and must be."""
+    return sum(
+        int((~got.isfinite() & wrong & expected.value.isfinite()).sum())
+        for got, wrong, expected in seen.answers()
+        if got.is_floating_point()
+    )
+
+
+def _clue(birth: Birth) -> Clue:
+    words = clean(birth.words, _LONGEST)
+    made = "infinity" if birth.made == "inf" else "NaN"
+    rest = "with a number there, the result is finite."
+    where = f"Line {birth.line} makes {made}: {words}; {rest}"
+    if words in _INFINITIES:
+        return Clue("inf_minus_inf", _WEIGHT, where, firm=True)
+    if words == "0 / 0":
+        return Clue("zero_divided", _OF_ZEROS, where, firm=True)
+    return Clue("overflow", _WEIGHT, where, firm=True)
