@@ -94,9 +94,10 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
   that was found is made again with one small edit of the text after the other, the likeliest first, for five seconds
   of work: a stride, a size or a tensor of a similar name, a bound, a factor, a sign, brackets, a mask, an axis, a
   division that rounds up, a pointer that is moved on, what a loop computed for an earlier tile, two neighbours
-  exchanged, a line moved into a loop or out of it (`grader/diagnosis/slips.py`, `loops.py`). Where some outputs are right, lines that lead to them alone come last (`grader/diagnosis/influence.py`), and a name
-  that nothing reads comes first. An edit that makes the larger failing calls right too, and leaves passing ones right,
-  is told with its line.
+  exchanged, a line moved into a loop or out of it (`grader/diagnosis/slips.py`, `loops.py`). Where some outputs are
+  right, lines that lead to them alone come last (`grader/diagnosis/influence.py`), and a name that nothing reads
+  comes first. An edit that makes the larger failing calls right too, and leaves passing ones right, is told with its
+  line.
 - **Other checks** (`grader/diagnosis/elsewhere.py`): what another check of the part has confirmed counts too, where it
   can lead to what this check shows. Too few bits move no address and make no value wrong by far, a second launch
   makes no NaN, and what ends one call explains no call that returns.
