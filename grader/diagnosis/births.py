@@ -17,8 +17,9 @@ from grader.sandbox.outcome import Finished
 
 # At most so many lines are tried. Of the wrong elements that are not finite, at least this share must become so.
 _MOST, _SHARE = 6, 0.95
-# Weights of the line: a cause whose values fit comes first, and a sum of 0 has many causes.
-_WEIGHT, _OF_ZEROS = 0.75, 0.5
+# Weights of the line: a mistake whose values fit comes first, for the line tells where and not why. That something
+# overflows is known without it.
+_WEIGHT, _OF_OVERFLOW = 0.3, 0.05
 _INFINITIES = ("-inf - -inf", "inf - inf", "-inf + inf", "inf + -inf")
 _LONGEST = 60
 
@@ -60,7 +61,7 @@ def _clue(birth: Birth) -> Clue:
     rest = "with a number there, the result is finite."
     where = f"Line {birth.line} makes {made}: {words}; {rest}"
     if words in _INFINITIES:
-        return Clue("inf_minus_inf", _WEIGHT, where, firm=True)
+        return Clue("inf_minus_inf", _WEIGHT, where)
     if words == "0 / 0":
-        return Clue("zero_divided", _OF_ZEROS, where, firm=True)
-    return Clue("overflow", _WEIGHT, where, firm=True)
+        return Clue("zero_divided", _WEIGHT, where)
+    return Clue("overflow", _OF_OVERFLOW, where)

@@ -68,7 +68,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Reach:
-    """The elements that programs cover if each takes one block. name: of the block size.
+    """The elements that programs cover if each takes one block. name: of the block size; all with its value.
 
     programs: of the whole grid, or along one of its axes. beside: the most elements that such a program can take along
     each other axis of an output, where no other programs take the rest.
@@ -78,6 +78,11 @@ class Reach:
     programs: int
     block: int
     beside: float = math.inf
+
+    @property
+    def argument(self) -> str:
+        """Return the block size as the argument of a function."""
+        return self.name if self.name.isidentifier() else str(self.block)
 
     @property
     def elements(self) -> int:
@@ -378,13 +383,13 @@ def _by_reach(first: int, size: int, reaches: Sequence[Reach]) -> Iterator[Clue]
     left = size - first
     for one in reaches:
         if one.elements == first and left < one.block:
-            advice = f"Round the number of programs up: triton.cdiv(n, {one.name})."
+            advice = f"Round the number of programs up: triton.cdiv(n, {one.argument})."
             yield Clue("remainder_skipped", 0.9, f"{_covered(one)} of {size:,}.", help=advice, firm=True)
             return
     for one in reaches:
         # Another block size may give the same number by chance; a remainder is the likelier reason.
         if one.elements == first:
-            advice = f"How many programs do {size:,} elements need? triton.cdiv(n, {one.name}), with the right n."
+            advice = f"How many programs do {size:,} elements need? triton.cdiv(n, {one.argument}), with the right n."
             weight = 0.75 if one.programs > 1 else 0.55
             seen = f"{_covered(one)} of {size:,}."
             yield Clue("not_all_covered", weight, seen, help=advice, firm=True, in_launch=True)

@@ -255,7 +255,9 @@ def _reaches(launched: Sequence[LaunchInfo]) -> tuple[Reach, ...]:
     if len(launched) != 1:
         return ()
     (one,) = launched
-    sizes = sorted(((name, size) for name, size in one.constants.items() if size > 1), key=lambda pair: -pair[1])
+    # Of constants with one value, nobody knows which one the kernel takes.
+    named = {size: [name for name, own in one.constants.items() if own == size] for size in one.constants.values()}
+    sizes = [(" or ".join(names), size) for size, names in sorted(named.items(), reverse=True) if size > 1]
     # All programs of a flat grid lie along one axis, and each takes all of the others.
     flat = sum(count > 1 for count in one.grid) <= 1
     beside = {name: max((size for other, size in sizes if other != name), default=1) for name, _ in sizes}

@@ -93,13 +93,20 @@ def _keys(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Take the key of a launch's constants that differs in one letter: `meta["BLOCK_M"]`."""
     parent = scope.parents.get(node)
     if isinstance(node, ast.Constant) and isinstance(node.value, str) and isinstance(parent, ast.Subscript):
-        divides = isinstance(scope.parents.get(parent), ast.BinOp)
+        whole = scope.parents.get(parent)
+        length = getattr(getattr(whole, "left", None), "slice", None)
+        divides = isinstance(whole, ast.BinOp) and not _is_of_axis(getattr(length, "value", ""), node.value)
         for key in scope.keys:
             if _is_one_letter_off(node.value, key):
                 # Before the finder of moduli takes twice the wrong block.
                 yield scope.edit(
                     node, scope.text(node).replace(node.value, key), _SIZES, 2 * OFTEN if divides else SOMETIMES
                 )
+
+
+def _is_of_axis(length: object, block: str) -> bool:
+    """Return whether a block is named after a length: K, BLOCK_K."""
+    return str(length)[-1:].lower() == block[-1:].lower()
 
 
 def _is_one_letter_off(one: str, other: str) -> bool:
@@ -202,7 +209,7 @@ def _moduli(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         return
     divisor = scope.text(node.right)
     if isinstance(scope.parents.get(node), ast.Compare) and not scope.in_kernel:
-        yield scope.edit(node.right, f"({divisor} * 2)", ("size_assumed", *_TOO_WIDE), OFTEN)
+        yield scope.edit(node.right, f"({divisor} * 2)", ("size_assumed", *_TOO_WIDE), SOMETIMES)
     if not isinstance(node.left, ast.Subscript):
         return
     constants = scope.text(node.left.value)
@@ -211,7 +218,7 @@ def _moduli(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         if repr(key) in {ast.unparse(one) for one in ast.walk(node) if isinstance(one, ast.Constant)}:
             continue
         # Another condition that rarely holds mends as much: the block of this length comes first.
-        weight = OFTEN if str(length)[-1:].lower() == key[-1].lower() else SOMETIMES
+        weight = OFTEN if _is_of_axis(length, key) else SOMETIMES
         one = f'{constants}["{key}"]'
         after = one if isinstance(node.right, ast.Constant) else f"({divisor} * {one})"
         yield scope.edit(node.right, after, ("size_assumed", *_TOO_WIDE), weight)

@@ -30,6 +30,9 @@ def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
     seen = failure.seen
     if seen is None or failure.cause.mismatch is None or seen.recipe.part != bench.part.name:
         return []
+    if not seen.outcome.answer.launches:
+        # It returns what an earlier call left.
+        return []
     outputs = _with(bench, seen, "0")
     for place, (now, (got, wrong, _)) in enumerate(zip(outputs, seen.answers(), strict=False)):
         if not bool(wrong.any()):

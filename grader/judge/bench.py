@@ -56,7 +56,7 @@ from grader.protocol.messages import (
 from grader.protocol.trace import Deed, Launch, Trace, launches_in
 from grader.record import Coverage
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered
-from grader.sandbox.pair import Pair, RecordedAnswer, decoys_of, seeds_after
+from grader.sandbox.pair import Pair, RecordedAnswer, decoys_of, remembers, seeds_after
 from grader.sandbox.side_by_side import SideBySide
 
 # Number of right answers to remember, and of elements that make one recognisable.
@@ -583,7 +583,7 @@ class Bench:
         """Record an earlier call. Return what was recorded, None where nothing was, and the call on its inputs."""
         request = CallRequest(Case(recipe.case), recipe.seed)
         recorded = self._record(request)
-        if isinstance(recorded, RecordedAnswer) and not recorded.stands_alone:
+        if isinstance(recorded, RecordedAnswer) and (not recorded.stands_alone or _tells_earlier_memory(recorded)):
             # It uses memory of earlier calls. A new process makes that memory in this call.
             with self.pair.in_new_process():
                 recorded = self._record(request)
@@ -722,6 +722,11 @@ class Edited:
     def _replayed(self, recorded: RecordedAnswer, text: str, most_s: float) -> Outcome | None:
         request = ReplayCall(self.call, recorded.message, "alone", text=text)
         return self.bench.pair.replay_apart(recorded, request, most_s)
+
+
+def _tells_earlier_memory(recorded: RecordedAnswer) -> bool:
+    """Return whether a trace may hold the bytes of memory that earlier calls left."""
+    return recorded.afresh and remembers(recorded)
 
 
 def _is_of_one_program(trace: Trace) -> bool:

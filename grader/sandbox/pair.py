@@ -213,7 +213,7 @@ class Pair:
         remembers something of earlier calls is replaced before.
         """
         traced = self._recorded_twice(call)
-        if isinstance(traced, tuple) and _remembers(traced[0]):
+        if isinstance(traced, tuple) and remembers(traced[0]):
             self.session.restart()
             traced = self._recorded_twice(call)
         return traced
@@ -393,8 +393,8 @@ class Pair:
         self._apart = True
 
 
-def _remembers(recorded: RecordedAnswer) -> bool:
-    """Return whether a first call may have found memory of earlier ones."""
+def remembers(recorded: RecordedAnswer) -> bool:
+    """Return whether a call that tells all memory anew may have found memory of earlier ones."""
     return bool(recorded.untold) or _tells_content(recorded.message["steps"])
 
 
