@@ -281,7 +281,8 @@ class Run:
         if precision is not None and not isinstance(precision, str):
             raise Unreplayable(f"a precision of float32 products must be a text, got {type(precision).__name__}")
         try:
-            with multiplying_float32(precision):
+            # Launches are timed one after the other.
+            with multiplying_float32(precision) if precision else nullcontext():
                 compiled = kernel.run(*args, grid=step.grid, warmup=self._launches == "compile", **kwargs, **options)
             if self._launches == "compile" and compiled is not None:
                 # Loading it shows whether it exceeds the device.
