@@ -343,7 +343,7 @@ def _related_functions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if called_name in _EXPONENTIALS:
         kinds, weight = ("logarithm_base", "wrong_factor"), OFTEN
     elif called_name == "store":
-        kinds, weight = ("lost_update", "stores_collide", "race"), NOW_AND_THEN
+        kinds, weight = ("lost_update", "stores_collide", "race"), RARELY
     if name := _RELATED.get(called_name):
         yield scope.edit(node.func, f"{scope.text(node.func.value)}.{name}", kinds, weight)
 

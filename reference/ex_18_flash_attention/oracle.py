@@ -422,7 +422,7 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
             ),
         )
     # In float32, relative to 0 where all logits are below.
-    starts = [start for start in (0.0, -1e4) if bool((top < start).any())]
+    starts = [start for start in (0.0, -1e4) if bool(((top < start) & (top > -math.inf)).any())]
     for start, least in product(starts, (1.0, 0.0)):
         low = (logits - top.clamp(min=start)[..., None]).exp().float().double()
         total = low.sum(-1)
