@@ -403,7 +403,8 @@ def _by_reach(first: int, size: int, reaches: Sequence[Reach]) -> Iterator[Clue]
 
 
 def _covered(one: Reach) -> str:
-    return f"{one.programs:,} programs × {one.block:,} elements ({one.name}) cover {one.elements:,}"
+    programs = f"{one.programs:,} programs" if one.programs > 1 else "1 program"
+    return f"{programs} × {one.block:,} elements ({one.name}) cover{'s' if one.programs == 1 else ''} {one.elements:,}"
 
 
 def _end_unwritten(first: int, left: int, seen: str) -> Iterator[Clue]:

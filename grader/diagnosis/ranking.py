@@ -258,13 +258,15 @@ def _reaches(launched: Sequence[LaunchInfo]) -> tuple[Reach, ...]:
     # Of constants with one value, nobody knows which one the kernel takes.
     named = {size: [name for name, own in one.constants.items() if own == size] for size in one.constants.values()}
     sizes = [(" or ".join(names), size) for size, names in sorted(named.items(), reverse=True) if size > 1]
-    # All programs of a flat grid lie along one axis, and each takes all of the others.
+    # All programs of a flat grid lie along one axis. Along another one, each takes all, or they share it.
+    programs = math.prod(one.grid)
     flat = sum(count > 1 for count in one.grid) <= 1
     beside = {name: max((size for other, size in sizes if other != name), default=1) for name, _ in sizes}
     return tuple(
-        Reach(name, count, size, beside[name] if flat else math.inf)
+        Reach(name, count, size, beside[name] * (programs // count) if flat else math.inf)
         for name, size in sizes
         for count in dict.fromkeys(one.grid)
+        if count
     )
 
 

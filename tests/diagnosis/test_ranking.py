@@ -12,7 +12,7 @@ import torch
 from grader.author import claim_of, label_fault
 from grader.diagnosis.kinds import GENERAL, OF_REDUCTIONS, known_kinds
 from grader.diagnosis.patterns import Answer
-from grader.diagnosis.ranking import _is_filled, _undecided, explained, suspects_of, together
+from grader.diagnosis.ranking import _is_filled, _reaches, _undecided, explained, suspects_of, together
 from grader.diagnosis.variations import Change, Variation
 from grader.exercise.cases import Choice, Size, Space
 from grader.exercise.catalogue import Entry, discover, resolve
@@ -314,3 +314,16 @@ def test_a_planted_mistake_is_told_by_its_cause(exercise: str, name: str, kind: 
     assert first.kind == kind, named.cause.suspects
     assert named.cause.title.lower().endswith(first.title.lower())
     assert 1 <= len(named.cause.suspects) <= 4
+
+
+def test_constants_of_one_value_are_all_named_and_programs_share_the_axis_beside_a_row_of_them() -> None:
+    of_equal = _reaches([LaunchInfo("kernel", (4,), {"TILE_M": 64, "TILE_K": 64, "STEPS": 2})])
+    assert [(one.name, one.elements, one.beside) for one in of_equal] == [
+        ("TILE_M or TILE_K", 256, 2),
+        ("STEPS", 8, 64),
+    ]
+    row = _reaches([LaunchInfo("kernel", (1, 4), {"TILE_M": 128, "TILE_N": 64})])
+    assert [(one.name, one.elements, one.beside) for one in row] == [
+        *[("TILE_M", 128, 256), ("TILE_M", 512, 64)],
+        *[("TILE_N", 64, 512), ("TILE_N", 256, 128)],
+    ]
