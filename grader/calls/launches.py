@@ -23,8 +23,6 @@ OPTIONS = frozenset(
         *("kpack", "allowed_dot_input_precisions", "default_dot_input_precision", "max_num_imprecise_acc_default"),
     }
 )
-
-
 # The name under which a recorded launch tells what `tl.dot` does with float32 if a kernel does not say.
 FP32_DEFAULT = "fp32_default"
 

@@ -7,13 +7,14 @@ line makes: a result that is finite then got them there.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue
 from grader.judge.failures import Failure, WrongCall
-from grader.protocol.messages import Birth
+from grader.protocol.messages import Birth, ReplayCall
 from grader.record import clean
-from grader.sandbox.outcome import Finished
+from grader.sandbox.outcome import Finished, Outcome
 
 # At most so many lines are tried. Of the wrong elements that are not finite, at least this share must become so.
 _MOST, _SHARE = 6, 0.95
@@ -30,19 +31,24 @@ def birth_clues(bench: Bench, failure: Failure) -> list[Clue]:
     if seen is None or failure.cause.mismatch is None or seen.recipe.part != bench.part.name or not _not_finite(seen):
         return []
     with bench.aside():
-        told = bench.replayed_otherwise(seen, lambda usual: replace(usual, births=True))
+        replay = bench.replaying(seen)
+        told = replay(lambda usual: replace(usual, births=True))
         for birth in told.answer.births[:_MOST] if isinstance(told, Finished) else ():
-            if _goes_without(bench, seen, birth):
+            if _is_finite(replay(partial(_settling, birth)), seen):
                 return [_clue(birth)]
     return []
 
 
-def _goes_without(bench: Bench, seen: WrongCall, birth: Birth) -> bool:
-    """Return whether wrong elements become finite where a number stands in place of what a line makes."""
-    other = bench.replayed_otherwise(seen, lambda usual: replace(usual, births=True, settled=(birth.line,)))
-    if not isinstance(other, Finished):
+def _settling(birth: Birth, usual: ReplayCall) -> ReplayCall:
+    """Return the request with a number in place of what a line makes."""
+    return replace(usual, births=True, settled=(birth.line,))
+
+
+def _is_finite(outcome: Outcome | None, seen: WrongCall) -> bool:
+    """Return whether wrong elements have become finite in a replay."""
+    if not isinstance(outcome, Finished):
         return False
-    left = _not_finite(WrongCall(seen.recipe, other, seen.expected))
+    left = _not_finite(WrongCall(seen.recipe, outcome, seen.expected))
     return left <= (1 - _SHARE) * _not_finite(seen)
 
 

@@ -16,8 +16,6 @@ Launched = tuple[Sequence[object], Mapping[str, object]]
 MOST, OFTEN, SOMETIMES, NOW_AND_THEN, RARELY = 30.0, 6.0, 2.0, 0.6, 0.05
 # The factor of edits that read a name that the function never reads.
 _FOR_AN_IDLE_NAME = 20.0
-
-
 _ARGUMENTS_OF_WHERE = 3
 # Functions with more nodes than this, some 500 lines, are not looked at: it takes the square of their length.
 _MOST_NODES = 12_000
@@ -119,18 +117,21 @@ class Scope:
     @cached_property
     def masks(self) -> tuple[str, ...]:
         """Return the masks of loads and stores."""
+        return tuple(dict.fromkeys(map(self.text, self._masks)))
+
+    @cached_property
+    def _masks(self) -> tuple[ast.expr, ...]:
         calls = (node for node in ast.walk(self.function) if isinstance(node, ast.Call))
-        return tuple(dict.fromkeys(self.text(one) for call in calls if (one := keyword(call, "mask")) is not None))
+        return tuple(one for call in calls if (one := keyword(call, "mask")) is not None)
 
     @cached_property
     def conditions(self) -> tuple[str, ...]:
         """Return the conditions that elements are chosen by, and the masks along one axis, along either of two."""
         calls = [one for one in ast.walk(self.function) if isinstance(one, ast.Call)]
         chosen = [call.args[0] for call in calls if called(call) == "where" and len(call.args) == _ARGUMENTS_OF_WHERE]
-        masks = [one for call in calls if (one := keyword(call, "mask")) is not None]
         of_axes = [
             f"({self.text(one.value)}){axes}"
-            for mask in masks
+            for mask in self._masks
             for one in ast.walk(mask)
             if isinstance(one, ast.Subscript)
             for axes in ("[None, :]", "[:, None]")
@@ -325,5 +326,4 @@ def called(call: ast.AST | None) -> str:
 
 def _bare(node: ast.expr) -> str:
     """Return a name, without the index that gives it more axes; "" for anything else."""
-    inner = node.value if isinstance(node, ast.Subscript) else node
-    return inner.id if isinstance(inner, ast.Name) else ""
+    return bare_name(node.value if isinstance(node, ast.Subscript) else node)

@@ -118,14 +118,9 @@ class Diagnosis:
             if not any(clue.confirmed for clue in clues):
                 known_padding = [clue for one in others for clue in one if clue.kind == PADDING and clue.confirmed]
                 clues += self._padding_clues(bench, first) if is_quick else padding_elsewhere(first, known_padding)
-            if is_quick and not any(clue.confirmed for clue in clues):
-                clues += contraction_clues(bench, first)
-            if is_quick and not others and not any(clue.confirmed for clue in clues):
-                clues += again(bench, first)
-            if is_quick and not any(clue.confirmed for clue in clues):
-                clues += unwritten_clues(bench, first)
-            if is_quick and not any(clue.confirmed for clue in clues):
-                clues += birth_clues(bench, first)
+            for search in (contraction_clues, *(() if others else (again,)), unwritten_clues, birth_clues):
+                if is_quick and not any(clue.confirmed for clue in clues):
+                    clues += search(bench, first)
             if first.status == "timeout":
                 clues = repeated_work(bench) or clues
             if is_quick and not any(clue.confirmed for clue in clues):
@@ -263,12 +258,9 @@ class Diagnosis:
                 ]
                 return failure
             clues, _ = gathered(interpreted, repeated, (), known=False)
-            if not any(clue.confirmed for clue in clues):
-                clues += self._padding_clues(interpreted, repeated)
-            if not any(clue.confirmed for clue in clues):
-                clues += contraction_clues(interpreted, repeated)
-            if not any(clue.confirmed for clue in clues):
-                clues += birth_clues(interpreted, repeated)
+            for search in (self._padding_clues, contraction_clues, birth_clues):
+                if not any(clue.confirmed for clue in clues):
+                    clues += search(interpreted, repeated)
             shown = with_access(failure, repeated)
             if ended and shown is failure:
                 clues = list(self._clues[planned.id])

@@ -175,13 +175,9 @@ def _negative_bounds(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     is_passed_on = any(
         isinstance(one, ast.Call) and name in map(bare_name, one.args) for one in ast.walk(scope.function)
     )
-    subtracts = any(
-        isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub)
-        for part in ast.walk(node)
-        if isinstance(part, ast.expr)
-        for one in ast.walk(scope.meaning(part))
-    )
-    if name and is_passed_on and subtracts and called(node) not in ("maximum", "max"):
+    meant = [node, *(scope.meaning(ast.Name(one)) for one in names_in(node))]
+    subtracts = any(isinstance(getattr(part, "op", None), ast.Sub) for one in meant for part in ast.walk(one))
+    if name and is_passed_on and subtracts:
         yield scope.edit(node, f"tl.maximum({scope.text(node)}, 0)", _NEGATIVE, SOMETIMES)
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure, WrongCall
-from grader.protocol.messages import Filling
+from grader.protocol.messages import Filling, ReplayCall
 from grader.sandbox.outcome import Finished, Outcome
 
 KIND = "padding_counted"
@@ -26,7 +26,7 @@ _MOST = 0.95
 # Weight of masked lanes that another check of the part has confirmed.
 _ALIKE = 0.9
 
-_Replay = Callable[[tuple[int, ...], Filling], Outcome | None]
+_Replay = Callable[[Callable[[ReplayCall], ReplayCall]], Outcome | None]
 
 
 def masks_lanes(failure: Failure) -> bool:
@@ -47,7 +47,7 @@ def padding_clues(bench: Bench, failure: Failure) -> list[Clue]:
         return []
     undefined, padded = seen.outcome.answer.undefined, seen.outcome.answer.padded
     with bench.aside():
-        replay = bench.refilled(seen)
+        replay = bench.replaying(seen)
         same = _trial_of(replay, seen, (), "0")
         if same is None or same.outcome.outputs != seen.outcome.outputs:
             # The call depends on more than its inputs, so a change would prove nothing.
@@ -131,7 +131,7 @@ def _neutral_value(replay: _Replay, seen: WrongCall, lines: tuple[int, ...]) -> 
 
 
 def _trial_of(replay: _Replay, seen: WrongCall, lines: tuple[int, ...], filling: Filling) -> WrongCall | None:
-    outcome = replay(lines, filling)
+    outcome = replay(lambda usual: replace(usual, filled=lines, filling=filling))
     if not isinstance(outcome, Finished):
         return None
     return WrongCall(seen.recipe, outcome, seen.expected)

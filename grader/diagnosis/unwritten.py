@@ -55,7 +55,7 @@ def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
 def _with(bench: Bench, seen: WrongCall, content: Unwritten) -> list[Tensor]:
     """Return the wrong elements of each output of a call whose memory holds something else; none where it has none."""
     with bench.aside():
-        other = bench.replayed_otherwise(seen, lambda usual: replace(usual, unwritten=content))
+        other = bench.replaying(seen)(lambda usual: replace(usual, unwritten=content))
     if not isinstance(other, Finished) or len(other.outputs) != len(seen.expected):
         return []
     answers = zip(other.outputs, seen.answers(), strict=True)

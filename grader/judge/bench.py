@@ -517,33 +517,21 @@ class Bench:
             untold = ("an earlier call that it builds on could not be replayed",)
         return recorded, self.call(call), untold
 
-    def refilled(self, seen: WrongCall) -> Callable[[tuple[int, ...], Filling], Outcome | None]:
-        """Record an earlier call again, and return a function that replays it with other values in masked lanes.
+    def replaying(self, seen: WrongCall) -> Callable[[Callable[[ReplayCall], ReplayCall]], Outcome | None]:
+        """Record an earlier call again, and return a function that replays it as a changed request says.
 
-        The function takes the lines of loads, and the value of their masked lanes. It returns None where the call
-        cannot be replayed.
-        """
-        recipe, place = seen.recipe, seen.outcome.answer.configuration
-        recorded, call = self._recorded_again(recipe)
-
-        def replay(lines: tuple[int, ...], filling: Filling) -> Outcome | None:
-            if recorded is None:
-                return None
-            request = ReplayCall(call, recorded.message, "alone", wanted=_only(place), filled=lines, filling=filling)
-            return self.pair.replay_apart(recorded, request)
-
-        return replay
-
-    def replayed_otherwise(self, seen: WrongCall, change: Callable[[ReplayCall], ReplayCall]) -> Outcome | None:
-        """Replay an earlier call as a changed request says: on other fresh memory, or with notes.
-
-        Returns None where the call cannot be replayed.
+        The function returns None where the call cannot be replayed.
         """
         recorded, call = self._recorded_again(seen.recipe)
-        if recorded is None:
-            return None
-        usual = ReplayCall(call, recorded.message, "alone", wanted=_only(seen.outcome.answer.configuration))
-        return self.pair.replay_apart(recorded, change(usual))
+        place = seen.outcome.answer.configuration
+
+        def replay(change: Callable[[ReplayCall], ReplayCall]) -> Outcome | None:
+            if recorded is None:
+                return None
+            usual = ReplayCall(call, recorded.message, "alone", wanted=_only(place))
+            return self.pair.replay_apart(recorded, change(usual))
+
+        return replay
 
     def finds_memory(self, recipe: Recipe) -> bool:
         """Return whether a call, made again, works with memory that an earlier call left."""
