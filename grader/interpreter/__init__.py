@@ -28,6 +28,7 @@
     races               data races between the programs of one launch
     sums                atomic additions whose sums depend on their order
     footprint           which program reads and writes which elements
+    switched            other methods of the interpreter while a call is observed
     instructions        what kernels compute element by element
     backwards           the programs of a launch in the opposite order
     lockstep            many programs of a launch at once, as long as they do the same

@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.interpreter.lowering import forget_lowered
 from grader.interpreter.memory import running_line
+from grader.interpreter.switched import Method, Switched
 from grader.protocol.messages import Birth
 
 # Births that are told: the first of each line, of infinities and of NaN.
@@ -30,11 +30,9 @@ class Births:
     """Notes births while it is switched on. Off, it costs nothing."""
 
     def __init__(self) -> None:
-        self._is_on = False
         self._settled: frozenset[int] = frozenset()
         self._found: dict[tuple[int, str], Birth] = {}
-        # A method's name, and the method without and with notes.
-        self._methods: list[tuple[str, Any, Any]] = []
+        self._methods = Switched(self._noting)
 
     @property
     def found(self) -> tuple[Birth, ...]:
@@ -42,28 +40,17 @@ class Births:
         return tuple(self._found.values())
 
     def switch(self, on: bool, settled: Collection[int] = ()) -> None:
-        """Note births from now on, or no longer. settled: lines whose births become a number.
-
-        The first time, call it after every patch of the interpreter's builder.
-        """
+        """Note births from now on, or no longer. settled: lines whose births become a number."""
         self._settled = frozenset(settled)
         self._found.clear()
-        if on == self._is_on:
-            return
+        self._methods.switch(on)
+
+    def _noting(self) -> Iterator[Method]:
         from triton.runtime.interpreter import InterpreterBuilder
 
-        self._methods = self._methods or [*self._noting(InterpreterBuilder)]
-        for name, plain, noting in self._methods:
-            setattr(InterpreterBuilder, name, noting if on else plain)
-        self._is_on = on
-        # The cache holds the methods that it was made with.
-        forget_lowered()
-
-    def _noting(self, builder: Any) -> Iterator[tuple[str, Any, Any]]:
-        for name in ("binary_op", "unary_op"):
-            plain = getattr(builder, name)
-            yield name, plain, self._around(plain, _elements_of)
-        yield "create_dot", builder.create_dot, self._around(builder.create_dot, _elements_of_product)
+        for name, born_in in _BORN_IN.items():
+            plain = getattr(InterpreterBuilder, name)
+            yield InterpreterBuilder, name, plain, self._around(plain, born_in)
 
     def _around(self, method: Callable[..., Any], born_in: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(method)
@@ -90,9 +77,6 @@ class Births:
     def _note(self, birth: Birth) -> None:
         if len(self._found) < _MOST:
             self._found.setdefault((birth.line, birth.made), birth)
-
-
-BIRTHS = Births()
 
 
 def _elements_of(data: _Floats, operands: list[_Floats]) -> tuple[_Floats, _Floats]:
@@ -124,3 +108,9 @@ def _words(operation: str, operands: list[_Floats], born: _Floats, data: _Floats
     if operation and len(numbers) == 1:
         return f"{operation}({numbers[0]})"
     return "a sum of products"
+
+
+# By the builder's method: tells where it made NaN, and infinities.
+_BORN_IN = {"binary_op": _elements_of, "unary_op": _elements_of, "create_dot": _elements_of_product}
+
+BIRTHS = Births()

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from grader.interpreter.groups import elements, programs_at_once
-from grader.interpreter.lowering import forget_lowered, is_constant
+from grader.interpreter.lowering import is_constant
+from grader.interpreter.switched import Method, Switched
 
 # NumPy's names of what a GPU computes on its special-function units. A division is one reciprocal there.
 _SPECIAL = frozenset({"exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "divide"})
@@ -28,22 +29,13 @@ class InstructionCounter:
 
     def __init__(self, count: Count) -> None:
         self._count = count
-        self._is_on = False
-        # An owner, the name of its method, and the method without and with counting.
-        self._methods: list[tuple[Any, str, Any, Any]] = []
+        self._methods = Switched(self._counting)
 
     def switch(self, on: bool) -> None:
-        """Count from now on, or no longer. The first time, call it after every patch of the interpreter's builder."""
-        if on == self._is_on:
-            return
-        self._methods = self._methods or [*self._counting()]
-        for owner, name, plain, counting in self._methods:
-            setattr(owner, name, counting if on else plain)
-        self._is_on = on
-        # The cache holds the methods that it was made with.
-        forget_lowered()
+        """Count from now on, or no longer."""
+        self._methods.switch(on)
 
-    def _counting(self) -> Iterator[tuple[Any, str, Any, Any]]:
+    def _counting(self) -> Iterator[Method]:
         from triton.runtime.interpreter import InterpreterBuilder, ReduceOps, ScanOps
 
         for name in ("create_rsqrt", "create_erf"):

@@ -276,7 +276,6 @@ class Replayer:
             HIDDEN_NAN.begin()
             STATIC_CONDITIONS.begin()
             if self._watch:
-                BIRTHS.switch(False)
                 self._watch.count_instructions(replay.instructions)
                 BIRTHS.switch(replay.births, replay.settled)
                 chance = default_rng(call.recipe.seed) if replay.backwards else None
