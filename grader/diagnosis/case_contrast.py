@@ -27,6 +27,8 @@ LAYOUT_KIND = "strides_ignored"
 EXCHANGED_KIND = "axes_exchanged"
 # Its weight if exactly the cases with two different sizes fail.
 _DIFFER = 0.75
+# The least block of more than one step, and the weight where only longer cases fail.
+_LEAST_BLOCK, _LATER = 16, 0.4
 # For so many failing cases, one like them may pass by luck: the strides of short tensors may be equal.
 _LUCKY = 20
 # Kinds that spare no case.
@@ -100,7 +102,7 @@ def contrasts(tried: Sequence[TriedCase], declared: Sequence[Contrast], space: S
                 best = likely, Clue(kind, likely, parted.sentence(says))
         if best:
             found.append(best[1])
-    return [*found, *_ragged(tried, space), *_unequal(tried, space)]
+    return [*found, *_ragged(tried, space), *_unequal(tried, space), *_longer(tried, space)]
 
 
 def only_size(tried: Sequence[TriedCase], space: Space) -> list[Clue]:
@@ -232,6 +234,22 @@ def _unequal(tried: Sequence[TriedCase], space: Space) -> Iterator[Clue]:
                     best = likely, Clue(EXCHANGED_KIND, likely, seen)
     if best:
         yield best[1]
+
+
+def _longer(tried: Sequence[TriedCase], space: Space) -> Iterator[Clue]:
+    """Yield the clue of a length that one block holds in every case that passes, and in none that fails."""
+    for axis in _sizes(space):
+        for block in _BLOCKS:
+            parted = split(tried, _longer_than(axis, block))
+            exact = parted.holds and _LUCKY * parted.passing_with <= parted.failing_with
+            if block >= _LEAST_BLOCK and exact and min(parted.failing_with, parted.passing_without) >= _SOME:
+                seen = parted.sentence(f"in which {axis} is larger than {block}")
+                yield Clue("later_blocks", _LATER * parted.strength, seen)
+                return
+
+
+def _longer_than(axis: str, length: int) -> Callable[[Case], bool]:
+    return lambda case: int(case.get(axis, 0)) > length
 
 
 def _related(one: str, other: str, has: Callable[[Value, Value], bool]) -> Callable[[Case], bool]:

@@ -46,6 +46,11 @@ class Edit:
     twins: tuple[int, ...] = ()
     shown: tuple[str, str] | None = None
 
+    @property
+    def adds_a_statement(self) -> bool:
+        """Return whether the line then assigns a further name."""
+        return "; " in self.after and "; " not in self.before
+
     def applied(self, source: str) -> str:
         """Return the text with the edit, in each line that reads the same."""
         data, after = source.encode(), self.after.encode()

@@ -97,6 +97,11 @@ _KINDS = (
         "How many blocks are there, and at which index does the last program start?",
     ),
     Kind(
+        "count_too_large",
+        "a count that is one too many where a division leaves no remainder",
+        "`n // size + 1` parts are one more than there are if n is a multiple of size: write `tl.cdiv(n, size)`.",
+    ),
+    Kind(
         "bad_index",
         "an index that points outside the tensor",
         "Where does the index come from? Do you load it only for lanes that have one?",
@@ -105,6 +110,11 @@ _KINDS = (
         "not_advanced",
         "a pointer that does not move on: every step of a loop meets the same block",
         "Which block of each tensor does the second step of the loop load or store? Move every pointer on.",
+    ),
+    Kind(
+        "later_blocks",
+        "blocks after the first one",
+        "What is different in the second block: its offset, its bound, or what the first one leaves for it?",
     ),
     Kind("wrong_address", "a wrong address", "Compute the offset of one wrong element by hand."),
     # -- what is computed
@@ -363,6 +373,11 @@ _KINDS = (
         "a softmax that does not subtract the row's maximum",
         "How large may a logit be before its exponential overflows? Which number can you subtract from all logits?",
     ),
+    Kind(
+        "maximum_restarted",
+        "a running maximum that starts again in every step",
+        "A sum relative to the maximum so far needs the larger of the old maximum and the step's own.",
+    ),
     Kind("maximum_start", "a running maximum that does not start at -inf", "Which value is below every logit?"),
     Kind(
         "no_rescale",
@@ -401,6 +416,7 @@ OF_REDUCTIONS = frozenset(
         *(
             "no_maximum",
             "maximum_start",
+            "maximum_restarted",
             "scaled_maximum",
             "no_rescale",
             "scale_missing",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 
 from grader.diagnosis.edit_scope import MOST, OFTEN, RARELY, SOMETIMES, Edit, Scope, bare_name, called, names_in
 
@@ -15,6 +16,8 @@ _MOST_MOVED, _LONGEST_MOVED = 3, 60
 # The kinds behind a bound that may be negative, and behind a mask by the whole length in a loop over a part of it.
 _NEGATIVE = ("bad_index", "position_shifted", "causal_loop", "wrong_address")
 _BEYOND_PART = ("done_again", "causal_loop", "past_length", "missing_mask")
+# The kinds behind a comparison with a number that is another one in some cases.
+_COUNTS = ("not_all_covered", "done_again", "missing_mask")
 _HIDDEN = ("padding_counted", "maximum_start", "causal_missing", "overflow", "inf_minus_inf")
 
 
@@ -63,6 +66,20 @@ def _accumulators(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     yield scope.edit(value, f"{name} + {text}", ("sum_restarted",), OFTEN)
     if called(value) == "dot" and isinstance(value, ast.Call) and len(value.args) == 2:
         yield scope.edit(value.args[1], f"{scope.text(value.args[1])}, {name}", ("sum_restarted",), OFTEN)
+
+
+def _carried_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Compare the maximum of a step with that of the steps before."""
+    if not scope.in_kernel or not isinstance(node, ast.Assign) or not scope.in_a_loop(node):
+        return
+    value, target = node.value, bare_name(node.targets[0])
+    if called(value) != "max" or not isinstance(value, ast.Call) or len(value.args) + len(value.keywords) != 2:
+        return
+    assigned = (one for one in ast.walk(scope.function) if isinstance(one, ast.Assign))
+    carried = {target, *(bare_name(one.targets[0]) for one in assigned if bare_name(one.value) == target)}
+    for name in sorted(carried - {""}):
+        if scope.known_from[name] < node.lineno:
+            yield scope.edit(value, f"tl.maximum({name}, {scope.text(value)})", ("maximum_restarted",), MOST)
 
 
 def _kept_accumulators(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -164,6 +181,44 @@ def _ends(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             bound = one.comparators[0]
             if bare_name(bound) in scope.sizes and scope.text(bound) != end:
                 yield scope.edit(bound, end, _BEYOND_PART, OFTEN)
+                if (within := _within_part(scope, one.left, bare_name(node.target))) is not None:
+                    yield scope.edit(one, f"({scope.text(one)}) & ({within} < {end})", _BEYOND_PART, OFTEN)
+
+
+def _within_part(scope: Scope, index: ast.expr, step: str) -> str | None:
+    """Return the index within a part, of an index that adds the part's start to it; None for any other index."""
+    addends = _addends(scope.meaning(index))
+    inside = [one for one in addends if bare_name(one) == step or _is_range(scope, one)]
+    is_of_part = step in map(bare_name, inside) and 1 < len(inside) < len(addends)
+    return " + ".join(map(scope.text, inside)) if is_of_part else None
+
+
+def _addends(node: ast.expr) -> list[ast.expr]:
+    """Return what a sum adds up, and a node that is no sum by itself."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return [*_addends(node.left), *_addends(node.right)]
+    return [node]
+
+
+def _is_range(scope: Scope, node: ast.expr) -> bool:
+    """Return whether an expression is a range of lanes, or a name that stands for one."""
+    return called(scope.meaning(node)) == "arange"
+
+
+def _counts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Compare with the number of steps that a loop makes in place of a number that launch code passes."""
+    if not scope.in_kernel or not isinstance(node, ast.Compare):
+        return
+    ends = [
+        one.iter.args[-1] if len(one.iter.args) < 2 else one.iter.args[1]
+        for one in ast.walk(scope.function)
+        if isinstance(one, ast.For) and isinstance(one.iter, ast.Call) and called(one.iter) == "range" and one.iter.args
+    ]
+    names = [one for bound in node.comparators for one in ast.walk(bound) if bare_name(one) in scope.sizes]
+    for one, end in product(names, ends):
+        is_known = all(scope.known_from.get(name, 0) < node.lineno for name in names_in(end))
+        if isinstance(one, ast.Name) and is_known and one.id not in names_in(end):
+            yield scope.edit(one, scope.text(end), _COUNTS, SOMETIMES)
 
 
 def _negative_bounds(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -201,25 +256,34 @@ def _missing_steps(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Move another pointer on in a loop, as one beside it is moved."""
     if not isinstance(node, ast.For):
         return
-    steps = [one for one in node.body if isinstance(one, ast.Assign | ast.AugAssign) and step_of(one)]
-    moved = {step_of(one) for one in steps}
     loaded = {
-        bare_name(one.args[0])
+        _pointer_in(one.args[0])
         for one in ast.walk(node)
         if isinstance(one, ast.Call) and called(one) == "load" and one.args
     }
+    steps = [one for one in node.body if isinstance(one, ast.Assign | ast.AugAssign) and step_of(one, loaded)]
+    moved = {step_of(one, loaded) for one in steps}
     for name in sorted(loaded - moved - {""}):
         for step in steps if scope.known_from.get(name, node.lineno) < node.lineno else ():
-            value, target = scope.text(step.value), step_of(step)
+            value, target = scope.text(step.value), step_of(step, loaded)
             sign = "+=" if isinstance(step, ast.AugAssign) else "="
             moving = scope.renamed(step.value, {target: name, **_strides_of(scope, target, name)})
             yield scope.edit(step.value, f"{value}; {name} {sign} {moving}", ("not_advanced",), MOST)
 
 
-def step_of(one: ast.Assign | ast.AugAssign) -> str:
-    """Return the name of the pointer that a statement moves on; "" for any other statement."""
+def _pointer_in(address: ast.expr) -> str:
+    """Return the name that an address begins with: a pointer, or one to which offsets are added."""
+    return bare_name(_addends(address)[0])
+
+
+def step_of(one: ast.Assign | ast.AugAssign, pointers: Collection[str] = ()) -> str:
+    """Return the name of the pointer that a statement moves on; "" for any other statement.
+
+    pointers: names of pointers; others have `ptr` in their names.
+    """
     if isinstance(one, ast.AugAssign):
-        return one.target.id if isinstance(one.target, ast.Name) and "ptr" in one.target.id else ""
+        name = bare_name(one.target)
+        return name if "ptr" in name or name in pointers else ""
     name = bare_name(one.targets[0])
     return name if called(one.value) == "advance" and name in {getattr(arg, "id", "") for arg in one.value.args} else ""  # type: ignore[attr-defined]
 
@@ -234,11 +298,13 @@ def _strides_of(scope: Scope, one: str, other: str) -> dict[str, str]:
 IN_LOOPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _moved_lines,
     _accumulators,
+    _carried_maxima,
     _kept_accumulators,
     _stale_values,
     _missing_terms,
     _limits,
     _ends,
+    _counts,
     _negative_bounds,
     _hidden_elements,
     _missing_steps,

@@ -53,6 +53,8 @@ _SHOWN = frozenset(
         "runs_in_every_step",
         "runs_once",
         "size_assumed",
+        "count_too_large",
+        "maximum_restarted",
     }
 )
 # Longer texts are cut, and of a beginning that two texts share, so many letters are shown.
@@ -91,7 +93,9 @@ def repair_clues(
         fits = {one: _SUSPECTED if {*one.kinds} & {*suspected} else 1.0 for one in edits}
         if in_launch:
             fits |= {one: _IN_LAUNCH for one in edits if {*one.kinds} & {*suspected} and not one.in_kernel}
-        edits.sort(key=lambda one: -one.weight * fits[one] * by_line.get(one.line, 1.0))
+        # What a line leads to tells nothing of a further name that an edit assigns there.
+        leads = {one: 1.0 if one.adds_a_statement else by_line.get(one.line, 1.0) for one in edits}
+        edits.sort(key=lambda one: -one.weight * fits[one] * leads[one])
         witnesses = [*map(bench.edited, _witnesses(bench, others))]
         large = [one for one in others if Case(one.case).volume > QUICK_VOLUME][:_LARGE]
         # Recorded only if an edit stands the first ones, and once.

@@ -38,6 +38,7 @@ _TERMS = ("position_shifted", "wrong_address", "missing_mask", "last_left_out", 
 _FACTORS = ("wrong_factor", "wrong_address", "not_all_covered", "scale_missing", "zeros")
 _ADDRESSES = ("wrong_address", "not_all_covered", "done_again", "strides_ignored", "stores_collide")
 _ROUNDED_DOWN = ("remainder_skipped", "not_all_covered")
+_ONE_MORE = ("count_too_large", "grid_too_large", "bad_index", "missing_mask", "done_again")
 _PARTS = ("heads_mapping", "wrong_address", "bad_index", "axes_exchanged", "not_all_covered")
 _DTYPES = ("low_precision_sum", "rounded_intermediate", "wrong_dtype")
 _ROUNDED = ("rounded_intermediate", "low_precision_sum", "wrong_dtype")
@@ -141,9 +142,16 @@ def _bounds(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 def _divisions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Round up what is rounded down, and the reverse."""
+    function = "tl.cdiv" if scope.in_kernel else "triton.cdiv"
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
-        function = "tl.cdiv" if scope.in_kernel else "triton.cdiv"
         yield scope.edit(node, f"{function}({scope.text(node.left)}, {scope.text(node.right)})", _ROUNDED_DOWN, OFTEN)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and isinstance(node.left, ast.BinOp):
+        adds_one = isinstance(node.left.op, ast.FloorDiv) and getattr(node.right, "value", None) == 1
+        if adds_one:
+            # One too many where the division leaves no remainder.
+            yield scope.edit(
+                node, f"{function}({scope.text(node.left.left)}, {scope.text(node.left.right)})", _ONE_MORE, OFTEN
+            )
     if isinstance(node, ast.Call) and called(node) == "cdiv" and len(node.args) == 2:
         one, other = map(scope.text, node.args)
         yield scope.edit(node, f"(({one}) // ({other}))", ("grid_too_large", "missing_mask", "done_again"))

@@ -20,6 +20,8 @@ from grader.sandbox.outcome import Finished
 
 # Of the wrong elements, at least this share must change with what the memory holds.
 _SHARE = 0.25
+# The weight of an output that nothing is stored to: more than that of any guess where its NaN comes from.
+_NEVER = 0.75
 
 
 def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
@@ -49,6 +51,9 @@ def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
                 kept = " The memory is kept from call to call." if bench.finds_memory(seen.recipe) else ""
             words = "With zeros in the memory that the call allocates, the answer is another one."
             return [sure("not_cleared", f"{words}{kept}")]
+        if bool(wrong.all()) and bool((differs & ~is_stored).all()):
+            name = failure.cause.mismatch.output
+            return [Clue("zeros", _NEVER, f"No element of {name} was stored: it is what the memory held before.")]
     return []
 
 

@@ -153,8 +153,13 @@ THIN: Named = (
 # More tiles of 128 × 128 than four for each of the 28 multiprocessors that launch code sees without a GPU, and sides
 # from which on code copies operands or takes large tiles.
 MANY_TILES: Named = (sized(1400, 1500, 70, "float16", a_layout="sliced", b_layout="columns"),)
-# So long that code may split K over programs.
-LONG_SUMS: Named = (sized(16, 40, 8200, "float16"),)
+# So long that code may split K over programs: with blocks of 32 to 256 and 4 to 16 splits, one may have nothing left.
+LONG_SUMS: Named = (
+    sized(16, 40, 8200, "float16"),
+    sized(64, 72, 1550),
+    sized(72, 64, 2100, "float16"),
+    sized(64, 64, 4130, "bfloat16"),
+)
 # Large enough for special kernels: with tensor memory accelerators, packed operands, a split K.
 LARGE_FULL: Named = (sized(2048, 2048, 2048, "float16"),)
 LARGE_TAILS: Named = (sized(2100, 2056, 2008, "float16"), sized(2047, 2053, 2051, "float16"))

@@ -156,6 +156,14 @@ def test_two_sizes_that_must_be_equal_are_exchanged_axes() -> None:
     assert "in which M is not equal to N" in clue.seen
 
 
+def test_a_length_that_one_block_holds_wherever_a_case_passes_points_to_the_next_block() -> None:
+    tried = products(
+        *((70, 9, True), (130, 65, True), (65, 4, True)), *((64, 9, False), (8, 64, False), (3, 70, False))
+    )
+    (clue,) = (one for one in contrasts(tried, [], PRODUCTS) if one.kind == "later_blocks")
+    assert clue.seen == "All 3 failing cases are ones in which M is larger than 64; 3 others pass."
+
+
 def test_one_case_in_twenty_may_pass_by_luck() -> None:
     failing = [(size + 1, size, True) for size in range(1, 21)]
     tried = products(*failing, (2, 1, False), (9, 9, False), (8, 8, False), (3, 3, False))

@@ -337,6 +337,52 @@ def test_ends_of_loops_negative_bounds_and_hidden_elements_are_looked_at(line: s
     assert any(line in one.applied(VISITED) for one in found), line
 
 
+COUNTED = """import triton.language as tl
+
+
+@triton.jit
+def parts(x_ptr, y_ptr, s_ptr, n, chunk, splits, BLOCK: tl.constexpr):
+    first = tl.program_id(0) * chunk
+    lanes = tl.arange(0, BLOCK)
+    used = n // chunk + 1
+    x_at = x_ptr + first
+    y_at = y_ptr + first
+    top = tl.full((BLOCK,), float("-inf"), tl.float32)
+    for done in range(0, chunk, BLOCK):
+        indices = first + done + lanes
+        x = tl.load(x_at + lanes, mask=indices < n)
+        y = tl.load(y_at + lanes, mask=indices < n)
+        new = tl.max(x[:, None] + y[None, :], 1)
+        top = new
+        x_at += BLOCK
+    ticket = tl.atomic_add(s_ptr, 1)
+    if ticket == splits - 1:
+        for part in range(0, tl.cdiv(n, chunk)):
+            top += tl.load(s_ptr + part)
+    tl.store(s_ptr, tl.sum(top, axis=0))
+
+
+def scale(x):
+    parts[(1,)](x, x, x, 5, 3, 2, BLOCK=16)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("    used = tl.cdiv(n, chunk)", "count_too_large"),
+        ("        x = tl.load(x_at + lanes, mask=(indices < n) & (done + lanes < chunk))", "done_again"),
+        ("        new = tl.maximum(top, tl.max(x[:, None] + y[None, :], 1))", "maximum_restarted"),
+        ("        x_at += BLOCK; y_at += BLOCK", "not_advanced"),
+        ("    if ticket == tl.cdiv(n, chunk) - 1:", "not_all_covered"),
+    ],
+)
+def test_counts_ends_of_parts_maxima_and_pointers_under_any_name_are_looked_at(line: str, kind: str) -> None:
+    found = edits_of(COUNTED, {("parts", 4): ((), {"n": 5, "chunk": 3, "splits": 2, "BLOCK": 16})}, "scale")
+    (edit,) = (one for one in found if line in one.applied(COUNTED).splitlines() and one.kinds[0] == kind)
+    assert edit.adds_a_statement == ("; " in line)
+
+
 def test_a_key_of_the_launch_may_be_another_one_and_no_configuration_is_changed() -> None:
     listed = (
         '@triton.autotune([triton.Config({"BLOCK_M": 16}), triton.Config({"BLOCK_M": 32})], key=["M"])\n@triton.jit'
