@@ -176,6 +176,16 @@ class Scope:
         return tuple(dict.fromkeys([*(one for one in texts if isinstance(one, str)), *self.constants]))
 
     @cached_property
+    def passed_to_kernels(self) -> tuple[str, ...]:
+        """Return the names and numbers that launches of the function pass as constants."""
+        launches = (one for one in ast.walk(self.function) if isinstance(one, ast.Call))
+        launches = (one for one in launches if isinstance(one.func, ast.Subscript))
+        given = (one for launch in launches for one in launch.keywords if one.arg in self.constants)
+        return tuple(
+            dict.fromkeys(self.text(one.value) for one in given if isinstance(one.value, ast.Name | ast.Constant))
+        )
+
+    @cached_property
     def used(self) -> frozenset[str]:
         """Return the names whose values the function reads."""
         names = (one for one in ast.walk(self.function) if isinstance(one, ast.Name))

@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from grader.diagnosis.births import birth_clues
@@ -18,7 +19,7 @@ from grader.diagnosis.elsewhere import Shown, explaining, shown_by
 from grader.diagnosis.interpreted import (
     ENDS_OF_A_CALL,
     EXPLAINED,
-    is_right_unpipelined,
+    is_right_relaunched,
     right_in_interpreter,
     with_access,
 )
@@ -254,7 +255,7 @@ class Diagnosis:
             if repeated is None:
                 worst = float(ruling.metrics.get("worst_error_over_allowed", 0.0))
                 self._clues[planned.id] = [
-                    right_in_interpreter(failure, worst, lambda: is_right_unpipelined(bench, one.case, one.seed))
+                    right_in_interpreter(failure, worst, partial(is_right_relaunched, bench, one.case, one.seed))
                 ]
                 return failure
             clues, _ = gathered(interpreted, repeated, (), known=False)

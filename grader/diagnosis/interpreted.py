@@ -1,20 +1,21 @@
 """Compare a failure on a GPU with the same case in the interpreter, which sees every access.
 
-Takes both failures and gives a clue, or the failure to show. Runs the GPU's case once more, without pipelining.
+Takes both failures and gives a clue, or the failure to show. Runs the GPU's case again, launched in other ways.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from grader.exercise.cases import Case
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure
-from grader.protocol.trace import unpipelined
+from grader.protocol.trace import relaunched
 
-KIND, PIPELINED = "compiled_differs", "pipelined"
+KIND = "compiled_differs"
 # Statuses of failures that the interpreter can see more of: wrong values, and processes that a wild address ended.
 EXPLAINED = ("fail", "crash")
 # Certain, but no cause: a wild address ends a call on a GPU in one of these ways.
@@ -24,29 +25,51 @@ _ACCESSES = ("out_of_bounds", "race")
 # Right by little: an error of this share of the allowed one; honest kernels stay below it. Wrong by little: at most so
 # many times the allowed error.
 _NEARLY_WRONG, _SLIGHTLY = 0.4, 4.0
+# The warps of a launch that names no number, and the most of any.
+_WARPS, _MOST_WARPS = 4, 32
 
 
-def right_in_interpreter(on_gpu: Failure, worst: float, right_unpipelined: Callable[[], bool]) -> Clue:
+@dataclass(frozen=True)
+class Relaunch:
+    """A way to launch kernels that changes nothing but what is compiled: its kind, words, and the changed options."""
+
+    kind: str
+    how: str
+    changed: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+RELAUNCHES = (
+    Relaunch("pipelined", "with num_stages=1", lambda options: {**options, "num_stages": 1}),
+    Relaunch(
+        "compiled_for_warps",
+        "with twice as many warps",
+        lambda options: {**options, "num_warps": min(_MOST_WARPS, 2 * int(options.get("num_warps", _WARPS)))},
+    ),
+)
+
+
+def right_in_interpreter(on_gpu: Failure, worst: float, is_right: Callable[[Relaunch], bool]) -> Clue:
     """Return the clue of a case that fails on the GPU only.
 
-    worst: the largest error in the interpreter, over the allowed one. right_unpipelined: tells whether the GPU
-    gives the right values where launches are not pipelined.
+    worst: the largest error in the interpreter, over the allowed one. is_right: tells whether the GPU gives the right
+    values where kernels are launched in this way.
     """
     if worst >= _NEARLY_WRONG and _is_slight(on_gpu):
         by_little = f"its largest error there is {worst:.2f} of what is allowed. A GPU adds in another order."
         return Clue("rounded_intermediate", 0.9, f"The same case is right in the interpreter by little: {by_little}")
-    if right_unpipelined():
-        return sure(PIPELINED, "Launched with num_stages=1, the same call is right on this GPU.")
+    for way in RELAUNCHES:
+        if is_right(way):
+            return sure(way.kind, f"Launched {way.how}, the same call is right on this GPU.")
     return sure(KIND, "The same case is right in the interpreter, so the logic of the kernel is.")
 
 
-def is_right_unpipelined(bench: Bench, case: Case, seed: int) -> bool:
-    """Return whether a call is wrong on the GPU, and right where its launches are not pipelined.
+def is_right_relaunched(bench: Bench, case: Case, seed: int, way: Relaunch) -> bool:
+    """Return whether a call is wrong on the GPU, and right where its kernels are launched in this way.
 
     seed: the planned one.
     """
     recipe = bench.true_recipe(case, seed)
-    return bench.is_right_only(recipe, -1, lambda replay: replace(replay, trace=unpipelined(replay.trace)))
+    return bench.is_right_only(recipe, -1, lambda replay: replace(replay, trace=relaunched(replay.trace, way.changed)))
 
 
 def _is_slight(failure: Failure) -> bool:

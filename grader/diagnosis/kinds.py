@@ -61,6 +61,11 @@ _KINDS = (
         "Is there a place where rows and columns, two strides or two coordinates stand in the other order?",
     ),
     Kind(
+        "other_axis_block",
+        "a number of blocks that is counted with another axis's block",
+        "An axis of N elements has tl.cdiv(N, BLOCK_N) blocks: its own length, over its own block.",
+    ),
+    Kind(
         "operand_mixed_up",
         "one tensor in another one's place",
         "Check the pointers, argument by argument: which one do you load, and where does its value go?",
@@ -245,6 +250,13 @@ _KINDS = (
         "a loop that is right only where its loads are not pipelined",
         "Launch the kernel with num_stages=1. What the loop stores and loads again needs `tl.debug_barrier()` between "
         "the two; without any such store, it is Triton's compiler that pipelines the loop wrongly.",
+    ),
+    Kind(
+        "compiled_for_warps",
+        "a kernel that is right on the GPU with another number of warps only",
+        "Launch it with that number. What a program stores and loads again needs `tl.debug_barrier()` between the two; "
+        "without any such store, it is Triton's compiler that is wrong. Triton 3.6 compiles `tl.dot(tl.trans(v), …)` "
+        "of a masked load wrongly for 4 warps of a Hopper GPU.",
     ),
     # -- calls after each other
     Kind(

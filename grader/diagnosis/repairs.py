@@ -54,6 +54,7 @@ _SHOWN = frozenset(
         "runs_once",
         "size_assumed",
         "count_too_large",
+        "other_axis_block",
         "maximum_restarted",
     }
 )

@@ -39,6 +39,7 @@ _FACTORS = ("wrong_factor", "wrong_address", "not_all_covered", "scale_missing",
 _ADDRESSES = ("wrong_address", "not_all_covered", "done_again", "strides_ignored", "stores_collide")
 _ROUNDED_DOWN = ("remainder_skipped", "not_all_covered")
 _ONE_MORE = ("count_too_large", "grid_too_large", "bad_index", "missing_mask", "done_again")
+_OTHER_AXIS = ("other_axis_block", "not_all_covered", "wrong_address")
 _PARTS = ("heads_mapping", "wrong_address", "bad_index", "axes_exchanged", "not_all_covered")
 _DTYPES = ("low_precision_sum", "rounded_intermediate", "wrong_dtype")
 _ROUNDED = ("rounded_intermediate", "low_precision_sum", "wrong_dtype")
@@ -87,7 +88,10 @@ def _names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             if called(scope.parents.get(node)) == "dot" or isinstance(scope.parents.get(node), ast.keyword) or in_step:
                 weight = SOMETIMES
             weight = OFTEN / 2 if name in scope.idle else weight
-            yield scope.edit(node, name, _kinds_of_names(scope, node.id), weight)
+            kinds = _kinds_of_names(scope, node.id)
+            if _divides_length_of(scope, node, name):
+                kinds, weight = _OTHER_AXIS, MOST
+            yield scope.edit(node, name, kinds, weight)
 
 
 def _keys(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -103,6 +107,14 @@ def _keys(scope: Scope, node: ast.AST) -> Iterator[Edit]:
                 yield scope.edit(
                     node, scope.text(node).replace(node.value, key), _SIZES, 2 * OFTEN if divides else SOMETIMES
                 )
+
+
+def _divides_length_of(scope: Scope, node: ast.Name, block: str) -> bool:
+    """Return whether a name divides the length of another axis, to count its blocks, and `block` is of that one."""
+    call = scope.parents.get(node)
+    is_divisor = called(call) == "cdiv" and isinstance(call, ast.Call) and call.args[-1] is node
+    length = bare_name(call.args[0]) if is_divisor and isinstance(call, ast.Call) else ""
+    return bool(length) and _is_of_axis(length, block) and not _is_of_axis(length, node.id)
 
 
 def _is_of_axis(length: object, block: str) -> bool:
@@ -218,6 +230,9 @@ def _moduli(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     divisor = scope.text(node.right)
     if isinstance(scope.parents.get(node), ast.Compare) and not scope.in_kernel:
         yield scope.edit(node.right, f"({divisor} * 2)", ("size_assumed", *_TOO_WIDE), SOMETIMES)
+        for passed in scope.passed_to_kernels:
+            if passed != divisor:
+                yield scope.edit(node.right, passed, ("size_assumed", *_TOO_WIDE), OFTEN)
     if not isinstance(node.left, ast.Subscript):
         return
     constants = scope.text(node.left.value)

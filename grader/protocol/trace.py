@@ -417,13 +417,18 @@ def _every(steps: Sequence[Step]) -> Iterator[Step]:
                 yield from _every(alternative)
 
 
-def unpipelined(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the message of a trace whose launches have num_stages=1: loads do not overlap with computing."""
+def relaunched(
+    message: Mapping[str, Any], changed: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """Return the message of a trace whose launches have other options.
+
+    changed: gives the options of a launch, such as num_warps, in place of its own.
+    """
 
     def of_step(row: list[Any]) -> list[Any]:
         match row:
             case ["launch", *rest, options, line, lends]:
-                return ["launch", *rest, {**options, "num_stages": 1}, line, lends]
+                return ["launch", *rest, {**changed(options)}, line, lends]
             case ["choose", alternatives, *rest]:
                 return ["choose", [[*map(of_step, steps)] for steps in alternatives], *rest]
         return row

@@ -68,7 +68,7 @@ def test_a_case_that_is_right_in_the_interpreter_is_told_as_one(server: ForkServ
 def test_a_case_that_is_nearly_wrong_there_too_was_rounded(got: float | str, worst: float, kind: str) -> None:
     mismatch = Mismatch("z", 1, 9, 0.003, 0.003, (4,), "scattered", (Difference((4,), 1.0, got, 0.001),))
     failure = Failure("fail", Cause("mismatch", "Wrong values", "1 of 9 elements wrong", mismatch=mismatch))
-    assert right_in_interpreter(failure, worst, lambda: False).kind == kind
+    assert right_in_interpreter(failure, worst, lambda _: False).kind == kind
 
 
 def test_a_case_that_is_right_without_pipelining_says_how_to_launch_it(
@@ -84,6 +84,13 @@ def test_a_case_that_is_right_without_pipelining_says_how_to_launch_it(
         cause = cause_of(shown(server, ex_15, WRONG, VECTOR_ADD))
         assert cause.suspects[0].kind == kind
         assert ("num_stages=1" in cause.help) == (kind == "pipelined")
+
+
+def test_a_case_that_is_right_with_more_warps_is_told_as_the_compiler_s() -> None:
+    failure = Failure("fail", Cause("mismatch", "Wrong values", "1 of 9 elements wrong"))
+    clue = right_in_interpreter(failure, 0.3, lambda way: way.changed({}) == {"num_warps": 8})
+    assert (clue.kind, clue.confirmed) == ("compiled_for_warps", True)
+    assert clue.seen == "Launched with twice as many warps, the same call is right on this GPU."
 
 
 def test_an_access_that_the_interpreter_sees_explains_wrong_values(server: ForkServer, ex_15: Entry) -> None:

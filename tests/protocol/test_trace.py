@@ -18,7 +18,7 @@ from grader.protocol.trace import (
     decode_trace,
     fingerprint,
     launches_in,
-    unpipelined,
+    relaunched,
 )
 from grader.report.trace_lines import trace_lines
 
@@ -136,12 +136,12 @@ def test_the_device_makes_no_other_fingerprint() -> None:
     assert fingerprint(on_gpu) == fingerprint(on_cpu)
 
 
-def test_without_pipelining_every_launch_has_one_stage_and_nothing_else_changes() -> None:
+def test_every_launch_gets_the_other_options_and_nothing_else_changes() -> None:
     launch = ["launch", 0, [1], [], {}, {"num_warps": 4, "num_stages": 3}, 7, False]
     steps = [["free", [0]], launch, ["choose", [[launch], [["free", [1]]]], 9, 1]]
     one = ["launch", 0, [1], [], {}, {"num_warps": 4, "num_stages": 1}, 7, False]
     message = {"steps": steps, "kernels": []}
-    assert unpipelined(message) == {
+    assert relaunched(message, lambda options: {**options, "num_stages": 1}) == {
         "steps": [["free", [0]], one, ["choose", [[one], [["free", [1]]]], 9, 1]],
         "kernels": [],
     }
