@@ -379,6 +379,12 @@ _KINDS = (
         "a choice by one property alone",
         "For which cases does this property not matter, and which one matters there?",
     ),
+    Kind(
+        "cost_misjudged",
+        "a cost that is misjudged for some problems",
+        "Compute by hand what the worst choice costs, and what the best one costs: which term of your formula ranks "
+        "them the other way round? Tiles, and rounds of tiles, are whole numbers.",
+    ),
     # -- softmax and attention
     Kind(
         "no_maximum",

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from grader.exercise.cases import Cases, Choice, Space
+from grader.exercise.cases import Case, Cases, Choice, Space
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Regret
-from grader.exercise.plan import draw
+from grader.exercise.plan import PlannedCase, draw
 from grader.grading import Job, grade
-from grader.judge.rules.regret import mean_regret
+from grader.judge.rules.regret import ChoiceCost, clues_of, mean_regret
 from grader.record import CheckResult
 from grader.sandbox.server import ForkServer
 
@@ -80,6 +81,27 @@ def test_what_was_not_measured_counts_as_the_dearest_that_was(server: ForkServer
     assert result.metrics["regret"] == pytest.approx((2 * 2 * 1.5) ** (1 / 3) - 1, abs=1e-4)
     assert result.cause is not None
     assert "points begin below 50%" in result.cause.rationale
+
+
+class Tile(NamedTuple):
+    """A thing with a number."""
+
+    width: int
+
+
+def choice(ratio: float, chosen: Tile, best: Tile) -> ChoiceCost:
+    ratios = {str(chosen): ratio, str(best): 1.0, str(Tile(3)): 9.0}
+    return ChoiceCost(PlannedCase(Case({"N": 1}), 1), ratio, str(chosen), "", ratios, 1, (best, chosen, Tile(3)))
+
+
+def test_what_dear_choices_have_in_common_beside_the_best_ones_is_told() -> None:
+    dear = [choice(2.0, Tile(8), Tile(4)), choice(3.0, Tile(4), Tile(2))]
+    (first, _) = clues_of([*dear, choice(1.1, Tile(1), Tile(2))])
+    assert first.kind == "cost_misjudged"
+    assert first.seen == (
+        "The choices differ from case to case. width of the chosen one is larger than the best one's in 2 of the "
+        "2 cases that cost 15% too much and more."
+    )
 
 
 @pytest.mark.parametrize("body", ["return 0", "return 'd'", "return None", "return things", "return ('a',)"])

@@ -20,6 +20,8 @@ from grader.sandbox.outcome import Finished
 
 RULE = Regret
 
+# A choice that costs so many times the least cost counts as dear where choices are compared.
+_DEAR = 1.15
 # Number of worst choices to show: the learner learns from them.
 _SHOWN = 3
 _NOTHING_MEASURED = "choices cannot be judged without measurements: measured.json is missing"
@@ -40,6 +42,11 @@ class ChoiceCost:
     ratios: dict[str, float]
     place: int = 0
     things: tuple[object, ...] = ()
+
+    @property
+    def best(self) -> object:
+        """Return the thing of the least cost."""
+        return next(thing for thing in self.things if self.ratios[str(thing)] == 1)
 
 
 def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Regret) -> Ruling:
@@ -90,15 +97,41 @@ def clues_of(choices: Sequence[ChoiceCost]) -> Iterator[Clue]:
         which = "largest" if largest else "smallest"
         yield Clue("one_criterion", 0.8, f"The choice always has the {which} {name} of all offered ones.")
         return
-    yield Clue("one_criterion", 0.5, "The choices differ from case to case, and cost too much in many.")
+    yield Clue("cost_misjudged", 0.5, f"The choices differ from case to case. {_where_dear(free)}")
+    yield Clue("one_criterion", 0.3)
+
+
+def _where_dear(choices: Sequence[ChoiceCost]) -> str:
+    """Return a sentence that compares the chosen and the best things of the cases in which a choice costs much."""
+    dear = [choice for choice in choices if choice.ratio > _DEAR] or [*choices]
+    number = "1 case" if len(dear) == 1 else f"{len(dear)} cases"
+    seen: tuple[int, str] = (0, f"They cost {_DEAR - 1:.0%} too much and more in {number} of {len(choices)}.")
+    for names in _whole_numbers(choices):
+        pairs = [(_product(choice.things[choice.place], names), _product(choice.best, names)) for choice in dear]
+        for count, word in ((sum(a > b for a, b in pairs), "larger"), (sum(a < b for a, b in pairs), "smaller")):
+            if count > seen[0]:
+                words = (
+                    f"{' · '.join(names)} of the chosen one is {word} than the best one's in {count} of the {number}"
+                )
+                seen = count, f"{words} that cost {_DEAR - 1:.0%} too much and more."
+    return seen[1]
+
+
+def _whole_numbers(choices: Sequence[ChoiceCost]) -> list[tuple[str, ...]]:
+    """Return the fields that are whole numbers, alone and in twos."""
+    fields = getattr(choices[0].things[0], "_fields", ())
+    numbers = [name for name in fields if isinstance(getattr(choices[0].things[0], name), int)]
+    return [*((name,) for name in numbers), *combinations(numbers, 2)]
+
+
+def _product(thing: object, names: Sequence[str]) -> int:
+    return prod(getattr(thing, name) for name in names)
 
 
 def _extremes(choices: Sequence[ChoiceCost]) -> Iterator[tuple[str, bool]]:
     """Yield fields, or products of two, of which the choice always has the largest or smallest value."""
-    fields = getattr(choices[0].things[0], "_fields", ())
-    numbers = [name for name in fields if isinstance(getattr(choices[0].things[0], name), int)]
-    for names in (*((name,) for name in numbers), *combinations(numbers, 2)):
-        values = [[prod(getattr(thing, name) for name in names) for thing in choice.things] for choice in choices]
+    for names in _whole_numbers(choices):
+        values = [[_product(thing, names) for thing in choice.things] for choice in choices]
         chosen = [of_case[choice.place] for of_case, choice in zip(values, choices, strict=True)]
         if all(len(set(of_case)) == 1 for of_case in values):
             continue

@@ -1,6 +1,6 @@
 """select_kernel.regret fail: the tile that reaches least past the product, which is always a small one.
 
-Cause: one_criterion
+Cause: cost_misjudged
 """
 
 from math import ceil
