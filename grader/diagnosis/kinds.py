@@ -159,6 +159,22 @@ _KINDS = (
         "The line runs once, with what the last step has left. Move it to the right, into the loop.",
     ),
     Kind(
+        "lines_exchanged",
+        "two lines in the wrong order",
+        "Which of the two lines must see what the other one gives? Follow the second step of the loop by hand.",
+    ),
+    Kind(
+        "loop_bounds",
+        "a loop that starts too late, or ends too early",
+        "Which is the first block that this program must visit, and which the last? Round a start down and an end up; "
+        "the last row of a tile may see more than its first one.",
+    ),
+    Kind(
+        "returns_early",
+        "a program that returns before it has done its part",
+        "Who waits for what this program stores, or for its ticket? A part without work has a result, too.",
+    ),
+    Kind(
         "not_cleared",
         "memory of your own that is read before it is written: an accumulator, a counter, a partial result",
         "Which value does it hold before the first addition, in the first call and in the next? Is every part written?",

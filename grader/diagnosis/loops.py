@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 
 from grader.diagnosis.edit_scope import MOST, OFTEN, RARELY, SOMETIMES, Edit, Scope, bare_name, called, names_in
 
@@ -51,6 +51,45 @@ def _indented(scope: Scope, moved: Sequence[ast.stmt], by: int, kind: str) -> It
     words = words if len(words) <= _LONGEST_MOVED else f"{words[: _LONGEST_MOVED - 1]}…"
     shown = f"{words}  # {then}", f"{words}  # {now}"
     yield Edit(first, before, after, (kind,), SOMETIMES, start, end, scope.in_kernel, shown=shown)
+
+
+def _swapped_lines(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Exchange two neighbouring lines of a loop, of which the second one reads or replaces what the first one gives."""
+    if not scope.in_kernel or not isinstance(node, ast.For | ast.While):
+        return
+    for one, other in pairwise(node.body):
+        if not isinstance(one, ast.Assign | ast.AugAssign) or not isinstance(other, ast.Assign | ast.AugAssign):
+            continue
+        given = {name for target in _targets(one) for name in names_in(target)}
+        if one.lineno != one.end_lineno or other.lineno != one.lineno + 1 or not given & names_in(other):
+            continue
+        first, second = (scope.source[slice(*_span_of(scope, line))].decode() for line in (one, other))
+        start, end = _span_of(scope, one)[0], _span_of(scope, other)[1]
+        before = scope.source[start:end].decode()
+        between = before[len(first) : len(before) - len(second)]
+        shown = f"{second}  # first", f"{first}  # first"
+        kinds = ("lines_exchanged", "no_rescale")
+        yield Edit(
+            one.lineno, before, f"{second}{between}{first}", kinds, SOMETIMES, start, end, scope.in_kernel, shown=shown
+        )
+
+
+def _targets(one: ast.Assign | ast.AugAssign) -> list[ast.expr]:
+    return one.targets if isinstance(one, ast.Assign) else [one.target]
+
+
+def _span_of(scope: Scope, one: ast.stmt) -> tuple[int, int]:
+    """Return the first byte of a statement, and the one behind it."""
+    last = scope.starts[(one.end_lineno or one.lineno) - 1] + (one.end_col_offset or 0)
+    return scope.starts[one.lineno - 1] + one.col_offset, last
+
+
+def _early_returns(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Let a program go on where it returns: others wait for what it stores, or for its ticket."""
+    if not scope.in_kernel or not isinstance(node, ast.If) or node.orelse or len(node.body) > 1:
+        return
+    if isinstance(node.body[0], ast.Return) and node.body[0].value is None:
+        yield scope.edit(node.test, "False", ("returns_early", "not_all_covered", "not_cleared"), OFTEN)
 
 
 def _accumulators(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -163,6 +202,28 @@ def _limits(scope: Scope, node: ast.AST) -> Iterator[Edit]:
                 yield scope.edit(node, after, _LIMITS["minimum"], RARELY)
 
 
+def bounds_a_loop(scope: Scope, node: ast.expr) -> bool:
+    """Return whether an expression is a bound of a loop, or goes into a name that is one."""
+    return _is_given_to(scope, node, [bound for loop in _ranges(scope) for bound in loop.args])
+
+
+def starts_a_loop(scope: Scope, node: ast.expr) -> bool:
+    """Return whether an expression is where a loop starts, or goes into the name of its start."""
+    return _is_given_to(scope, node, [loop.args[0] for loop in _ranges(scope) if len(loop.args) > 1])
+
+
+def _is_given_to(scope: Scope, node: ast.expr, bounds: Sequence[ast.expr]) -> bool:
+    parent = scope.parents.get(node)
+    name = bare_name(parent.targets[0]) if isinstance(parent, ast.Assign) else ""
+    return node in bounds or (bool(name) and any(name in names_in(bound) for bound in bounds))
+
+
+def _ranges(scope: Scope) -> list[ast.Call]:
+    """Return what the loops of the function go over, where that is a range."""
+    loops = (one.iter for one in ast.walk(scope.function) if isinstance(one, ast.For))
+    return [one for one in loops if isinstance(one, ast.Call) and called(one) == "range" and one.args]
+
+
 def _is_number(node: ast.expr) -> bool:
     """Return whether an expression is a number that is written out, with or without a sign."""
     inner = node.operand if isinstance(node, ast.UnaryOp) else node
@@ -209,11 +270,7 @@ def _counts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Compare with the number of steps that a loop makes in place of a number that launch code passes."""
     if not scope.in_kernel or not isinstance(node, ast.Compare):
         return
-    ends = [
-        one.iter.args[-1] if len(one.iter.args) < 2 else one.iter.args[1]
-        for one in ast.walk(scope.function)
-        if isinstance(one, ast.For) and isinstance(one.iter, ast.Call) and called(one.iter) == "range" and one.iter.args
-    ]
+    ends = [one.args[min(1, len(one.args) - 1)] for one in _ranges(scope)]
     names = [one for bound in node.comparators for one in ast.walk(bound) if bare_name(one) in scope.sizes]
     for one, end in product(names, ends):
         is_known = all(scope.known_from.get(name, 0) < node.lineno for name in names_in(end))
@@ -297,6 +354,8 @@ def _strides_of(scope: Scope, one: str, other: str) -> dict[str, str]:
 
 IN_LOOPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _moved_lines,
+    _swapped_lines,
+    _early_returns,
     _accumulators,
     _carried_maxima,
     _kept_accumulators,

@@ -56,6 +56,9 @@ _SHOWN = frozenset(
         "count_too_large",
         "other_axis_block",
         "maximum_restarted",
+        "lines_exchanged",
+        "loop_bounds",
+        "returns_early",
     }
 )
 # Longer texts are cut, and of a beginning that two texts share, so many letters are shown.

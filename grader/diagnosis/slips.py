@@ -24,7 +24,7 @@ from grader.diagnosis.edit_scope import (
     keyword,
     names_in,
 )
-from grader.diagnosis.loops import IN_LOOPS, step_of
+from grader.diagnosis.loops import IN_LOOPS, bounds_a_loop, starts_a_loop, step_of
 
 # The kinds of mistakes that an edit may take back; the first one is its own.
 _SIZES = ("axes_exchanged", "wrong_address", "not_all_covered", "missing_mask", "strides_ignored", "bad_index")
@@ -166,7 +166,12 @@ def _divisions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             )
     if isinstance(node, ast.Call) and called(node) == "cdiv" and len(node.args) == 2:
         one, other = map(scope.text, node.args)
-        yield scope.edit(node, f"(({one}) // ({other}))", ("grid_too_large", "missing_mask", "done_again"))
+        kinds = ("grid_too_large", "missing_mask", "done_again", "causal_loop")
+        weight = SOMETIMES if scope.in_kernel else NOW_AND_THEN
+        if starts_a_loop(scope, node):
+            # A start is rounded down: the block that it lies in is visited, too.
+            kinds, weight = ("loop_bounds", "causal_loop", "block_left_out", "done_again"), MOST
+        yield scope.edit(node, f"(({one}) // ({other}))", kinds, weight)
 
 
 def _operands(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -181,6 +186,9 @@ def _operands(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         case ast.Mult() | ast.Div():
             by_stride = "stride" in right.lower()
             yield scope.edit(node, left, _STRIDES if by_stride else _FACTORS, RARELY if by_stride else NOW_AND_THEN)
+        case ast.BitAnd() if not any(isinstance(one, ast.Compare) for one in ast.walk(node)):
+            # A mask of bits is right for powers of two only.
+            yield scope.edit(node, left, ("position_shifted", "wrong_address", "size_assumed"), NOW_AND_THEN)
         case ast.Pow():
             yield scope.edit(node, f"{left}**-({right})", ("scale_inverted", "wrong_factor"))
     if isinstance(node.op, ast.Add | ast.Mult):
@@ -367,6 +375,8 @@ def _related_functions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         kinds, weight = ("logarithm_base", "wrong_factor"), OFTEN
     elif called_name == "store":
         kinds, weight = ("lost_update", "stores_collide", "race"), RARELY
+    elif called_name in ("minimum", "maximum") and bounds_a_loop(scope, node):
+        kinds = ("loop_bounds", "block_left_out", "causal_loop", "done_again")
     if name := _RELATED.get(called_name):
         yield scope.edit(node.func, f"{scope.text(node.func.value)}.{name}", kinds, weight)
 
@@ -604,6 +614,18 @@ def _missing_factors(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             yield scope.edit(node, f"{scope.text(node)} * {text}", ("no_rescale", "scale_missing"), weight)
 
 
+def _factors_of_others(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Multiply an operand of a product of blocks by what another line multiplies it by."""
+    if not scope.in_kernel or called(node) != "dot" or not isinstance(node, ast.Call):
+        return
+    names = [one for operand in node.args[:2] for one in ast.walk(operand) if isinstance(one, ast.Name)]
+    products = [one for one in ast.walk(scope.function) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult)]
+    for name, one in product(names, products):
+        sides = [bare_name(one.left), bare_name(one.right)]
+        if name.id in sides and scope.parents.get(name) is not one and "tl" not in sides:
+            yield scope.edit(name, f"({scope.text(one)})", ("not_normalised", "no_rescale", "scale_missing"), OFTEN)
+
+
 def _missing_strides(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Move along an axis whose stride the function gets and never uses, as another tensor does."""
     if not scope.in_kernel or not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
@@ -648,6 +670,7 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _transposes,
     _factors,
     _missing_factors,
+    _factors_of_others,
     _missing_strides,
     _casts,
     _allocations,

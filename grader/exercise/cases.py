@@ -255,6 +255,7 @@ class Cases:
 
     canonical: named cases. generated: how many Hypothesis draws from the space. covering: the most cases added to make
     many pairs of values meet (grader.exercise.covering). star: cases whose lengths lie beyond the space's bounds.
+    turns: axes along which cases of the same lengths follow each other (grader.exercise.turns).
     far: named cases beyond the space's bounds. large: the same, but too large for an interpreter; they run on a GPU
     only.
     """
@@ -266,6 +267,7 @@ class Cases:
     covering: int = 0
     star: Star | None = None
     far: tuple[Mapping[str, Value], ...] = ()
+    turns: tuple[str, ...] = ()
     _canonical: tuple[Case, ...] = field(init=False, repr=False, default=())
     _large: tuple[Case, ...] = field(init=False, repr=False, default=())
     _far: tuple[Case, ...] = field(init=False, repr=False, default=())
@@ -277,6 +279,8 @@ class Cases:
         held = self.generated + self.covering + len(self.canonical) + len(self.far)
         held += self.star.count + self.star.together if self.star else 0
         require(held > 0, "Cases", "hold at least one case", held)
+        choices = [name for name, domain in self.space.axes.items() if isinstance(domain, Choice)]
+        require(set(self.turns) <= set(choices), "Cases.turns", f"name some of the choices {choices}", self.turns)
         if self.star:
             axes = (list(self.space.axes), list(self.star.space.axes))
             require(axes[0] == axes[1], "Cases.star", f"have the axes {axes[0]}", axes[1])

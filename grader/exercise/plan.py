@@ -25,6 +25,7 @@ from grader.exercise.cases import Case, Cases, Choice, Domain, Space, Value
 from grader.exercise.covering import covering
 from grader.exercise.model import Check, Exercise, Part, check_id
 from grader.exercise.star import star
+from grader.exercise.turns import turns
 from grader.protocol.messages import Recipe
 
 # Hypothesis stores its examples in a folder; it must not be the learner's working directory.
@@ -107,6 +108,7 @@ def _draw_check(part: Part, check: Check, seed: int, *, gpu: bool) -> PlannedChe
         chosen += star(reach, wide.count, own, without=frozenset(chosen), together=wide.together)
     chosen += [case for case in check.cases.named_far if gpu or not check.cases.space.needs_gpu(case)]
     chosen += check.cases.named_large if gpu else ()
+    chosen += turns(space, check.cases.turns, own, without=frozenset(chosen))
     cases = tuple(PlannedCase(case, case_seed(seed, name, i)) for i, case in enumerate(chosen))
     return PlannedCheck(part, check, cases, space, () if gpu else _left_out(check.cases))
 

@@ -145,6 +145,7 @@ def elementwise(
                     generated=0,
                     covering=20,
                     star=Star(4, vectors(values, length=Size(1, FAR), offsets=STARTS)),
+                    turns=("dtype", "offset"),
                 )
             ),
         ),
@@ -430,6 +431,7 @@ ROW_SOFTMAX = Part(
                         ),
                         together=1,
                     ),
+                    turns=("dtype", "stride"),
                 )
             ),
         ),

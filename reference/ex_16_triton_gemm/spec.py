@@ -283,6 +283,7 @@ def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling
                         ),
                         together=2,
                     ),
+                    turns=("dtype", "a_layout", "b_layout"),
                 )
             ),
         ),

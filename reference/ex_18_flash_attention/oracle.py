@@ -447,6 +447,10 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
     for size in _split_sizes(k.shape[2]) if logits.numel() <= FEW_PAIRS else ():
         tops = [part.logsumexp(-1) for part in logits.split(size, dim=-1)]
         yield "lse_incomplete", title, "lse = m + log(l).", (o, lse - torch.stack(tops).amax(0))
+    title = "Looks as if splits are joined by their maxima alone"
+    told = "A split's weight is exp(m_s - m) · l_s, or exp(lse_s - m): its sum counts, too."
+    for size in _split_sizes(k.shape[2]) if logits.numel() <= FEW_PAIRS else ():
+        yield "no_rescale", title, told, (_joined_by_maxima(logits, v[:, heads], size), lse)
     title = "Looks as if a split starts at the number of its first tile, not at that of its first key"
     told = "A tile's first key is its number times its size."
     for tile, splits in product(USUAL_TILES, (2, 4, 8, 16)) if logits.numel() <= FEW_PAIRS else ():
@@ -638,6 +642,19 @@ def attention_backward_mistakes(
         "s = scale · q · kᵀ, so dq = scale · ds · k and dk = scale · dsᵀ · q.",
         gradients(outer=given * given),
     )
+    p = (given * q @ k[:, heads].mT - lse[..., None]).masked_fill(~seen, -math.inf).exp().nan_to_num(nan=0.0)
+    p = p.masked_fill(lse[..., None] == -math.inf, 0.0)
+    products = p * (do @ v[:, heads].mT)
+    for tile in USUAL_TILES:
+        if tile < k.shape[2]:
+            of_tiles = [part.sum(-1, keepdim=True).expand_as(part) for part in products.split(tile, dim=-1)]
+            title = f"Looks as if delta is summed over {tile} keys at a time"
+            told = "delta = sum over d of o ∘ do is one number per query: p ∘ dp, summed over all keys."
+            yield "delta_missing", title, told, gradients(delta=torch.cat(of_tiles, -1))
+    row_sum = (lse - (given * q @ k[:, heads].mT).masked_fill(~seen, -math.inf).amax(-1)).exp().nan_to_num(nan=1.0)
+    raw = torch.zeros_like(v).index_add_(1, heads, (p * row_sum[..., None]).mT @ do)
+    title = "Looks as if dv adds up weights that are not divided by their sum"
+    yield "not_normalised", title, "dv = pᵀ · do, with p = exp(s - lse): its rows add up to 1.", (dq, dk, raw)
     yield "last_left_out", LAST_KEY, LAST_KEY_HELP, gradients(seen=_but_the_last(seen))
     help_text = "dv comes from p, dq and dk from ds = p ∘ (do · vᵀ - delta)."
     for name, used, due in (("dv", "ds", "p"), ("dk", "p", "ds"), ("dq", "p", "ds")):
@@ -692,6 +709,19 @@ def attention_backward_mistakes(
         help_text = "A query with lse = -inf saw no key: its p is 0, not exp(-inf - (-inf))."
         nan = torch.full_like(k, math.nan)
         yield "blind_rows", BLIND_NAN, help_text, (dq.masked_fill(blind, math.nan), nan, nan)
+
+
+def _joined_by_maxima(logits: Tensor, v: Tensor, size: int) -> Tensor:
+    """[B, Hq, Sq, D]: the outputs of splits of so many keys, weighted by exp(m) without their sums."""
+    tops = torch.stack([part.amax(-1) for part in logits.split(size, dim=-1)])
+    outputs = torch.stack(
+        [
+            part.softmax(-1).nan_to_num(nan=0.0) @ values
+            for part, values in zip(logits.split(size, dim=-1), v.split(size, dim=2), strict=True)
+        ]
+    )
+    weights = (tops - tops.amax(0).nan_to_num(neginf=0.0)).exp()[..., None]
+    return (weights * outputs).sum(0) / weights.sum(0).masked_fill(weights.sum(0) == 0.0, 1.0)
 
 
 def _kv_heads(q: Tensor, k: Tensor) -> Tensor:

@@ -347,6 +347,7 @@ def correctness(points: tuple[float, ...], long_sums: Named, lone: tuple[str, ..
                             where=one_far_end,
                         ),
                     ),
+                    turns=("dtype", "causal", "scale", "layout"),
                 )
             ),
         ),

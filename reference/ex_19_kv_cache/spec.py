@@ -293,6 +293,7 @@ APPEND_KV = Part(
                             where=one_far_end,
                         ),
                     ),
+                    turns=("dtype", "layout"),
                 )
             ),
         ),
@@ -465,11 +466,12 @@ def decode_checks(
         generated: int,
         covering: int = 0,
         star: Star | None = None,
+        turns: tuple[str, ...] = (),
         **space: object,
     ) -> Check:
         space = {"where": little_work, "paged": paged, **space}
         named = in_pages(named) if paged else named
-        cases = Cases(decodes(**space), named, generated, covering=covering, star=star)
+        cases = Cases(decodes(**space), named, generated, covering=covering, star=star, turns=turns)
         rule = Agrees(cases, every_configuration=name in ("ragged", "heads"))
         return Check(name, title, points[name], OPTIMISES, rule)
 
@@ -557,6 +559,7 @@ def decode_checks(
             0,
             covering=20,
             star=Star(4, far),
+            turns=("dtype", "scale", "layout"),
             values=FAMILIES,
             groups=GROUPS,
             heads=FEW,

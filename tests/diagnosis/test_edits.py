@@ -337,6 +337,44 @@ def test_ends_of_loops_negative_bounds_and_hidden_elements_are_looked_at(line: s
     assert any(line in one.applied(VISITED) for one in found), line
 
 
+STEPS = """import triton.language as tl
+
+
+@triton.jit
+def joined(x_ptr, s_ptr, n, most, BLOCK: tl.constexpr):
+    first = tl.cdiv(most - n, BLOCK)
+    end = tl.minimum(n, most - BLOCK)
+    if first >= end:
+        return
+    acc = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for step in range(first, end):
+        e = tl.exp(tl.load(x_ptr + (step & (BLOCK - 1))))
+        acc = tl.dot(e, e, acc)
+        acc = acc * step
+    tl.store(s_ptr, acc + e * most)
+
+
+def scale(x):
+    joined[(1,)](x, x, 5, 9, BLOCK=16)
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind"),
+    [
+        ("    first = ((most - n) // (BLOCK))\n", "loop_bounds"),
+        ("    end = tl.maximum(n, most - BLOCK)\n", "loop_bounds"),
+        ("    if False:\n", "returns_early"),
+        ("        e = tl.exp(tl.load(x_ptr + (step)))\n", "position_shifted"),
+        ("        acc = acc * step\n        acc = tl.dot(e, e, acc)\n", "lines_exchanged"),
+        ("        acc = tl.dot((e * most), e, acc)\n", "not_normalised"),
+    ],
+)
+def test_bounds_of_loops_returns_bits_orders_and_factors_of_other_lines_are_looked_at(lines: str, kind: str) -> None:
+    found = edits_of(STEPS, {("joined", 4): ((), {"n": 5, "most": 9, "BLOCK": 16})}, "scale")
+    assert kind in {one.kinds[0] for one in found if lines in one.applied(STEPS)}
+
+
 COUNTED = """import triton.language as tl
 
 
