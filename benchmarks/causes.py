@@ -73,8 +73,9 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
 - **Case contrast** (`grader/diagnosis/case_contrast.py`): all cases of the part, failing and passing, along every axis.
   A specification names the kind that an axis points to (`contrasts`). A kind that leaves other cases right is unlikely
   if those fail as well, and one that spares no such case if some pass. No mask is missing where the layout alone parts
-  failing and passing cases. Two sizes whose order alone parts them are taken for each other. A part that reduces
-  nothing (`reduces=False`) is offered no mistake in a sum or a maximum.
+  failing and passing cases. Two sizes whose order alone parts them are taken for each other. A length that one block
+  holds wherever a case passes points to the blocks after the first one. A part that reduces nothing (`reduces=False`)
+  is offered no mistake in a sum or a maximum.
 - **Variations** (`grader/diagnosis/variations.py`): the first failing case of a part is made again with one difference:
   in the simplest layout, with the simplest value of each declared axis, with sizes that fill every block, and with
   such sizes that are all equal. An access outside a tensor that full blocks make too is a wrong address. A case that
@@ -93,8 +94,9 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
 - **Repairs** (`grader/diagnosis/repairs.py`): where the first failure has no confirmed cause, the smallest failing call
   that was found is made again with one small edit of the text after the other, the likeliest first, for five seconds
   of work: a stride, a size or a tensor of a similar name, a bound, a factor, a sign, brackets, a mask, an axis, a
-  division that rounds up, a pointer that is moved on, what a loop computed for an earlier tile, two neighbours
-  exchanged, a line moved into a loop or out of it (`grader/diagnosis/slips.py`, `loops.py`). Where some outputs are
+  division that rounds up, a pointer that is moved on, what a loop computed for an earlier tile, a maximum that is
+  carried on, an early return that is left out, two neighbours or two lines exchanged, a line moved into a loop or out
+  of it (`grader/diagnosis/slips.py`, `loops.py`). Where some outputs are
   right, lines that lead to them alone come last (`grader/diagnosis/influence.py`), and a name that nothing reads
   comes first. An edit that makes the larger failing calls right too, and leaves passing ones right, is told with its
   line.

@@ -27,8 +27,8 @@ LAYOUT_KIND = "strides_ignored"
 EXCHANGED_KIND = "axes_exchanged"
 # Its weight if exactly the cases with two different sizes fail.
 _DIFFER = 0.75
-# The least block of more than one step, and the weight where only longer cases fail.
-_LEAST_BLOCK, _LATER = 16, 0.4
+# The least block of more than one step, and the weight where only longer cases fail: below that of every nearer guess.
+_LEAST_BLOCK, _LATER = 16, 0.33
 # For so many failing cases, one like them may pass by luck: the strides of short tensors may be equal.
 _LUCKY = 20
 # Kinds that spare no case.

@@ -181,8 +181,12 @@ def _operands(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     left, right = scope.text(node.left), scope.text(node.right)
     match node.op:
         case ast.Add() | ast.Sub():
-            kinds = ("not_all_covered", *_TERMS) if "num_programs" in left else _TERMS
-            yield scope.edit(node, left, kinds, MOST if isinstance(node.right, ast.Constant) else NOW_AND_THEN)
+            kinds: tuple[str, ...] = ("not_all_covered", *_TERMS) if "num_programs" in left else _TERMS
+            weight = MOST if isinstance(node.right, ast.Constant) else NOW_AND_THEN
+            if called(scope.parents.get(node)) in _EXPONENTIALS:
+                # Without its maximum an exponential overflows for other values: that mends nothing.
+                kinds, weight = ("inf_minus_inf", "overflow"), RARELY
+            yield scope.edit(node, left, kinds, weight)
         case ast.Mult() | ast.Div():
             by_stride = "stride" in right.lower()
             yield scope.edit(node, left, _STRIDES if by_stride else _FACTORS, RARELY if by_stride else NOW_AND_THEN)
@@ -393,6 +397,16 @@ def _signs(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         yield scope.edit(node, scope.text(node.operand), ("wrong_factor",), SOMETIMES)
     if called(node) in ("exp", "exp2") and isinstance(node, ast.Call) and len(node.args) == 1:
         yield scope.edit(node.args[0], f"-({scope.text(node.args[0])})", ("wrong_factor",), RARELY)
+
+
+def _infinite_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Subtract 0 in an exponent where the maximum is -inf: of elements that are all -inf."""
+    if not scope.in_kernel or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub):
+        return
+    if called(scope.parents.get(node)) in ("exp", "exp2"):
+        top = scope.text(node.right)
+        after = f'tl.where({top} == float("-inf"), 0.0, {top})'
+        yield scope.edit(node.right, after, ("inf_minus_inf", "maximum_start"), OFTEN)
 
 
 def _directions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -622,7 +636,7 @@ def _factors_of_others(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     products = [one for one in ast.walk(scope.function) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult)]
     for name, one in product(names, products):
         sides = [bare_name(one.left), bare_name(one.right)]
-        if name.id in sides and scope.parents.get(name) is not one and "tl" not in sides:
+        if name.id in sides and scope.parents.get(name) is not one:
             yield scope.edit(name, f"({scope.text(one)})", ("not_normalised", "no_rescale", "scale_missing"), OFTEN)
 
 
@@ -654,6 +668,7 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _quotients,
     _operands,
     _signs,
+    _infinite_maxima,
     _brackets,
     _numbers,
     _bases,

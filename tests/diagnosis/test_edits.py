@@ -421,6 +421,15 @@ def test_counts_ends_of_parts_maxima_and_pointers_under_any_name_are_looked_at(l
     assert edit.adds_a_statement == ("; " in line)
 
 
+def test_an_exponential_without_its_maximum_is_hardly_a_repair() -> None:
+    found = edits_of(VISITED, {("scaled", 4): ((), {"N": 5, "M": 3, "chunk": 2, "BLOCK": 16})}, "scale")
+    guarded = 'p = tl.exp(s - tl.where(top[:, None] == float("-inf"), 0.0, top[:, None]))'
+    assert any(guarded in one.applied(VISITED) for one in found)
+    (without,) = (one for one in found if "p = tl.exp(s)\n" in one.applied(VISITED))
+    assert without.kinds[0] == "inf_minus_inf"
+    assert without.weight < min(one.weight for one in found if one.before == "tl.exp(s - top[:, None])")
+
+
 def test_a_key_of_the_launch_may_be_another_one_and_no_configuration_is_changed() -> None:
     listed = (
         '@triton.autotune([triton.Config({"BLOCK_M": 16}), triton.Config({"BLOCK_M": 32})], key=["M"])\n@triton.jit'
