@@ -20,6 +20,7 @@ from grader.diagnosis.interpreted import (
     ENDS_OF_A_CALL,
     EXPLAINED,
     is_right_relaunched,
+    remembered_there,
     right_in_interpreter,
     with_access,
 )
@@ -255,7 +256,8 @@ class Diagnosis:
             if repeated is None:
                 worst = float(ruling.metrics.get("worst_error_over_allowed", 0.0))
                 self._clues[planned.id] = [
-                    right_in_interpreter(failure, worst, partial(is_right_relaunched, bench, one.case, one.seed))
+                    remembered_there(interpreted, planned, one)
+                    or right_in_interpreter(failure, worst, partial(is_right_relaunched, bench, one.case, one.seed))
                 ]
                 return failure
             clues, _ = gathered(interpreted, repeated, (), known=False)

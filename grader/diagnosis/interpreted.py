@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from grader.exercise.cases import Case
+from grader.exercise.plan import PlannedCase, PlannedCheck
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure
+from grader.judge.rules import ruling_of
 from grader.protocol.trace import relaunched
 
 KIND = "compiled_differs"
@@ -61,6 +63,24 @@ def right_in_interpreter(on_gpu: Failure, worst: float, is_right: Callable[[Rela
         if is_right(way):
             return sure(way.kind, f"Launched {way.how}, the same call is right on this GPU.")
     return sure(KIND, "The same case is right in the interpreter, so the logic of the kernel is.")
+
+
+def remembered_there(interpreted: Bench, planned: PlannedCheck, one: PlannedCase) -> Clue | None:
+    """Return the clue of a case that is right by itself in the interpreter, and wrong after the one planned before it.
+
+    Launch code that keeps something of an earlier call spoils a case there as on a GPU. one: the smallest case that
+    fails, with the seed of the planned one.
+    """
+    place = next((place for place, each in enumerate(planned.cases) if each.seed == one.seed), 0)
+    if not place:
+        return None
+    before, failed = planned.cases[place - 1 : place + 1]
+    with interpreted.aside(), interpreted.pair.in_new_process():
+        is_right = ruling_of(interpreted, planned, before).failure is None
+        if not is_right or ruling_of(interpreted, planned, failed).failure is None:
+            return None
+    words = f"{failed.case.words()}: it is right by itself, and wrong after the call for {before.case.words()}."
+    return sure("remembered_input", f"In the interpreter, with {words}")
 
 
 def is_right_relaunched(bench: Bench, case: Case, seed: int, way: Relaunch) -> bool:

@@ -26,18 +26,23 @@ from tests.diagnosis.test_padding import VECTORS
 WRONG = VECTOR_ADD.replace("x + y,", "x * x + 3 * y * y,")
 
 
-def shown(server: ForkServer, entry: Entry, on_gpu: str, interpreted: str) -> CheckResult:
-    """The result of a check whose case fails on one bench and is repeated on the other."""
+def shown(server: ForkServer, entry: Entry, on_gpu: str, interpreted: str, *before: PlannedCase) -> CheckResult:
+    """The result of a check whose case fails on one bench and is repeated on the other.
+
+    before: cases that are planned before it.
+    """
     (planned,) = plan_with(entry, "vector_add.tail").checks
     one = PlannedCase(VECTORS, 5)
-    planned = replace(planned, cases=(one,))
+    planned = replace(planned, cases=(*before, one))
     with bench_of(server, entry, on_gpu) as alone, bench_of(server, entry, interpreted) as other:
         bench = replace(alone, interpreter=other.pair)
         diagnosis = Diagnosis(entry.exercise, bench.truth)
-        ruling = decide(bench, planned)
+        ruling = decide(bench, replace(planned, cases=(one,)))
         failure = diagnosis.look_closer(bench, planned, ruling, 1.0)
         assert failure is not None
-        failure = diagnosis.look_in_interpreter(bench, planned, failure, one)
+        # The smallest case that fails has the seed of the planned one.
+        smallest = replace(one, case=VECTORS.changed(N=3))
+        failure = diagnosis.look_in_interpreter(bench, planned, failure, smallest if before else one)
         return diagnosis.explained(planned, result_of(planned, failure))
 
 
@@ -91,6 +96,18 @@ def test_a_case_that_is_right_with_more_warps_is_told_as_the_compiler_s() -> Non
     clue = right_in_interpreter(failure, 0.3, lambda way: way.changed({}) == {"num_warps": 8})
     assert (clue.kind, clue.confirmed) == ("compiled_for_warps", True)
     assert clue.seen == "Launched with twice as many warps, the same call is right on this GPU."
+
+
+KEEPING = VECTOR_ADD.replace("x + y,", "x + y + OTHER,").replace("BLOCK: tl.constexpr", "OTHER, BLOCK: tl.constexpr")
+
+
+def test_a_case_that_an_earlier_one_spoils_in_the_interpreter_too_tells_of_it(server: ForkServer, ex_15: Entry) -> None:
+    keeping = f"DTYPES = {{}}\n{KEEPING}".replace(
+        "x.numel(), BLOCK", "x.numel(), float(DTYPES.setdefault(x.numel(), x.dtype) != x.dtype), BLOCK"
+    )
+    half = PlannedCase(VECTORS.changed(dtype="float16"), 4)
+    assert cause_of(shown(server, ex_15, WRONG, keeping, half)).suspects[0].kind == "remembered_input"
+    assert cause_of(shown(server, ex_15, WRONG, VECTOR_ADD, half)).suspects[0].kind == "compiled_differs"
 
 
 def test_an_access_that_the_interpreter_sees_explains_wrong_values(server: ForkServer, ex_15: Entry) -> None:

@@ -56,6 +56,13 @@ def test_zeros_a_copy_and_an_exchange_of_axes_are_seen() -> None:
     assert (clue.kind, clue.confirmed) == ("axes_exchanged", True)
 
 
+def test_an_input_that_is_the_right_answer_is_no_copy_where_the_rest_was_never_stored() -> None:
+    wanted = X.double().masked_fill(torch.arange(16)[:, None] < 4, 0.0)
+    fresh = X.masked_fill(torch.arange(16)[:, None] < 4, math.nan)
+    found = clues_of([answer(fresh, Expected("y", wanted, torch.float32, wanted.abs() * 1e-6))], [("x", fresh)])
+    assert "copies_input" not in {clue.kind for clue in found}
+
+
 def test_zeros_of_the_other_sign_are_seen() -> None:
     value = RIGHT.float().double()
     value[3, 4:9] = -0.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from grader.diagnosis.unwritten import unwritten_clues
@@ -45,3 +47,19 @@ def test_memory_that_is_kept_from_call_to_call_is_told_as_such(server: ForkServe
         assert failure
         (clue,) = unwritten_clues(bench, failure)
     assert clue.seen.endswith("The memory is kept from call to call.")
+
+
+def test_programs_that_race_say_nothing_of_unwritten_memory(
+    server: ForkServer, ex_15: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The interpreter's replays are alike: another wrong answer stands for the first one, as on a GPU.
+    wrong = VECTOR_ADD.replace(STORE, STORE.replace("x + y", "x + y + tl.load(z_ptr + offsets, mask=offsets < n)"))
+    with bench_of(server, ex_15, wrong, "vector_add") as bench:
+        failure = bench.try_case(CASE, 5).failure
+        assert failure
+        assert failure.seen
+        monkeypatch.setattr(type(bench.pair.session), "runs_on_gpu", True)
+        assert [one.kind for one in unwritten_clues(bench, failure)] == ["not_cleared"]
+        other = tuple(bytes(len(raw or b"")) for raw in failure.seen.outcome.outputs)
+        raced = replace(failure.seen, outcome=replace(failure.seen.outcome, outputs=other))
+        assert unwritten_clues(bench, replace(failure, seen=raced)) == []
