@@ -73,6 +73,11 @@ LIMITS = (
         "How much work it is, and who does it, changes no value.",
     ),
     Limit(
+        ("compiled_differs", "pipelined", "compiled_for_warps"),
+        frozenset(),
+        "What a compiler does to one call tells nothing of a call that the interpreter finds wrong too.",
+    ),
+    Limit(
         ("work_outside_kernels",),
         _VALUES | {Shown.BESIDE},
         "Torch accesses nothing outside a tensor. Its values may be wrong, though this is a rule of its own.",

@@ -260,6 +260,9 @@ class Diagnosis:
                     or right_in_interpreter(failure, worst, partial(is_right_relaunched, bench, one.case, one.seed))
                 ]
                 return failure
+            if repeated.seen is not None and repeated.seen.recipe.part == part:
+                # The search for a repair begins with it.
+                self._smallest[planned.id] = repeated.seen.recipe
             clues, _ = gathered(interpreted, repeated, (), known=False)
             for search in (self._padding_clues, contraction_clues, birth_clues):
                 if not any(clue.confirmed for clue in clues):

@@ -76,6 +76,12 @@ def test_too_few_bits_explain_no_value_that_is_far_off_and_no_access(kind: str) 
     assert not may_explain(kind, Shown.NEAR, Shown.ACCESS)
 
 
+@pytest.mark.parametrize("kind", ["compiled_differs", "pipelined", "compiled_for_warps"])
+@pytest.mark.parametrize("shown", Shown)
+def test_what_a_compiler_does_to_one_call_explains_no_other_check(kind: str, shown: Shown) -> None:
+    assert not may_explain(kind, Shown.FAR, shown)
+
+
 def test_launches_explain_what_is_rounded_between_them_and_no_nan() -> None:
     told = [shown for shown in Shown if may_explain("several_launches", Shown.BESIDE, shown)]
     assert told == [Shown.BESIDE, Shown.NEAR]
