@@ -15,8 +15,10 @@ from grader.exercise.catalogue import Entry
 from grader.exercise.plan import PlannedCase
 from grader.grading.results import result_of
 from grader.judge.bench import Bench
+from grader.judge.clue import Clue
 from grader.judge.failures import Failure
 from grader.judge.rules import decide
+from grader.protocol.messages import Recipe
 from grader.record import Cause, CheckResult, Difference, Mismatch
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of
@@ -110,22 +112,27 @@ def test_a_case_that_an_earlier_one_spoils_in_the_interpreter_too_tells_of_it(se
     assert cause_of(shown(server, ex_15, WRONG, VECTOR_ADD, half)).suspects[0].kind == "compiled_differs"
 
 
-def test_a_repair_begins_with_the_smallest_case_that_the_interpreter_found_wrong(
-    server: ForkServer, ex_15: Entry
+def test_a_repair_is_also_sought_by_the_smallest_case_that_the_interpreter_found_wrong(
+    server: ForkServer, ex_15: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slip = VECTOR_ADD.replace("x + y,", "tl.maximum(x + y, -0.3),")
-    one = PlannedCase(VECTORS.changed(N=300_000), 5)
-    planned = replace(plan_with(ex_15, "vector_add.tail").checks[0], cases=(one,))
+    (planned,) = plan_with(ex_15, "vector_add.tail").checks
+    planned = replace(planned, cases=(PlannedCase(VECTORS, 5),))
+    sizes: list[object] = []
+
+    def sought(_bench: Bench, _text: str, failing: list[Recipe], *_: object, **__: object) -> list[Clue]:
+        sizes.extend(one.case["N"] for one in failing)
+        return []
+
+    monkeypatch.setattr("grader.diagnosis.explain.repair_clues", sought)
     with bench_of(server, ex_15, slip) as alone, bench_of(server, ex_15, slip) as other:
         bench = replace(alone, interpreter=other.pair)
         diagnosis = Diagnosis(ex_15.exercise, bench.truth)
         failure = diagnosis.look_closer(bench, planned, decide(bench, planned), 1.0)
         assert failure is not None
-        smallest = replace(one, case=VECTORS.changed(N=3))
-        failure = diagnosis.look_in_interpreter(bench, planned, failure, smallest)
+        diagnosis.look_in_interpreter(bench, planned, failure, PlannedCase(VECTORS.changed(N=7), 5))
         diagnosis.search_repair(bench.interpreted(), [planned], slip)
-        suspects = cause_of(diagnosis.explained(planned, result_of(planned, failure))).suspects
-    assert "With `x + y` in place of `tl.maximum(x + y, -0.3)` in line 11" in str(suspects[0])
+    assert sizes == [100, 7]
 
 
 def test_an_access_that_the_interpreter_sees_explains_wrong_values(server: ForkServer, ex_15: Entry) -> None:
