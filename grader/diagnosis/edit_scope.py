@@ -186,6 +186,12 @@ class Scope:
         )
 
     @cached_property
+    def ranges(self) -> tuple[ast.Call, ...]:
+        """Return what the loops of the function go over, where that is a range."""
+        loops = (one.iter for one in ast.walk(self.function) if isinstance(one, ast.For))
+        return tuple(one for one in loops if isinstance(one, ast.Call) and called(one) == "range" and one.args)
+
+    @cached_property
     def used(self) -> frozenset[str]:
         """Return the names whose values the function reads."""
         names = (one for one in ast.walk(self.function) if isinstance(one, ast.Name))

@@ -204,24 +204,18 @@ def _limits(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 def bounds_a_loop(scope: Scope, node: ast.expr) -> bool:
     """Return whether an expression is a bound of a loop, or goes into a name that is one."""
-    return _is_given_to(scope, node, [bound for loop in _ranges(scope) for bound in loop.args])
+    return _is_given_to(scope, node, [bound for loop in scope.ranges for bound in loop.args])
 
 
 def starts_a_loop(scope: Scope, node: ast.expr) -> bool:
     """Return whether an expression is where a loop starts, or goes into the name of its start."""
-    return _is_given_to(scope, node, [loop.args[0] for loop in _ranges(scope) if len(loop.args) > 1])
+    return _is_given_to(scope, node, [loop.args[0] for loop in scope.ranges if len(loop.args) > 1])
 
 
 def _is_given_to(scope: Scope, node: ast.expr, bounds: Sequence[ast.expr]) -> bool:
     parent = scope.parents.get(node)
     name = bare_name(parent.targets[0]) if isinstance(parent, ast.Assign) else ""
     return node in bounds or (bool(name) and any(name in names_in(bound) for bound in bounds))
-
-
-def _ranges(scope: Scope) -> list[ast.Call]:
-    """Return what the loops of the function go over, where that is a range."""
-    loops = (one.iter for one in ast.walk(scope.function) if isinstance(one, ast.For))
-    return [one for one in loops if isinstance(one, ast.Call) and called(one) == "range" and one.args]
 
 
 def _is_number(node: ast.expr) -> bool:
@@ -270,7 +264,7 @@ def _counts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Compare with the number of steps that a loop makes in place of a number that launch code passes."""
     if not scope.in_kernel or not isinstance(node, ast.Compare):
         return
-    ends = [one.args[min(1, len(one.args) - 1)] for one in _ranges(scope)]
+    ends = [one.args[min(1, len(one.args) - 1)] for one in scope.ranges]
     names = [one for bound in node.comparators for one in ast.walk(bound) if bare_name(one) in scope.sizes]
     for one, end in product(names, ends):
         is_known = all(scope.known_from.get(name, 0) < node.lineno for name in names_in(end))

@@ -6,6 +6,7 @@ Takes a wrong call, replays it where such memory holds zeros, and gives a clue: 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -16,7 +17,7 @@ from grader.judge.clue import Clue, sure
 from grader.judge.compare import tensor_of
 from grader.judge.failures import Failure, WrongCall
 from grader.protocol.messages import Unwritten
-from grader.sandbox.outcome import Finished
+from grader.sandbox.outcome import Finished, Outcome
 
 # Of the wrong elements, at least this share must change with what the memory holds.
 _SHARE = 0.25
@@ -37,10 +38,16 @@ def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
     if not seen.outcome.answer.launches:
         # It returns what an earlier call left.
         return []
-    if bench.pair.session.runs_on_gpu and not _repeats(bench, seen):
+    with bench.aside():
+        replay = bench.replaying(seen)
+
+    def holding(content: Unwritten) -> list[Tensor]:
+        return _wrong_in(replay(lambda usual: replace(usual, unwritten=content)), seen)
+
+    if bench.pair.session.runs_on_gpu and not _are_alike(holding("nan"), seen):
         # Programs that race give other values in every replay, whatever memory holds.
         return []
-    outputs = _with(bench, seen, "0")
+    outputs = holding("0")
     for place, (now, (got, wrong, _)) in enumerate(zip(outputs, seen.answers(), strict=False)):
         if not bool(wrong.any()):
             continue
@@ -49,7 +56,7 @@ def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
         is_stored = torch.logical_or(now != 0, ~before.isnan()) if now.is_floating_point() else now != 0
         if _is_enough(differs) and not _is_enough(differs & is_stored) and now.is_floating_point():
             # A weight of 0 times NaN, or an element that nothing stores: that one holds what was there.
-            infinite = _with(bench, seen, "inf")
+            infinite = holding("inf")
             is_stored = infinite[place] != math.inf if infinite else is_stored
         if _is_enough(differs & is_stored):
             with bench.aside():
@@ -62,19 +69,16 @@ def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
     return []
 
 
-def _repeats(bench: Bench, seen: WrongCall) -> bool:
-    """Return whether another replay of a call gives the same wrong elements, but for the order of its additions."""
-    again = _with(bench, seen, "nan")
+def _are_alike(again: Sequence[Tensor], seen: WrongCall) -> bool:
+    """Return whether the wrong elements of another replay are the same, but for the order of its additions."""
     return all(
         torch.allclose(now.double(), got[wrong].double(), rtol=_ALIKE, atol=0.0, equal_nan=True)
         for now, (got, wrong, _) in zip(again, seen.answers(), strict=False)
     )
 
 
-def _with(bench: Bench, seen: WrongCall, content: Unwritten) -> list[Tensor]:
-    """Return the wrong elements of each output of a call whose memory holds something else; none where it has none."""
-    with bench.aside():
-        other = bench.replaying(seen)(lambda usual: replace(usual, unwritten=content))
+def _wrong_in(other: Outcome | None, seen: WrongCall) -> list[Tensor]:
+    """Return what another replay has in place of the wrong elements of each output; none where it has no answer."""
     if not isinstance(other, Finished) or len(other.outputs) != len(seen.expected):
         return []
     answers = zip(other.outputs, seen.answers(), strict=True)

@@ -642,8 +642,8 @@ def attention_backward_mistakes(
         "s = scale · q · kᵀ, so dq = scale · ds · k and dk = scale · dsᵀ · q.",
         gradients(outer=given * given),
     )
-    p = (given * q @ k[:, heads].mT - lse[..., None]).masked_fill(~seen, -math.inf).exp().nan_to_num(nan=0.0)
-    p = p.masked_fill(lse[..., None] == -math.inf, 0.0)
+    logits = (given * q @ k[:, heads].mT).masked_fill(~seen, -math.inf)
+    p = (logits - lse[..., None]).exp().masked_fill(lse[..., None] == -math.inf, 0.0)
     products = p * (do @ v[:, heads].mT)
     for tile in USUAL_TILES:
         if tile < k.shape[2]:
@@ -651,8 +651,7 @@ def attention_backward_mistakes(
             title = f"Looks as if delta is summed over {tile} keys at a time"
             told = "delta = sum over d of o ∘ do is one number per query: p ∘ dp, summed over all keys."
             yield "delta_missing", title, told, gradients(delta=torch.cat(of_tiles, -1))
-    row_sum = (lse - (given * q @ k[:, heads].mT).masked_fill(~seen, -math.inf).amax(-1)).exp().nan_to_num(nan=1.0)
-    raw = torch.zeros_like(v).index_add_(1, heads, (p * row_sum[..., None]).mT @ do)
+    raw = gradients(lse=logits.amax(-1))[2]
     title = "Looks as if dv adds up weights that are not divided by their sum"
     yield "not_normalised", title, "dv = pᵀ · do, with p = exp(s - lse): its rows add up to 1.", (dq, dk, raw)
     yield "last_left_out", LAST_KEY, LAST_KEY_HELP, gradients(seen=_but_the_last(seen))
