@@ -162,6 +162,14 @@ class Scope:
         return found[0] if len(found) == 1 else node
 
     @cached_property
+    def sums(self) -> Mapping[str, frozenset[str]]:
+        """Return the names that the function assigns once and as a sum, each with the names that the sum adds up."""
+        assigned = [one for one in ast.walk(self.function) if isinstance(one, ast.Assign)]
+        names = {bare_name(one.targets[0]): one.value for one in assigned}
+        found = {name: frozenset(filter(None, map(bare_name, addends(value)))) for name, value in names.items() if name}
+        return {name: terms for name, terms in found.items() if terms and self.meaning(ast.Name(name)) is names[name]}
+
+    @cached_property
     def configurations(self) -> frozenset[ast.AST]:
         """Return all nodes of autotuning configurations, and lists of them: another one mends nothing."""
         chosen = [one for one in ast.walk(self.function) if called(one) == "Config"]
@@ -332,6 +340,13 @@ def bare_name(node: ast.AST) -> str:
 def names_in(tree: ast.AST) -> set[str]:
     """Return the names in a tree."""
     return {one.id for one in ast.walk(tree) if isinstance(one, ast.Name)}
+
+
+def addends(node: ast.expr) -> list[ast.expr]:
+    """Return what a sum adds up, and a node that is no sum by itself."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return [*addends(node.left), *addends(node.right)]
+    return [node]
 
 
 def keyword(call: ast.Call, name: str) -> ast.expr | None:

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from grader.diagnosis.births import birth_clues
+from grader.diagnosis.branches import partings_of
 from grader.diagnosis.contraction import contraction_clues
 from grader.diagnosis.elsewhere import Shown, explaining, shown_by
 from grader.diagnosis.interpreted import (
@@ -212,7 +213,15 @@ class Diagnosis:
             clues = [clue for one in planned for clue in self._clues.get(one.id, ())]
             told = any(clue.by_known_mistake and clue.weight >= _TOLD for clue in clues)
             in_launch = any(clue.in_launch for clue in self._clues[failed[0].id])
-            for clue in repair_clues(bench, text, calls, suspected, known_kinds(self._exercise), in_launch=in_launch):
+            # On a GPU, the cases that passed there: the interpreter has tried few.
+            bench = replace(bench, tried=list(self._tried.get(bench.part.name, bench.tried)))
+            with bench.aside():
+                partings, parting = partings_of(bench, text, calls)
+            if parting is not None:
+                self._clues[failed[0].id] += [parting]
+            lines = {line for one in partings for line in one.lines}
+            kinds = known_kinds(self._exercise)
+            for clue in repair_clues(bench, text, calls, suspected, kinds, in_launch=in_launch, parting=lines):
                 # The values of a mistake that has a name say more than a slip.
                 found = _doubted(clue) if clue.kind == SLIP and told else clue
                 for one in failed:

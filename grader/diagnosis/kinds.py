@@ -112,6 +112,11 @@ _KINDS = (
         "Where does the index come from? Do you load it only for lanes that have one?",
     ),
     Kind(
+        "relative_index",
+        "an index that counts from another start",
+        "Does this index count from the start of its part, of its block, or of the whole tensor?",
+    ),
+    Kind(
         "not_advanced",
         "a pointer that does not move on: every step of a loop meets the same block",
         "Which block of each tensor does the second step of the loop load or store? Move every pointer on.",
@@ -120,6 +125,12 @@ _KINDS = (
         "later_blocks",
         "blocks after the first one",
         "What is different in the second block: its offset, its bound, or what the first one leaves for it?",
+    ),
+    Kind(
+        "parting_branch",
+        "a branch or a loop in which failing calls part from passing ones",
+        "What does this code take for granted that holds in passing calls alone? Go through it by hand for the "
+        "smallest failing case.",
     ),
     Kind("wrong_address", "a wrong address", "Compute the offset of one wrong element by hand."),
     # -- what is computed

@@ -7,7 +7,18 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
 
-from grader.diagnosis.edit_scope import MOST, OFTEN, RARELY, SOMETIMES, Edit, Scope, bare_name, called, names_in
+from grader.diagnosis.edit_scope import (
+    MOST,
+    OFTEN,
+    RARELY,
+    SOMETIMES,
+    Edit,
+    Scope,
+    addends,
+    bare_name,
+    called,
+    names_in,
+)
 
 # The kinds behind a limit that is right if it is left out.
 _LIMITS = {"minimum": ("past_length", "done_again", "missing_mask"), "maximum": ("maximum_start", "missing_mask")}
@@ -16,8 +27,11 @@ _MOST_MOVED, _LONGEST_MOVED = 3, 60
 # The kinds behind a bound that may be negative, and behind a mask by the whole length in a loop over a part of it.
 _NEGATIVE = ("bad_index", "position_shifted", "causal_loop", "wrong_address")
 _BEYOND_PART = ("done_again", "causal_loop", "past_length", "missing_mask")
+# Statements that a line before them may have to follow.
+_EXCHANGED = (ast.Assign, ast.AugAssign, ast.If, ast.For, ast.While)
 # The kinds behind a comparison with a number that is another one in some cases.
 _COUNTS = ("not_all_covered", "done_again", "missing_mask")
+_NEVER_MET = ("block_left_out", "remainder_skipped", "last_left_out")
 _HIDDEN = ("padding_counted", "maximum_start", "causal_missing", "overflow", "inf_minus_inf")
 
 
@@ -54,24 +68,43 @@ def _indented(scope: Scope, moved: Sequence[ast.stmt], by: int, kind: str) -> It
 
 
 def _swapped_lines(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Exchange two neighbouring lines of a loop, of which the second one reads or replaces what the first one gives."""
-    if not scope.in_kernel or not isinstance(node, ast.For | ast.While):
+    """Exchange two neighbours: lines of a loop that follow from each other, or a line and what changes its operands."""
+    if not scope.in_kernel or not isinstance(node, ast.For | ast.While | ast.If | ast.FunctionDef):
         return
-    for one, other in pairwise(node.body):
-        if not isinstance(one, ast.Assign | ast.AugAssign) or not isinstance(other, ast.Assign | ast.AugAssign):
+    for one, other in (pair for body in (node.body, getattr(node, "orelse", [])) for pair in pairwise(body)):
+        if not isinstance(one, ast.Assign | ast.AugAssign) or not isinstance(other, _EXCHANGED):
             continue
-        given = {name for target in _targets(one) for name in names_in(target)}
-        if one.lineno != one.end_lineno or other.lineno != one.lineno + 1 or not given & names_in(other):
+        if not (isinstance(node, ast.For | ast.While) and _follows(one, other)) and not _is_too_early(one, other):
             continue
         first, second = (scope.source[slice(*_span_of(scope, line))].decode() for line in (one, other))
         start, end = _span_of(scope, one)[0], _span_of(scope, other)[1]
         before = scope.source[start:end].decode()
         between = before[len(first) : len(before) - len(second)]
-        shown = f"{second}  # first", f"{first}  # first"
+        shown = f"{_first_line(second)}  # first", f"{_first_line(first)}  # first"
         kinds = ("lines_exchanged", "no_rescale")
         yield Edit(
             one.lineno, before, f"{second}{between}{first}", kinds, SOMETIMES, start, end, scope.in_kernel, shown=shown
         )
+
+
+def _follows(one: ast.Assign | ast.AugAssign, other: ast.stmt) -> bool:
+    """Return whether a line reads or replaces what the line before it gives."""
+    given = {name for target in _targets(one) for name in names_in(target)}
+    is_next = one.lineno == one.end_lineno and other.lineno == one.lineno + 1
+    return isinstance(other, ast.Assign | ast.AugAssign) and is_next and bool(given & names_in(other))
+
+
+def _is_too_early(one: ast.Assign | ast.AugAssign, other: ast.stmt) -> bool:
+    """Return whether a line reads what the statement behind it changes, which does not need the line."""
+    given = {name for target in _targets(one) for name in names_in(target)}
+    changed = {node.id for node in ast.walk(other) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return bool(changed & names_in(one.value)) and not given & names_in(other)
+
+
+def _first_line(text: str) -> str:
+    """Return the first line of a statement, and a sign for what follows."""
+    first, *rest = text.splitlines()
+    return f"{first} …" if rest else first
 
 
 def _targets(one: ast.Assign | ast.AugAssign) -> list[ast.expr]:
@@ -242,17 +275,10 @@ def _ends(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 def _within_part(scope: Scope, index: ast.expr, step: str) -> str | None:
     """Return the index within a part, of an index that adds the part's start to it; None for any other index."""
-    addends = _addends(scope.meaning(index))
-    inside = [one for one in addends if bare_name(one) == step or _is_range(scope, one)]
-    is_of_part = step in map(bare_name, inside) and 1 < len(inside) < len(addends)
+    terms = addends(scope.meaning(index))
+    inside = [one for one in terms if bare_name(one) == step or _is_range(scope, one)]
+    is_of_part = step in map(bare_name, inside) and 1 < len(inside) < len(terms)
     return " + ".join(map(scope.text, inside)) if is_of_part else None
-
-
-def _addends(node: ast.expr) -> list[ast.expr]:
-    """Return what a sum adds up, and a node that is no sum by itself."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return [*_addends(node.left), *_addends(node.right)]
-    return [node]
 
 
 def _is_range(scope: Scope, node: ast.expr) -> bool:
@@ -261,10 +287,13 @@ def _is_range(scope: Scope, node: ast.expr) -> bool:
 
 
 def _counts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Compare with the number of steps that a loop makes in place of a number that launch code passes."""
+    """Compare with the number of steps that a loop makes, or with its last one, in place of another number."""
     if not scope.in_kernel or not isinstance(node, ast.Compare):
         return
     ends = [one.args[min(1, len(one.args) - 1)] for one in scope.ranges]
+    if isinstance(node.ops[0], ast.Eq) and scope.text(node.comparators[0]) in map(scope.text, ends):
+        # A counter never reaches the end of its range.
+        yield scope.edit(node.comparators[0], f"{scope.text(node.comparators[0])} - 1", _NEVER_MET, OFTEN)
     names = [one for bound in node.comparators for one in ast.walk(bound) if bare_name(one) in scope.sizes]
     for one, end in product(names, ends):
         is_known = all(scope.known_from.get(name, 0) < node.lineno for name in names_in(end))
@@ -324,7 +353,7 @@ def _missing_steps(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 def _pointer_in(address: ast.expr) -> str:
     """Return the name that an address begins with: a pointer, or one to which offsets are added."""
-    return bare_name(_addends(address)[0])
+    return bare_name(addends(address)[0])
 
 
 def step_of(one: ast.Assign | ast.AugAssign, pointers: Collection[str] = ()) -> str:

@@ -39,6 +39,8 @@ _KINDS = 8
 # The factors of edits that take back a suspected kind of mistake, of edits in lines that lead to right outputs as well,
 # and of edits in lines that lead to right outputs alone.
 _SUSPECTED, _SHARED_LINE, _SPARED_LINE = 3.0, 0.5, 0.02
+# The factor of edits in lines where failing calls part from passing ones.
+_PARTING = 2.0
 # The factor of edits of launch code, where that is suspected.
 _IN_LAUNCH = 50.0
 # Kinds that launch code cannot have: it computes no address.
@@ -59,6 +61,7 @@ _SHOWN = frozenset(
         "lines_exchanged",
         "loop_bounds",
         "returns_early",
+        "relative_index",
     }
 )
 # Longer texts are cut, and of a beginning that two texts share, so many letters are shown.
@@ -73,12 +76,13 @@ def repair_clues(
     known: Collection[str] = GENERAL,
     *,
     in_launch: bool = False,
+    parting: Collection[int] = (),
 ) -> list[Clue]:
     """Return the clue of the likeliest edit that makes a part right, if one is found in time.
 
     failing: failing calls; the smallest is made with every edit. suspected: kinds of mistakes that were found
     otherwise, the likeliest first. known: the kinds that the exercise has. in_launch: launch code is suspected, such as
-    a grid.
+    a grid. parting: lines that run in failing calls alone, or in passing ones.
     """
     until_s = bench.pair.worked_s + _MOST_S
     smallest, *others = _by_volume(failing)
@@ -99,6 +103,7 @@ def repair_clues(
             fits |= {one: _IN_LAUNCH for one in edits if {*one.kinds} & {*suspected} and not one.in_kernel}
         # What a line leads to tells nothing of a further name that an edit assigns there.
         leads = {one: 1.0 if one.adds_a_statement else by_line.get(one.line, 1.0) for one in edits}
+        leads |= {one: _PARTING * leads[one] for one in edits if one.line in parting}
         edits.sort(key=lambda one: -one.weight * fits[one] * leads[one])
         witnesses = [*map(bench.edited, _witnesses(bench, others))]
         large = [one for one in others if Case(one.case).volume > QUICK_VOLUME][:_LARGE]
@@ -174,7 +179,7 @@ def _witnesses(bench: Bench, others: Sequence[Recipe]) -> Iterator[Recipe]:
     The smaller of them come first, for most edits fail the first one.
     """
     quick = [one for one in others if Case(one.case).volume <= QUICK_VOLUME]
-    different = {repr((one.case, one.seed)): one for one in [*quick, *_quick(bench, failed=True)]}
+    different = {repr((one.case, one.seed)): one for one in [*quick, *quick_calls(bench, failed=True)]}
     yield from _by_volume([*different.values()])[-_FAILING:]
     yield from islice(passing_like(bench, None), _PASSING)
 
@@ -182,14 +187,14 @@ def _witnesses(bench: Bench, others: Sequence[Recipe]) -> Iterator[Recipe]:
 def _of_every_kind(bench: Bench) -> Iterator[Recipe]:
     """Yield quick calls that passed, with every family of values and every layout among them."""
     met: set[tuple[str, object]] = set()
-    for one in _by_volume(_quick(bench, failed=False)):
+    for one in _by_volume(quick_calls(bench, failed=False)):
         kinds = {(name, value) for name, value in one.case.items() if isinstance(value, str)}
         if not kinds <= met:
             met |= kinds
             yield one
 
 
-def _quick(bench: Bench, *, failed: bool) -> list[Recipe]:
+def quick_calls(bench: Bench, *, failed: bool) -> list[Recipe]:
     """Return the quick calls of the part that failed, or that passed."""
     quick = (one for one in bench.tried if one.failed == failed and one.case.volume <= QUICK_VOLUME)
     return [Recipe(bench.part.name, dict(one.case), one.seed) for one in quick]

@@ -24,6 +24,7 @@ from grader.diagnosis.edit_scope import (
     keyword,
     names_in,
 )
+from grader.diagnosis.indices import IN_INDICES
 from grader.diagnosis.loops import IN_LOOPS, bounds_a_loop, starts_a_loop, step_of
 
 # The kinds of mistakes that an edit may take back; the first one is its own.
@@ -689,5 +690,6 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _missing_strides,
     _casts,
     _allocations,
+    *IN_INDICES,
     *IN_LOOPS,
 )

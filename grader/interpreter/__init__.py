@@ -12,6 +12,7 @@
     conditions          `and`, `or` and `not` as compiled code computes them
     extremes            Python's max and min on tensors
     static_conditions   conditions that no tensor decides, and how they turned out
+    branches            the ways that conditions and loops take
     assumptions         promises by tl.assume
     constant_arguments  arguments of 1, which are constants
     unspecified         the order of some blocks, and elements outside them, that Triton leaves open

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from grader.interpreter.basic_blocks import begin_basic_block
+from grader.interpreter.branches import BRANCHES
 from grader.interpreter.groups import counters_of_programs
 from grader.interpreter.patience import PATIENCE
 from grader.interpreter.trees import copied
@@ -36,8 +37,11 @@ def numbered(make: Callable[..., Iterable[Any]], *bounds: Any, **more: Any) -> I
     if counters is None:
         things = make(*bounds, **more)
         if not isinstance(things, _RANGE):
+            if isinstance(things, list):
+                BRANCHES.note_loop(len(things))
             return things
         turns, counters = len(things), (np.array([one]) for one in things)
+    BRANCHES.note_loop(turns)
     return _scalars(counters, turns, given)
 
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from grader.compile.static_conditions import Place, is_condition, place_of
+from grader.interpreter.branches import BRANCHES
 from grader.protocol.messages import StaticCondition
 
 # Conditions of one call that are noted.
@@ -46,10 +47,11 @@ STATIC_CONDITIONS = StaticConditions()
 
 
 def decided(place: Place, condition: Any) -> Any:
-    """Return a condition of a kernel, and note it where no tensor decides it."""
-    if not hasattr(condition, "handle"):
-        # Python raises the exception where it asks next.
-        with suppress(Exception):
+    """Return a condition of a kernel, and note how it turned out, also as a static one where no tensor decides it."""
+    # Python raises the exception where it asks next.
+    with suppress(Exception):
+        BRANCHES.note_condition(place[0], condition)
+        if not hasattr(condition, "handle"):
             STATIC_CONDITIONS.note(place, bool(condition))
     return condition
 

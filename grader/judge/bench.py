@@ -44,6 +44,7 @@ from grader.protocol.messages import (
     NEEDS_GPU,
     TOO_SLOW,
     UNTOLD,
+    BranchTaken,
     Call,
     Filling,
     Raised,
@@ -686,6 +687,14 @@ class Edited:
             if _is_of_one_program(recorded.trace) and not _is_of_one_program(self.recorded.trace):
                 return False
             return self._is_right(recorded, text, most_s)
+
+    def branches(self, most_s: float) -> tuple[BranchTaken, ...] | None:
+        """Return the ways that the kernels take in the call; None where it does not return."""
+        if self.recorded is None:
+            return None
+        request = ReplayCall(self.call, self.recorded.message, "alone", branches=True)
+        outcome = self.bench.pair.replay_apart(self.recorded, request, most_s)
+        return outcome.answer.branches if isinstance(outcome, Finished) else None
 
     def wrong_outputs(self, text: str, most_s: float) -> tuple[tuple[int, bool], ...]:
         """Return the storage of each output with whether its values are wrong; () where the call does not end well."""

@@ -194,7 +194,8 @@ class ReplayCall:
     compiled ones do. text: the text that holds the kernels; "": the submission's. again: the call was just replayed,
     and carries on what that replay found. backwards: interpreted programs of each launch run in the opposite order; one
     that waits is interrupted by another. interrupted: so are others, behind some of their first atomics. births: note
-    where interpreted kernels make infinities and NaN; settled: lines where a number stands in their place.
+    where interpreted kernels make infinities and NaN; settled: lines where a number stands in their place. branches:
+    note the ways that interpreted kernels take.
     """
 
     call: Call
@@ -214,6 +215,7 @@ class ReplayCall:
     interrupted: bool = False
     births: bool = False
     settled: tuple[int, ...] = ()
+    branches: bool = False
     op: Literal["replay"] = "replay"
 
 
@@ -537,6 +539,17 @@ class Birth:
     words: str
 
 
+WayTaken = Literal["true", "false", "no turn", "one turn", "several turns"]
+
+
+@dataclass(frozen=True)
+class BranchTaken:
+    """The way that a line of an interpreted kernel took: at its condition, or by the number of turns of its loop."""
+
+    line: int
+    outcome: WayTaken
+
+
 @dataclass(frozen=True)
 class Returned:
     """The function returned; the bytes of every output that fits its slot are in the memory file.
@@ -548,7 +561,8 @@ class Returned:
     outside: views of arguments that reach beyond them. contracted: a sum in an interpreted kernel took a product that
     was not rounded. hides_nan: an operation of an interpreted kernel got NaN and gave a number. undefined_whole: of
     `undefined`, some loads were of whole numbers. copied_bytes: what torch reads and writes to copy and cast;
-    copying_line: the line of most of them, 0 without any. conditions: of interpreted kernels. births: in these.
+    copying_line: the line of most of them, 0 without any. conditions: of interpreted kernels. births, branches: in
+    these.
     """
 
     answer: Literal["returned"]
@@ -572,6 +586,7 @@ class Returned:
     copying_line: int = 0
     conditions: tuple[StaticCondition, ...] = ()
     births: tuple[Birth, ...] = ()
+    branches: tuple[BranchTaken, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from grader.compile.announcing import Announcer, announce_compilation
 from grader.exercise import tensors
 from grader.files import write_atomically
 from grader.interpreter.births import BIRTHS
+from grader.interpreter.branches import BRANCHES
 from grader.interpreter.contraction import CONTRACTION
 from grader.interpreter.corrections import apply_corrections
 from grader.interpreter.hidden_nan import HIDDEN_NAN
@@ -275,6 +276,7 @@ class Replayer:
             CONTRACTION.begin(replay.contracted)
             HIDDEN_NAN.begin()
             STATIC_CONDITIONS.begin()
+            BRANCHES.begin(replay.branches)
             if self._watch:
                 self._watch.count_instructions(replay.instructions)
                 BIRTHS.switch(replay.births, replay.settled)
@@ -341,6 +343,7 @@ class Replayer:
             *run.copied(),
             STATIC_CONDITIONS.noted(),
             BIRTHS.found,
+            BRANCHES.noted(),
         )
         return Returned("returned", forms, changed, overrun, launched, (), findings, most_bytes, self._taken, *told)
 

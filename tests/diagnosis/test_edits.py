@@ -466,3 +466,46 @@ def test_a_kernel_s_helper_is_changed_like_the_kernel_and_its_decorator_like_lau
     assert (base.in_kernel, base.kinds[0]) == (True, "logarithm_base")
     block = found["64", 'args["BLOCK_N"]']
     assert (block.in_kernel, block.kinds[0]) == (False, "size_assumed")
+
+
+PARTS = """import triton.language as tl
+
+
+@triton.jit
+def in_parts(x_ptr, s_ptr, n, PART: tl.constexpr, BLOCK: tl.constexpr):
+    first = tl.program_id(0) * PART
+    steps = tl.cdiv(PART, BLOCK)
+    total = 0.0
+    acc = tl.zeros((BLOCK,), tl.float32)
+    for step in range(steps):
+        at = step * BLOCK + tl.arange(0, BLOCK)
+        slot = first + at
+        x = tl.load(x_ptr + at % 16, mask=slot < n, other=0.0)
+        acc += x
+        if (step % 4 == 3) | (step == steps):
+            total += tl.sum(acc)
+    mean = total / n
+    if n % 2:
+        total += tl.sum(acc)
+        n += 1
+    tl.store(s_ptr + first, mean + total)
+
+
+def scale(x):
+    in_parts[(1,)](x, x, 5, PART=32, BLOCK=16)
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind"),
+    [
+        ("        x = tl.load(x_ptr + slot % 16, mask=slot < n, other=0.0)\n", "relative_index"),
+        ("        x = tl.load(x_ptr + at % 16, mask=at < n, other=0.0)\n", "relative_index"),
+        ("        if (step % 4 == 3) | (step == steps - 1):\n", "block_left_out"),
+        ("        n += 1\n    mean = total / n\n    tl.store", "lines_exchanged"),
+    ],
+)
+def test_indices_within_parts_last_steps_and_lines_that_stand_too_early_are_looked_at(lines: str, kind: str) -> None:
+    found = edits_of(PARTS, {("in_parts", 4): ((), {"n": 5, "PART": 32, "BLOCK": 16})}, "scale")
+    (edit,) = (one for one in found if lines in one.applied(PARTS) and one.kinds[0] == kind)
+    assert edit.shown is None or edit.shown == ("if n % 2: …  # first", "mean = total / n  # first")

@@ -1,0 +1,144 @@
+"""Compare the ways that kernels take in failing and in passing calls.
+
+Takes a bench and failing calls, makes them and some passing ones again, and gives the lines where they part: a
+condition, a loop, or a launch.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from grader.diagnosis.edit_scope import is_long
+from grader.diagnosis.repairs import quick_calls
+from grader.exercise.cases import QUICK_VOLUME, Case
+from grader.judge.bench import Bench, Edited
+from grader.judge.clue import Clue
+from grader.protocol.messages import Recipe, WayTaken
+from grader.protocol.trace import Launch, launches_in
+from grader.syntax import tree_of
+
+KIND = "parting_branch"
+# It tells where, and not why: any guess that tells why comes first.
+_WEIGHT = 0.34
+# The numbers of failing and of passing calls that are made again, and the seconds of work for each and for all.
+_FAILING, _PASSING = 5, 12
+_CALL_S, _MOST_S = 1.0, 1.5
+# With fewer calls, one that differs is chance.
+_LEAST_FAILING, _LEAST_PASSING = 2, 4
+# A line that so many words of a card can name.
+_MOST_TOLD = 2
+_WORDS: dict[str, str] = {
+    "true": "the condition holds",
+    "false": "the condition does not hold",
+    "no turn": "the loop makes no turn",
+    "one turn": "the loop makes one turn alone",
+    "several turns": "the loop makes several turns",
+    "launch": "a kernel is launched",
+}
+# A way of a line: its condition, its loop, or its launch.
+_Way = tuple[int, str]
+
+
+@dataclass(frozen=True)
+class Parting:
+    """A line where failing calls part from passing ones.
+
+    outcome: what happens in all failing calls and in no passing one, or the reverse. lines: those that run then.
+    """
+
+    line: int
+    outcome: str
+    in_failing: bool
+    lines: range
+
+
+def partings_of(bench: Bench, text: str, failing: Sequence[Recipe]) -> tuple[list[Parting], Clue | None]:
+    """Return the lines where failing calls part from passing ones, the most telling first, and their clue.
+
+    bench: interprets.
+    """
+    until_s = bench.pair.worked_s + _MOST_S
+    quick = [one for one in failing if Case(one.case).volume <= QUICK_VOLUME]
+    wrong = _ways_of_calls(bench, _spread([*quick, *quick_calls(bench, failed=True)], _FAILING), until_s - _MOST_S / 2)
+    right = _ways_of_calls(bench, _spread(quick_calls(bench, failed=False), _PASSING), until_s)
+    if len(wrong) < _LEAST_FAILING or len(right) < _LEAST_PASSING:
+        return [], None
+    runs = _lines_of(text)
+    found = [
+        Parting(*way, calls is wrong, runs.get((kernel, "launch") if kernel else way, range(way[0], way[0] + 1)))
+        for calls, others in ((wrong, right), (right, wrong))
+        for way, kernel in calls[0].items()
+        if all(way in one for one in calls) and not any(way in one for one in others)
+    ]
+    # What runs in failing calls tells more than what does not, and few lines more than many.
+    found.sort(key=lambda one: (not one.in_failing, len(one.lines), one.line))
+    return found, _clue(found, len(wrong), len(right)) if found else None
+
+
+def _ways_of_calls(bench: Bench, recipes: Sequence[Recipe], until_s: float) -> list[dict[_Way, int]]:
+    """Return the ways that each call takes, of those that return, until the time is up.
+
+    A launch is stored with the first line of its kernel, all others with 0.
+    """
+    found: list[dict[_Way, int]] = []
+    for recipe in recipes:
+        if bench.pair.worked_s > until_s:
+            break
+        call = bench.edited(recipe)
+        taken = call.branches(_CALL_S)
+        if taken is not None:
+            found.append({(one.line, one.outcome): 0 for one in taken} | _launches(call))
+    return found
+
+
+def _launches(call: Edited) -> dict[_Way, int]:
+    if call.recorded is None:
+        return {}
+    trace = call.recorded.trace
+    launches = (one for one in launches_in(trace.steps) if isinstance(one, Launch))
+    return {(one.line, "launch"): trace.kernels[one.kernel].line for one in launches}
+
+
+def _spread(recipes: Sequence[Recipe], most: int) -> list[Recipe]:
+    """Return so many different calls, evenly spread from the smallest to the largest."""
+    by_volume = sorted(
+        {repr((one.case, one.seed)): one for one in recipes}.values(), key=lambda one: Case(one.case).volume
+    )
+    if len(by_volume) <= most:
+        return by_volume
+    return [by_volume[place * (len(by_volume) - 1) // (most - 1)] for place in range(most)]
+
+
+def _lines_of(text: str) -> dict[_Way, range]:
+    """Return the lines that run where a condition, or a loop, goes one way, and where a kernel is launched."""
+    found: dict[_Way, range] = {}
+    for function in ast.walk(tree_of(text)):
+        if not isinstance(function, ast.FunctionDef) or is_long(function):
+            continue
+        first = min([function.lineno, *(one.lineno for one in function.decorator_list)])
+        found[first, "launch"] = _range(function.body)
+        for node in ast.walk(function):
+            if isinstance(node, ast.If):
+                found[node.test.lineno, "true"] = _range(node.body)
+                if node.orelse:
+                    found[node.test.lineno, "false"] = _range(node.orelse)
+            elif isinstance(node, ast.For):
+                ways: tuple[WayTaken, ...] = ("one turn", "several turns")
+                found.update(dict.fromkeys([(node.iter.lineno, way) for way in ways], _range(node.body)))
+    return found
+
+
+def _range(statements: Sequence[ast.stmt]) -> range:
+    return range(statements[0].lineno, (statements[-1].end_lineno or statements[-1].lineno) + 1)
+
+
+def _clue(found: Collection[Parting], failing: int, passing: int) -> Clue:
+    told = [f"in line {one.line} {_WORDS[one.outcome]}" for one in found if one.in_failing][:_MOST_TOLD]
+    calls = f"all {failing} failing calls that were made again, and in none of {passing} passing ones"
+    if not told:
+        told = [f"in line {one.line} {_WORDS[one.outcome]}" for one in found][:_MOST_TOLD]
+        calls = f"all {passing} passing calls that were made again, and in none of {failing} failing ones"
+    words = " and ".join(told)
+    return Clue(KIND, _WEIGHT, f"{words[0].upper()}{words[1:]} in {calls}.")
