@@ -88,6 +88,9 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
   Where loads masked lanes, the call is replayed with 0 and infinities in these lanes: a value that makes the answer
   right proves that they count (`grader/diagnosis/padding.py`). Where a sum took a product that was not rounded, as a
   fused multiply-add does, the call is replayed with every product rounded (`grader/diagnosis/contraction.py`).
+- **Branches** (`grader/diagnosis/branches.py`): where the first failure has no confirmed cause, up to five failing and
+  twelve passing calls are replayed with notes of each condition, each loop and each launch. A way that all failing
+  calls take and no passing one, or the reverse, is told with its line. It says where, not why; repairs begin there.
 - **Births** (`grader/diagnosis/births.py`): where a result is infinite or NaN, the call is replayed with notes of the
   lines that make infinities or NaN out of numbers, and then with a number in place of what one line makes. A result
   that is finite then got them there: the card names the line and the operation, as in `-inf - -inf`.
@@ -96,7 +99,7 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
   of work: a stride, a size or a tensor of a similar name, a bound, a factor, a sign, brackets, a mask, an axis, a
   division that rounds up, a pointer that is moved on, what a loop computed for an earlier tile, a maximum that is
   carried on, an early return that is left out, two neighbours or two lines exchanged, a line moved into a loop or out
-  of it (`grader/diagnosis/slips.py`, `loops.py`). Where some outputs are
+  of it, an index that counts from another start (`grader/diagnosis/slips.py`, `loops.py`, `indices.py`). Where some outputs are
   right, lines that lead to them alone come last (`grader/diagnosis/influence.py`), and a name that nothing reads
   comes first. An edit that makes the larger failing calls right too, and leaves passing ones right, is told with its
   line.

@@ -41,6 +41,8 @@ FULL = 128
 _WEAK = 0.2
 # The factor of a property that nearly all passing cases have: so many times more have it than lack it.
 _COMMON, _NEARLY_ALL = 0.25, 8
+# The factor of a property that some passing cases have, where all failing cases are variations of one: it has many.
+_OF_ONE = 0.6
 # Values that no contrast declares count less.
 _SOME_VALUES = 0.85
 # Factor for a clue whose kind the cases speak against.
@@ -94,15 +96,21 @@ def split(tried: Sequence[TriedCase], has: Callable[[Case], bool]) -> Split:
 def contrasts(tried: Sequence[TriedCase], declared: Sequence[Contrast], space: Space) -> list[Clue]:
     """Return clues by the exercise's own contrasts, and by sizes that fill blocks."""
     found = []
+    is_one = _are_alike([one.case for one in tried if one.failed])
     for kind, several in _by_kind(declared, space).items():
         best: tuple[float, Clue] | None = None
         for parted, says, weight in _readings(tried, several, space):
-            likely = weight * parted.strength
+            likely = weight * parted.strength * (_OF_ONE if is_one and parted.passing_with else 1.0)
             if parted.strength > _WEAK and (best is None or likely > best[0]):
                 best = likely, Clue(kind, likely, parted.sentence(says))
         if best:
             found.append(best[1])
     return [*found, *_ragged(tried, space), *_unequal(tried, space), *_longer(tried, space)]
+
+
+def _are_alike(cases: Sequence[Case]) -> bool:
+    """Return whether all cases are variations of the first: most of their values are the same."""
+    return all(2 * sum(one.get(axis) == value for axis, value in cases[0].items()) > len(cases[0]) for one in cases)
 
 
 def only_size(tried: Sequence[TriedCase], space: Space) -> list[Clue]:

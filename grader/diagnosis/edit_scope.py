@@ -162,6 +162,23 @@ class Scope:
         return found[0] if len(found) == 1 else node
 
     @cached_property
+    def handed_on(self) -> frozenset[str]:
+        """Return the names that bound a loop, or that the function hands on to another one of the text."""
+        calls = [one for one in ast.walk(self.function) if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)]
+        return frozenset(filter(None, (bare_name(one) for call in calls for one in call.args)))
+
+    @cached_property
+    def guards(self) -> Mapping[str, Sequence[ast.Assign]]:
+        """Return the lines that put a number in a name in place of -inf, by name: `m = tl.where(m == -inf, 0.0, m)`."""
+        found: dict[str, list[ast.Assign]] = {}
+        for one in ast.walk(self.function):
+            if isinstance(one, ast.Assign) and called(one.value) == "where" and isinstance(one.value, ast.Call):
+                name, given = bare_name(one.targets[0]), [*map(bare_name, one.value.args)]
+                if name and name in given[1:] and name in names_in(one.value.args[0]):
+                    found.setdefault(name, []).append(one)
+        return found
+
+    @cached_property
     def sums(self) -> Mapping[str, frozenset[str]]:
         """Return the names that the function assigns once and as a sum, each with the names that the sum adds up."""
         assigned = [one for one in ast.walk(self.function) if isinstance(one, ast.Assign)]

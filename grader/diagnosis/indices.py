@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from grader.diagnosis.edit_scope import SOMETIMES, Edit, Scope
+from grader.diagnosis.edit_scope import OFTEN, SOMETIMES, Edit, Scope, bare_name, called
 
+# The kinds behind quotients that are added up.
+_QUOTIENTS = ("remainder_skipped", "loop_bounds", "block_left_out", "last_left_out", "not_all_covered")
 # The kinds behind an index that counts from another start.
 _STARTS = ("relative_index", "position_shifted", "wrong_address", "bad_index", "missing_mask", "past_length")
 
@@ -22,4 +24,35 @@ def _relative_indices(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         yield scope.edit(node, term, _STARTS, SOMETIMES / 2)
 
 
-IN_INDICES: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (_relative_indices,)
+def _sums_of_quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Divide a sum in place of its terms: a tile of rows may begin and end within a group."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+        return
+    one, other = node.left, node.right
+    if all(isinstance(each, ast.BinOp) and isinstance(each.op, ast.FloorDiv) for each in (one, other)):
+        assert isinstance(one, ast.BinOp)
+        assert isinstance(other, ast.BinOp)
+        divisor = scope.text(one.right)
+        if divisor == scope.text(other.right):
+            total = f"{scope.text(one.left)} + {scope.text(other.left)}"
+            yield scope.edit(node, f"(({total} - 1) // {divisor} + 1)", _QUOTIENTS, OFTEN)
+            yield scope.edit(node, f"(({total}) // {divisor})", _QUOTIENTS, OFTEN)
+
+
+def _unrounded_ends(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Round a number of elements down to whole blocks, where a loop or another function takes it for its end."""
+    if not scope.in_kernel or not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+        return
+    name = bare_name(node.targets[0])
+    if called(node.value) not in ("minimum", "maximum", "min", "max") or name not in scope.handed_on:
+        return
+    for block in (one for one in scope.arguments if "BLOCK" in one or "TILE" in one):
+        after = f"{scope.text(node.value)} // {block} * {block}"
+        yield scope.edit(node.value, after, ("loop_bounds", "causal_loop", "past_length", "done_again"), SOMETIMES)
+
+
+IN_INDICES: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
+    _relative_indices,
+    _sums_of_quotients,
+    _unrounded_ends,
+)

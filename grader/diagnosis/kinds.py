@@ -423,6 +423,11 @@ _KINDS = (
         "a running maximum that starts again in every step",
         "A sum relative to the maximum so far needs the larger of the old maximum and the step's own.",
     ),
+    Kind(
+        "guard_carried",
+        "a guard against -inf that the next step takes for the maximum",
+        "Subtract the guarded maximum in the exponent, and carry the maximum itself to the next step.",
+    ),
     Kind("maximum_start", "a running maximum that does not start at -inf", "Which value is below every logit?"),
     Kind(
         "no_rescale",
@@ -462,6 +467,7 @@ OF_REDUCTIONS = frozenset(
             "no_maximum",
             "maximum_start",
             "maximum_restarted",
+            "guard_carried",
             "scaled_maximum",
             "no_rescale",
             "scale_missing",

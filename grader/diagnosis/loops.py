@@ -154,6 +154,18 @@ def _carried_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             yield scope.edit(value, f"tl.maximum({name}, {scope.text(value)})", ("maximum_restarted",), MOST)
 
 
+def _carried_guards(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Carry a maximum of -inf on, and not the 0 that stands in its place within an exponent."""
+    if not scope.in_kernel or not isinstance(node, ast.Assign) or not scope.in_a_loop(node):
+        return
+    name = bare_name(node.value)
+    for guard in scope.guards.get(name, ()):
+        if guard.lineno < node.lineno:
+            after = f'tl.where({name} == 0.0, float("-inf"), {name})'
+            edit = scope.edit(node.value, after, ("guard_carried", "maximum_start"), MOST)
+            yield replace(edit, shown=(f"{name}, as it is before line {guard.lineno},", name))
+
+
 def _kept_accumulators(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Set an accumulator anew in every step of an outer loop: an inner one adds to it, and the outer one stores it."""
     if not scope.in_kernel or not isinstance(node, ast.For):
@@ -381,6 +393,7 @@ IN_LOOPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _early_returns,
     _accumulators,
     _carried_maxima,
+    _carried_guards,
     _kept_accumulators,
     _stale_values,
     _missing_terms,

@@ -215,7 +215,9 @@ def _moved(answer: Answer) -> Iterator[Clue]:
                 # An element that was not stored still has its old value.
                 looked_at &= ~_equal(got, answer.before)
             right = _equal(got, moved) & got.isfinite()
-            if int(looked_at.sum()) >= 2 and float(right[looked_at].double().mean()) >= _MOST:
+            # Zeros, or one number everywhere, belong to no place.
+            values = got[looked_at]
+            if len(torch.unique(values[values != 0])) >= 2 and float(right[looked_at].double().mean()) >= _MOST:
                 yield sure("position_shifted", f"The values stand one place {where} their own, along axis {axis}.")
                 return
 
