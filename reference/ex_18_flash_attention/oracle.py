@@ -519,9 +519,8 @@ def attention_forward_roundings(
     for dtype in {q.dtype, torch.bfloat16, torch.float16}:
         if dtype != q.dtype:
             yield "rounded_intermediate", (powers.to(dtype).double() @ wide_v / total, lse)
-    scaled = (given * q.float()).to(q.dtype).double()
-    rounded = (scaled @ wide_k.mT).masked_fill(~seen, -math.inf)
-    yield "rounded_intermediate", (_softmax(scaled, k.double(), v.double(), 1.0, seen, heads)[0], rounded.logsumexp(-1))
+    for scaled_q, scaled_k in _rounded_operands(wide_q, k.double(), given, q.dtype):
+        yield "rounded_intermediate", _softmax(scaled_q, scaled_k, v.double(), given, seen, heads)
     rounded = logits.to(q.dtype).double()
     shifted = (rounded - rounded.amax(-1, keepdim=True).masked_fill(blind, 0.0)).exp()
     yield "rounded_intermediate", (shifted @ wide_v / shifted.sum(-1, keepdim=True).masked_fill(blind, 1.0), lse)
@@ -538,24 +537,37 @@ def attention_forward_roundings(
         yield "low_precision_sum", (acc / total, lse)
 
 
+def _rounded_operands(q: Tensor, k: Tensor, scale: float, dtype: torch.dtype) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield q and k, of which one was rounded to a dtype when the scale was in it, with log2 e or without."""
+    for factor in (scale, scale / LN_2) if scale else ():
+        yield (factor * q).to(dtype).double() / factor, k
+        yield q, (factor * k).to(dtype).double() / factor
+
+
 def attention_backward_roundings(
     do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, causal: bool, scale: float | None
 ) -> Iterator[tuple[str, tuple[Tensor, Tensor, Tensor]]]:
-    """delta in the inputs' dtype, and gradients that are added up in it."""
+    """Yield delta or scaled operands in the inputs' dtype, and gradients that are added up in it."""
     dtype, given, group = q.dtype, _scale(q, scale), q.shape[1] // k.shape[1]
     heads, seen = _kv_heads(q, k), _seen(q, k, causal)
     do, q, k, v, o, lse = (one.double() for one in (do, q, k, v, o, lse))
-    p = (given * q @ k[:, heads].mT - lse[..., None]).exp().masked_fill(~seen | (lse == -math.inf)[..., None], 0.0)
     delta = (o * do).sum(-1, keepdim=True)
+
+    def weights(q: Tensor, k: Tensor) -> Tensor:
+        logits = given * q @ k[:, heads].mT - lse[..., None]
+        return logits.exp().masked_fill(~seen | (lse == -math.inf)[..., None], 0.0)
 
     def joined(each: Tensor) -> Tensor:
         return each.unflatten(1, (-1, group)).sum(2)
 
-    def all_of(ds: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def all_of(p: Tensor, ds: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return given * ds @ k[:, heads], joined(given * ds.mT @ q), joined(p.mT @ do)
 
-    dp = do @ v[:, heads].mT
-    yield "rounded_intermediate", all_of(p * (dp - delta.to(dtype).double()))
+    p, dp = weights(q, k), do @ v[:, heads].mT
+    yield "rounded_intermediate", all_of(p, p * (dp - delta.to(dtype).double()))
+    for scaled_q, scaled_k in _rounded_operands(q, k, given, dtype):
+        rounded = weights(scaled_q, scaled_k)
+        yield "rounded_intermediate", all_of(rounded, rounded * (dp - delta))
     ds = p * (dp - delta)
     for tile in USUAL_TILES[:3]:
         sums = [
