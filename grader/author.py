@@ -47,7 +47,7 @@ from grader.syntax import tree_of
 
 # Number of cases whose tensors are stored for the next file: all of an exercise.
 _KNOWN_CASES = 1024
-_STATUS = "partly|fail|policy|crash|timeout|oom|compile_error"
+_STATUS = "partly|fail|policy|crash|timeout|oom|compile_error|skipped_environment"
 _CLAIM = re.compile(rf"(?P<check>\w+\.\w+) (?P<status>{_STATUS})(?:, on a GPU (?P<on_gpu>{_STATUS}))?: (?P<why>.+)")
 
 _CAUSE = re.compile(r"^Cause: (?P<kinds>\w+(?: or \w+)*)$", re.MULTILINE)

@@ -451,19 +451,20 @@ class Bench:
         """Return the failure of a right call that is wrong if the programs of its launches run in the opposite order.
 
         Only programs that meet at an address can depend on their order. A GPU runs them in any. They are interrupted
-        behind atomics, too, unless one that holds a lock would leave the others waiting.
+        behind atomics, too, unless one that holds a lock would leave the others waiting. Raises NotRunHere where no
+        other order comes to its end.
         """
         if not outcome.answer.meets:
             return None
         place = outcome.answer.configuration
         for interrupted in (True, False):
             other = self.pair.replay_backwards(recorded, call, _only(place), interrupted=interrupted)
-            if isinstance(other, OutOfTime) or (isinstance(other, Raised) and other.kind in (NEEDS_GPU, TOO_SLOW)):
+            if _needs_gpu(other):
                 # Programs that wait for others need these to run beside them.
                 continue
             failure, _ = examine(other, expected, lambda: self.truth.inputs(call.recipe), self.path)
             return failure and wrong_in_opposite_order(failure, Case(call.recipe.case).words())
-        return None
+        raise NotRunHere(f"programs that end here in one order only, for {Case(call.recipe.case).words()}")
 
     def _with_other_garbage(
         self, recorded: RecordedAnswer, call: Call, outcome: Finished, expected: tuple[Expected, ...]
@@ -471,7 +472,7 @@ class Bench:
         """Return the failure of a right call that is wrong if memory that nobody wrote holds other numbers than NaN.
 
         Only a call in which an operation hid NaN can depend on that, or one with whole numbers, which have no NaN:
-        they held -1 so far.
+        they held -1 so far. Raises NotRunHere where the call comes to no end then.
         """
         if not (outcome.answer.hides_nan or outcome.answer.undefined_whole):
             return None
@@ -479,8 +480,12 @@ class Bench:
         fillings: tuple[Filling, ...] = ("inf", "-inf") if outcome.answer.hides_nan else ("inf",)
         for filling in fillings:
             other = self.pair.replay_refilled(recorded, call, _only(place), lines, filling)
+            if _needs_gpu(other):
+                raise NotRunHere(
+                    f"a kernel that ends here only while unwritten memory is NaN, for {Case(call.recipe.case).words()}"
+                )
             failure, _ = examine(other, expected, lambda: self.truth.inputs(call.recipe), self.path)
-            if failure and isinstance(other, Finished):
+            if failure and isinstance(other, Finished | Raised):
                 return wrong_with_other_garbage(failure, lines, filling)
         return None
 
@@ -719,6 +724,11 @@ class Edited:
     def _replayed(self, recorded: RecordedAnswer, text: str, most_s: float) -> Outcome | None:
         request = ReplayCall(self.call, recorded.message, "alone", text=text)
         return self.bench.pair.replay_apart(recorded, request, most_s)
+
+
+def _needs_gpu(outcome: Outcome) -> bool:
+    """Return whether the interpreter could not finish a replay that a GPU may finish."""
+    return isinstance(outcome, OutOfTime) or (isinstance(outcome, Raised) and outcome.kind in (NEEDS_GPU, TOO_SLOW))
 
 
 def _tells_earlier_memory(recorded: RecordedAnswer) -> bool:
