@@ -94,15 +94,15 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
 - **Births** (`grader/diagnosis/births.py`): where a result is infinite or NaN, the call is replayed with notes of the
   lines that make infinities or NaN out of numbers, and then with a number in place of what one line makes. A result
   that is finite then got them there: the card names the line and the operation, as in `-inf - -inf`.
-- **Repairs** (`grader/diagnosis/repairs.py`): where the first failure has no confirmed cause, the smallest failing call
-  that was found is made again with one small edit of the text after the other, the likeliest first, for five seconds
-  of work: a stride, a size or a tensor of a similar name, a bound, a factor, a sign, brackets, a mask, an axis, a
-  division that rounds up, a pointer that is moved on, what a loop computed for an earlier tile, a maximum that is
-  carried on, an early return that is left out, two neighbours or two lines exchanged, a line moved into a loop or out
-  of it, an index that counts from another start (`grader/diagnosis/slips.py`, `loops.py`, `indices.py`). Where some outputs are
-  right, lines that lead to them alone come last (`grader/diagnosis/influence.py`), and a name that nothing reads
-  comes first. An edit that makes the larger failing calls right too, and leaves passing ones right, is told with its
-  line.
+- **Repairs** (`grader/diagnosis/repairs.py`): where the first failure has no confirmed cause, the smallest failing
+  call that was found is made again with one small edit of the text after the other, the likeliest first, for five
+  seconds of work: a stride, a size or a tensor of a similar name, a bound, a factor, a sign, brackets, a mask, an
+  axis, a division that rounds up, a pointer that is moved on, what a loop computed for an earlier tile, a maximum
+  that is carried on, an early return that is left out, two neighbours or two lines exchanged, a line moved into a
+  loop or out of it, an index that counts from another start (`grader/diagnosis/slips.py`, `loops.py`, `indices.py`).
+  Where some outputs are right, lines that lead to them alone come last (`grader/diagnosis/influence.py`), and a name
+  that nothing reads comes first. An edit that makes the larger failing calls right too, and leaves passing ones
+  right, is told with its line.
 - **Other checks** (`grader/diagnosis/elsewhere.py`): what another check of the part has confirmed counts too, where it
   can lead to what this check shows. Too few bits move no address and make no value wrong by far, a second launch
   makes no NaN, and what ends one call explains no call that returns.

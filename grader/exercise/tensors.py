@@ -249,11 +249,16 @@ def one_apart(names: Sequence[str], layout: str, usual: str, other: str) -> tupl
     return tuple(other if name == lone else usual for name in names)
 
 
-def with_row_gap(matrix: Tensor, gap: int) -> Tensor:
-    """Return the same matrix [M, N], in memory whose rows lie N + gap elements apart."""
-    rows, columns = matrix.shape
-    view = matrix.new_empty(rows, columns + gap)[:, :columns]
-    view.copy_(matrix)
+def with_gaps(tensor: Tensor, axis: int, gap: int) -> Tensor:
+    """Return the same floating-point tensor, with so many elements of NaN behind each slice of an axis, counted from 0.
+
+    The first element lies where that of a contiguous tensor lies: code that asks for its address alone takes an odd
+    stride for an even one.
+    """
+    inner = tensor.shape[axis + 1 :]
+    slices = tensor.new_full((*tensor.shape[: axis + 1], math.prod(inner) + gap), math.nan)
+    view = slices[..., : math.prod(inner)].view(tensor.shape)
+    view.copy_(tensor)
     return view
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Generator, Tensor
 
-from grader.exercise.tensors import differing, dtype_of, values, with_row_gap
+from grader.exercise.tensors import differing, dtype_of, values, with_gaps
 
 GAP = 5
 LAYOUTS = ("rows", "columns", "sliced")
@@ -96,7 +96,7 @@ def _laid_out(matrix: Tensor, layout: str) -> Tensor:
     in its documentation would be wrong.
     """
     if layout == "sliced":
-        return with_row_gap(matrix, GAP)
+        return with_gaps(matrix, 0, GAP)
     laid = matrix.T.contiguous().T if layout == "columns" else matrix
     rows, columns = laid.shape
     return laid.as_strided((rows, 1), (1, max(rows, 2))) if columns == 1 else laid

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import torch
 from torch import Generator, Tensor
 
-from grader.exercise.tensors import differing, dtype_of, one_apart, starting_at, stretch_of, values
+from grader.exercise.tensors import differing, dtype_of, one_apart, starting_at, stretch_of, values, with_gaps
 
 # Size of a "peaked" row's logits, and the climb of a "rising" row's logits from its first key to its last.
 PEAK = 1e4
@@ -22,9 +22,11 @@ AWAY = 100.0
 # A sum of 16 bits does not change by that, or is rounded up; a thousand terms add several units.
 HEAVY = 600.0
 PER_TILE = 0.3
+# Layouts with an element that nobody reads behind each slice of an axis.
+GAPPED = {"head_gaps": 1, "row_gaps": 2}
 # No two of these have the same strides.
 APART = ("bhsd", "bshd", "sliced", "expanded")
-LAYOUTS = ("bhsd", "bshd", "sliced", "unaligned", "expanded")
+LAYOUTS = ("bhsd", "bshd", "sliced", "unaligned", *GAPPED, "expanded")
 
 
 def attention_forward(
@@ -165,6 +167,7 @@ def laid_out(tensor: Tensor, layout: str) -> Tensor:
 
     bhsd: contiguous. bshd: all heads of a token together. sliced: a window of a larger tensor, rows at any address.
     unaligned: contiguous, from the second element of a longer tensor, so that no row lies at a multiple of 16 bytes.
+    head_gaps, row_gaps: only the first head, or row, does; the others follow an unused element.
     expanded: all batches are the first one, in the same memory; only this layout changes the values.
     """
     batch, heads, rows, width = tensor.shape
@@ -177,6 +180,8 @@ def laid_out(tensor: Tensor, layout: str) -> Tensor:
             view = tensor.new_empty(batch, heads + 1, rows + 3, width + 13)[:, 1:, 2 : 2 + rows, 5 : 5 + width]
         case "unaligned":
             return starting_at(tensor, 1)
+        case "head_gaps" | "row_gaps":
+            return with_gaps(tensor, GAPPED[layout], 1)
         case "expanded":
             return tensor[:1].contiguous().expand(batch, -1, -1, -1)
         case unknown:

@@ -42,7 +42,7 @@ HALVES = Choice(("float16", "bfloat16"))
 SCALES = ("default", 1.0, 0.3, 0.0, -0.5)
 # With scale 0 no other mistake shows.
 TELLING_SCALES = ("default", 1.0, 0.3, -0.5)
-LAYOUTS = ("bhsd", "bshd", "sliced", "unaligned", "expanded", "mixed")
+LAYOUTS = ("bhsd", "bshd", "sliced", "unaligned", "head_gaps", "row_gaps", "expanded", "mixed")
 FAMILIES = ("normal", "peaked", "rising", "constant", "shifted", "swamped", "stretch")
 # If one key has all the weight, mistakes at the others do not show; in gradients not even those at that key do.
 TELLING_FAMILIES = tuple(one for one in FAMILIES if one != "peaked")
@@ -135,6 +135,8 @@ TAILS: Named = (
 )
 # Far more keys than queries, or queries than keys, and a last tile that no tiling fills.
 LONG_TAILS: Named = (sized(3, 3001, 16), sized(3001, 3, 16))
+# More tiles than a GPU runs programs at once, of few rows each: a program takes several, whose logits differ.
+MANY_TILES: Named = (sized(4, 3, 16, B=300, Hq=4, Hkv=4, values="stretch"),)
 HEADS: Named = (
     sized(20, 24, 16, B=2),
     sized(20, 24, 16, Hq=2, Hkv=2),
@@ -194,6 +196,8 @@ STRIDED: Named = (
     sized(33, 40, 16, B=2, Hq=2, Hkv=2, layout="bshd"),
     sized(40, 33, 32, Hq=2, Hkv=1, layout="sliced"),
     sized(33, 24, 32, Hq=2, Hkv=1, layout="unaligned"),
+    sized(40, 33, 64, B=2, Hq=2, Hkv=2, layout="head_gaps"),
+    sized(33, 40, 64, Hq=2, Hkv=2, layout="row_gaps"),
     sized(30, 20, 16, B=2, Hq=2, Hkv=2, layout="expanded"),
     sized(20, 45, 64, B=2, Hq=2, Hkv=1, layout="mixed", causal=1),
 )
@@ -274,11 +278,13 @@ def correctness(points: tuple[float, ...], long_sums: Named, lone: tuple[str, ..
                 Cases(
                     problems(
                         lengths=Size(1, 2048),
+                        batches=Choice((1, 300)),
+                        heads=Choice((1, 4)),
                         causal=(0, 1),
                         values=("normal", "sunken", *FAMILIES[1:]),
                         where=little_work,
                     ),
-                    (*UNUSUAL, *long_sums),
+                    (*UNUSUAL, *long_sums, *MANY_TILES),
                     generated=2,
                 )
             ),

@@ -22,9 +22,12 @@ from grader.exercise.tensors import (
     starting_at,
     stretch_of,
     values,
+    with_gaps,
 )
 
-LAYOUTS = ("bhsd", "bshd", "hbsd", "sliced", "unaligned")
+# Layouts with an element that nobody reads behind each slice of an axis.
+GAPPED = {"head_gaps": 1, "row_gaps": 2}
+LAYOUTS = ("bhsd", "bshd", "hbsd", "sliced", "unaligned", *GAPPED)
 # No two of these have the same strides.
 APART = ("bhsd", "bshd", "hbsd", "sliced")
 # Size of "peaked" logits, and depth of "sunken" ones.
@@ -292,8 +295,8 @@ def laid_out(tensor: Tensor, layout: str) -> Tensor:
     """Return the same tensor [B, H, S, D] in another memory layout; the last axis is always contiguous.
 
     bhsd: contiguous. bshd: the second and third axis exchanged; hbsd: the first and second. sliced: a window of a
-    larger tensor, rows at any address. unaligned: contiguous, from the second element of a longer tensor. Gaps hold
-    NaN.
+    larger tensor, rows at any address. unaligned: contiguous, from the second element of a longer tensor. head_gaps,
+    row_gaps: an unused element behind each head, or each row. Gaps hold NaN.
     """
     batch, heads, rows, width = tensor.shape
     match layout:
@@ -308,6 +311,8 @@ def laid_out(tensor: Tensor, layout: str) -> Tensor:
             view = wider[:, 1:, 2 : 2 + rows, 5 : 5 + width]
         case "unaligned":
             return starting_at(tensor, 1)
+        case "head_gaps" | "row_gaps":
+            return with_gaps(tensor, GAPPED[layout], 1)
         case unknown:
             raise ValueError(f"a layout must be one of {', '.join(LAYOUTS)}, got {unknown!r}")
     view.copy_(tensor)

@@ -172,7 +172,7 @@ def stairs(slots: int, batch: int, **others: Value) -> dict[str, Value]:
 
 # -- append_kv -------------------------------------------------------------------------------------------------------
 
-LAYOUTS = ("bhsd", "bshd", "hbsd", "sliced", "unaligned", "mixed")
+LAYOUTS = ("bhsd", "bshd", "hbsd", "sliced", "unaligned", "head_gaps", "row_gaps", "mixed")
 # A copy keeps every bit, also of -0.0, of infinities and of numbers below the smallest normal one.
 ANY_BITS = ("normal", "bits")
 # One tensor is the only one that is not contiguous.
@@ -256,6 +256,7 @@ APPEND_KV = Part(
                         sized(30, 3, T=5, Hkv=2, layout="sliced"),
                         sized(25, 2, T=4, Hkv=3, D=128, layout="mixed"),
                         sized(28, 2, T=6, Hkv=2, layout="unaligned"),
+                        *(sized(26, 2, T=6, Hkv=2, layout=one) for one in ("head_gaps", "row_gaps")),
                     ),
                     generated=1,
                 )
@@ -441,6 +442,8 @@ UNUSUAL: Named = (
     # No logit is near 0, nor near a finite number that code may take for the lowest.
     sized(300, 2, group=4, values="sunken", unused=150),
 )
+# More sequences and heads than a GPU runs programs at once: a program takes several, whose logits differ.
+MANY_SEQUENCES: Named = (sized(3, 600, Hkv=2, values="stretch"),)
 SCALED: Named = (
     sized(40, scale=1.0),
     sized(70, D=128, scale=-0.5, group=4),
@@ -520,8 +523,9 @@ def decode_checks(
         agrees(
             "values",
             "Stable for logits of ±10⁴, rising and equal logits, and sums of large and of many small terms",
-            UNUSUAL,
+            (*UNUSUAL, *MANY_SEQUENCES),
             0,
+            batches=Choice((*FEW.values, 600)),
             values=("normal", "sunken", *FAMILIES[1:]),
             groups=GROUPS,
             heads=FEW,

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from grader.calls.arguments import PlacedArguments
-from grader.exercise.tensors import far_apart, starting_at, with_row_gap
+from grader.exercise.tensors import far_apart, starting_at, with_gaps
 
 CPU = torch.device("cpu")
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
@@ -39,7 +39,7 @@ def disturbed(arguments: PlacedArguments, may_change: Sequence[str] = ()) -> tup
 
 
 def test_a_call_that_wrote_nothing_disturbed_nothing() -> None:
-    arguments, _ = placed(torch.arange(17.0), with_row_gap(torch.ones(7, 63), 13), 500)
+    arguments, _ = placed(torch.arange(17.0), with_gaps(torch.ones(7, 63), 0, 13), 500)
     assert disturbed(arguments) == ((), ())
 
 
@@ -80,13 +80,13 @@ def test_a_write_behind_an_argument_is_described(distance: int) -> None:
 
 
 def test_a_write_between_rows_is_described() -> None:
-    arguments, (x,) = placed(with_row_gap(torch.zeros(7, 17), 3))
+    arguments, (x,) = placed(with_gaps(torch.zeros(7, 17), 0, 3))
     everything(x)[x.storage_offset() + 18] = 1.0
     assert disturbed(arguments) == ((), ("4 bytes outside a0, the first in the gaps between its rows",))
 
 
 def test_a_tile_that_runs_over_both_ends_of_a_matrix_s_rows_is_one_description() -> None:
-    arguments, (x,) = placed(with_row_gap(torch.zeros(2, 17), 3))
+    arguments, (x,) = placed(with_gaps(torch.zeros(2, 17), 0, 3))
     start = x.storage_offset()
     everything(x)[start - 1 : start + 38] = 1.0
     # One element before, three between the rows, one behind.
@@ -114,7 +114,7 @@ def test_the_next_call_s_arguments_start_undisturbed() -> None:
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("gap", [0, 13])
 def test_everything_around_an_argument_is_nan(dtype: torch.dtype, gap: int) -> None:
-    x = with_row_gap(torch.ones(7, 63, dtype=dtype), gap)
+    x = with_gaps(torch.ones(7, 63, dtype=dtype), 0, gap)
     _, (view,) = placed(x)
     around = everything(view).isnan()
     assert int((~around).sum()) == 7 * 63
@@ -136,7 +136,7 @@ def test_an_argument_has_the_values_and_the_form_that_were_built(shape: tuple[in
 @pytest.mark.parametrize(
     "value",
     [
-        with_row_gap(torch.arange(35.0).reshape(7, 5), 3),
+        with_gaps(torch.arange(35.0).reshape(7, 5), 0, 3),
         torch.arange(35.0).reshape(7, 5).t(),
         torch.arange(70.0).reshape(7, 10)[:, ::2],
         torch.arange(5.0).expand(7, 5),
@@ -183,9 +183,9 @@ def test_new_storage_lies_elsewhere_while_the_old_is_still_held() -> None:
 
 
 def test_the_same_storage_gets_new_bytes_behind_its_back() -> None:
-    arguments, (x, matrix) = placed(torch.zeros(500), with_row_gap(torch.zeros(7, 17), 3))
+    arguments, (x, matrix) = placed(torch.zeros(500), with_gaps(torch.zeros(7, 17), 0, 3))
     known = [(view.data_ptr(), view._version, id(view)) for view in (x, matrix)]
-    _, again = placed(torch.ones(500), with_row_gap(torch.ones(7, 17), 3), storage="same", into=arguments)
+    _, again = placed(torch.ones(500), with_gaps(torch.ones(7, 17), 0, 3), storage="same", into=arguments)
     assert [(view.data_ptr(), view._version, id(view)) for view in again] == known
     assert bool((x == 1).all())
     assert bool((matrix == 1).all())

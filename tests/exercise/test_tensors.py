@@ -19,7 +19,7 @@ from grader.exercise.tensors import (
     patched,
     starting_at,
     values,
-    with_row_gap,
+    with_gaps,
 )
 from grader.sandbox import usage
 
@@ -214,10 +214,20 @@ def test_a_slice_of_nothing_is_nothing() -> None:
 @pytest.mark.parametrize("gap", [0, 1, 13, 64])
 def test_a_row_gap_keeps_the_values_and_sets_the_rows_apart(gap: int, dtype: torch.dtype) -> None:
     matrix = drawn("normal", (7, 63), dtype)
-    found = with_row_gap(matrix, gap)
+    found = with_gaps(matrix, 0, gap)
     assert same_bits(found, matrix)
     assert found.stride() == (63 + gap, 1)
     assert found.is_contiguous() == (gap == 0)
+
+
+def test_gaps_behind_each_slice_of_an_axis_hold_nan_and_leave_the_start_where_it_was() -> None:
+    blocks = drawn("normal", (2, 3, 5, 4), torch.float16)
+    for axis, strides in ((0, (61, 20, 4, 1)), (1, (63, 21, 4, 1)), (2, (75, 25, 5, 1))):
+        found = with_gaps(blocks, axis, 1)
+        assert same_bits(found, blocks)
+        assert (found.stride(), found.storage_offset()) == (strides, 0)
+        everything = torch.empty(0, dtype=blocks.dtype).set_(found.untyped_storage())
+        assert int(everything.isnan().sum()) == everything.numel() - blocks.numel()
 
 
 def test_one_tensor_lies_apart_and_all_others_as_usual() -> None:
@@ -249,7 +259,7 @@ def test_a_patch_of_a_short_tensor_leaves_its_ends_alone(count: int) -> None:
 
 
 def test_a_patch_counts_the_elements_of_a_matrix_row_by_row() -> None:
-    matrix = with_row_gap(torch.ones(3, 7), 2)
+    matrix = with_gaps(torch.ones(3, 7), 0, 2)
     patched((matrix,), (torch.full((3, 7), 2.0),))
     assert matrix.sum(1).tolist() in ([7, 14, 7], [7, 14, 8])
 
