@@ -270,6 +270,7 @@ def _backward_at_worst(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """As `_forward_at_worst`: what float32 may do at worst, and what rounding the operands usually does."""
     half_ulp = torch.finfo(q.dtype).eps / 2
+    half_subnormal = half_ulp * torch.finfo(q.dtype).tiny
     do, q, k, v, o, lse = (one.double() for one in (do, q, k, v, o, lse))
     dq, dk, dv = attention_backward(do, q, k, v, o, lse, causal, scale)
     # The squares of errors that are independent of each other.
@@ -292,9 +293,10 @@ def _backward_at_worst(
         dq[some.rows] += abs(scale) * off @ keys.abs()
         # Of p and ds themselves, by their logits, and in the product with ds of a scaled query or key.
         moved = _rounded_logits(q_rows, keys, scale, half_ulp)
-        once = half_ulp**2 + moved
-        square = (weights * dweights).square() * (once + half_ulp**2 * (moved > 0))
-        dv_square[some.head] += (weights.square() * once).mT @ do_rows.square()
+        # ds may be made of the weights that enter the product with do: what 16 bits hold of a small one is little.
+        rounded = (half_ulp * weights).maximum(weights.clamp(max=half_subnormal)).square() + weights.square() * moved
+        square = dweights.square() * (rounded + (half_ulp * weights).square() * (moved > 0))
+        dv_square[some.head] += rounded.mT @ do_rows.square()
         dk_square[some.head] += square.mT @ q_rows.square()
         dq[some.rows] += abs(scale) * (square @ keys.square()).sqrt()
     dk += abs(scale) * dk_square.sqrt()
