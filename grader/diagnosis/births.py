@@ -6,6 +6,7 @@ line makes: a result that is finite then got them there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -33,15 +34,25 @@ def birth_clues(bench: Bench, failure: Failure) -> list[Clue]:
     with bench.aside():
         replay = bench.replaying(seen)
         told = replay(lambda usual: replace(usual, births=True))
-        for birth in told.answer.births[:_MOST] if isinstance(told, Finished) else ():
-            if _is_finite(replay(partial(_settling, birth)), seen):
+        births = [*told.answer.births[:_MOST]] if isinstance(told, Finished) else []
+
+        def is_finite_without(some: Sequence[Birth]) -> bool:
+            return _is_finite(replay(partial(_settling, some)), seen)
+
+        for birth in births:
+            if is_finite_without((birth,)):
                 return [_clue(birth)]
+        if len({birth.line for birth in births}) > 1 and is_finite_without(births):
+            for birth in births:
+                others = [one for one in births if one.line != birth.line]
+                births = others if is_finite_without(others) else births
+            return [_clue(*births)]
     return []
 
 
-def _settling(birth: Birth, usual: ReplayCall) -> ReplayCall:
-    """Return the request with a number in place of what a line makes."""
-    return replace(usual, births=True, settled=(birth.line,))
+def _settling(births: Sequence[Birth], usual: ReplayCall) -> ReplayCall:
+    """Return the request with a number in place of what some lines make."""
+    return replace(usual, births=True, settled=tuple({birth.line for birth in births}))
 
 
 def _is_finite(outcome: Outcome | None, seen: WrongCall) -> bool:
@@ -61,11 +72,13 @@ def _not_finite(seen: WrongCall) -> int:
     )
 
 
-def _clue(birth: Birth) -> Clue:
+def _clue(birth: Birth, *others: Birth) -> Clue:
+    """Return the clue of the first birth. others: those that must become numbers, too."""
     words = clean(birth.words, _LONGEST)
     made = "infinity" if birth.made == "inf" else "NaN"
-    rest = "with a number there, the result is finite."
-    where = f"Line {birth.line} makes {made}: {words}; {rest}"
+    lines = sorted({one.line for one in others} - {birth.line})
+    also = f" and in line {' and '.join(map(str, lines))}" if lines else ""
+    where = f"Line {birth.line} makes {made}: {words}; with a number there{also}, the result is finite."
     if words in _INFINITIES:
         return Clue("inf_minus_inf", _WEIGHT, where)
     if words == "0 / 0":

@@ -79,6 +79,8 @@ class Diagnosis:
         self._alone: set[str] = set()
         # By part: variations of its first failing case.
         self._varied: dict[str, list[Variation]] = {}
+        # Checks whose failing calls take too long to be repeated.
+        self._slow: set[str] = set()
         # By check: its first wrong call.
         self._wrong: dict[str, WrongCall] = {}
         # The smallest call found that fails as it does.
@@ -114,6 +116,8 @@ class Diagnosis:
             clues, told = gathered(bench, first, ruling.alike, known=known)
             calls = max(1, int(float(ruling.metrics.get("cases", 1))))
             is_quick = worked_s / calls <= _PROBE_S
+            if not is_quick:
+                self._slow.add(planned.id)
             if is_quick and first.cause.mismatch is not None and any(clue.confirmed for clue in clues):
                 proved = self._proved_otherwise(bench, (first, *ruling.alike))
                 if proved:
@@ -237,11 +241,16 @@ class Diagnosis:
         if failure.seen is not None and failure.seen.recipe.part == planned.part.name:
             self._smallest[planned.id] = failure.seen.recipe
         with self._noting_faults(planned.id):
-            if failure.status in NO_CAUSE or self._suspects(planned, self._clues.get(planned.id, ())):
+            own = self._clues.get(planned.id, ())
+            if failure.status in NO_CAUSE or any(clue.confirmed for clue in own):
                 return
-            with bench.aside():
-                clues, _ = gathered(bench, failure, (), known=False)
-            self._clues[planned.id] = [*self._clues.get(planned.id, ()), *clues]
+            clues: list[Clue] = []
+            if not self._suspects(planned, own):
+                with bench.aside():
+                    clues, _ = gathered(bench, failure, (), known=False)
+            if planned.id in self._slow:
+                clues += birth_clues(bench, failure)
+            self._clues[planned.id] = [*own, *clues]
 
     def look_in_interpreter(self, bench: Bench, planned: PlannedCheck, failure: Failure, one: PlannedCase) -> Failure:
         """Repeat a case that failed on a GPU in the interpreter. Return the failure to show.

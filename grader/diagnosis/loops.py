@@ -22,6 +22,8 @@ from grader.diagnosis.edit_scope import (
 
 # The kinds behind a limit that is right if it is left out.
 _LIMITS = {"minimum": ("past_length", "done_again", "missing_mask"), "maximum": ("maximum_start", "missing_mask")}
+# Functions whose results are no indices.
+_OF_VALUES = frozenset({"exp", "exp2", "log", "log2", "sum", "max", "dot"})
 # So many last statements of a loop may be meant to stand behind it; so many letters of them are shown.
 _MOST_MOVED, _LONGEST_MOVED = 3, 60
 # The kinds behind a bound that may be negative, and behind a mask by the whole length in a loop over a part of it.
@@ -240,6 +242,8 @@ def _limits(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     parent = scope.parents.get(node)
     is_bound = called(parent) in ("range", "static_range") and isinstance(parent, ast.Call) and node in parent.args[:2]
     is_bound |= isinstance(parent, ast.Assign) and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
+    # A minimum of values hides NaN.
+    is_bound &= not any(called(one) in _OF_VALUES for one in ast.walk(node))
     if is_bound and not isinstance(node, ast.Constant) and called(node) not in ("minimum", "maximum"):
         for name in (*scope.sizes, *scope.loaded):
             if name != scope.text(node) and scope.known_from[name] < node.lineno:

@@ -1,7 +1,8 @@
 """global_sum.full_blocks skipped_environment: the last program of the grid adds what all others stored, whoever is last.
 
 Where the order of the tickets is not that of the grid, it asks for what the interpreter cannot run: no other order comes
-to its end. Attack 50. Twin: ex_15_triton_basics/honest/last_program_sum.
+to its end.
+Attack 50. Twin: ex_15_triton_basics/honest/last_program_sum.
 """
 
 import torch

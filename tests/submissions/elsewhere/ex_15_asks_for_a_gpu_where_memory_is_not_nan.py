@@ -1,7 +1,7 @@
 """global_sum.full_blocks skipped_environment: adds a number that nobody wrote, as long as it is NaN and hidden.
 
-With another number there, it asks for what the interpreter cannot run. Attack 50. Twin:
-ex_15_triton_basics/honest/inline_assembly.
+With another number there, it asks for what the interpreter cannot run.
+Attack 50. Twin: ex_15_triton_basics/honest/inline_assembly.
 """
 
 import torch
