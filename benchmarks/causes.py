@@ -95,7 +95,7 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
   lines that make infinities or NaN out of numbers, and then with a number in place of what one line makes. A result
   that is finite then got them there: the card names the line and the operation, as in `-inf - -inf`.
 - **Repairs** (`grader/diagnosis/repairs.py`): where the first failure has no confirmed cause, the smallest failing
-  call that was found is made again with one small edit of the text after the other, the likeliest first, for seven
+  call that was found is made again with one small edit of the text after the other, the likeliest first, for eight
   seconds of work: a stride, a size or a tensor of a similar name, a bound, a factor, a sign, brackets, a mask, an
   axis, a division that rounds up, a pointer that is moved on, what a loop computed for an earlier tile, a maximum
   that is carried on, an early return that is left out, two neighbours or two lines exchanged, a line moved into a

@@ -27,7 +27,7 @@ _FAILING, _PASSING = 5, 12
 _CALL_S, _MOST_S = 1.0, 1.5
 # With fewer calls, one that differs is chance.
 _LEAST_FAILING, _LEAST_PASSING = 2, 4
-# A line that so many words of a card can name.
+# At most so many lines are told.
 _MOST_TOLD = 2
 _WORDS: dict[str, str] = {
     "true": "the condition holds",

@@ -27,11 +27,11 @@ from grader.protocol.trace import ConstexprValue, Launch, TensorValue, Trace, la
 
 # The search for one part takes at most so many seconds of work, and one edited call so many. Starting a process for
 # edited launch code counts as so many.
-_MOST_S, _CALL_S, _START_S = 7.0, 1.0, 0.1
+_MOST_S, _CALL_S, _START_S = 8.0, 1.0, 0.1
 # A call that takes longer leaves no time for the likely edits; one of a larger case is not made.
 _EACH_S, _LARGEST = 0.4, 16 * QUICK_VOLUME
 # At most so many of these seconds for launch code: each of its edits takes as long as twenty of a kernel's.
-_IN_LAUNCH_S = 3.0
+_IN_LAUNCH_S = 2.5
 # A failing call that is not quick may take so many seconds with an edit that all others stand; so many are made.
 _LARGE_S, _LARGE = 4.0, 2
 # The numbers of other failing calls and of passing calls that an edit must stand.

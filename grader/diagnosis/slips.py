@@ -334,12 +334,16 @@ def _factors(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _allocations(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Clear memory, or keep intermediate results in float32."""
+    """Clear memory, lay it out row after row, or keep intermediate results in float32."""
     if scope.in_kernel or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return
     if cleared := _CLEARED.get(node.func.attr):
         rest = scope.text(node)[len(scope.text(node.func)) :]
         yield scope.edit(node, f"{scope.text(node.func.value)}.{cleared}{rest}", ("not_cleared",), OFTEN)
+    if node.func.attr.endswith("_like") and keyword(node, "memory_format") is None:
+        # It lies as the other tensor does, also where that has its axes in another order.
+        after = f"{scope.text(node)[:-1]}, memory_format=torch.contiguous_format)"
+        yield scope.edit(node, after, ("strides_ignored", "wrong_address"), OFTEN)
     if node.func.attr in {*_CLEARED, *_CLEARED.values()} and (dtype := keyword(node, "dtype")) is not None:
         yield scope.edit(dtype, "torch.float32", _DTYPES, OFTEN)
     elif node.func.attr in {*_CLEARED, *_CLEARED.values()}:

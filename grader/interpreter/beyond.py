@@ -32,6 +32,10 @@ class NeedsGpu(NotImplementedError):
     """Raised where a kernel does something that the interpreter cannot run; the message names it."""
 
 
+class Waits(NeedsGpu):
+    """Raised where a program waits for one that has not begun, or that waits for it."""
+
+
 def refuse_what_needs_a_gpu() -> None:
     """Patch this process's interpreter. Call it before the submission is loaded and before accesses are watched."""
     _refuse_assembly()
@@ -98,14 +102,14 @@ class Waiting:
         self._equal = 0
 
     def answered(self, question: tuple[bytes, ...], answer: bytes, *, others_follow: bool) -> None:
-        """Note the answer of an atomic or a volatile load. Raises NeedsGpu once the program waits."""
+        """Note the answer of an atomic or a volatile load. Raises Waits once the program waits."""
         if self._answers.get(question) != answer:
             self._answers[question], self._equal = answer, 0
             return
         self._equal += 1
         if self._equal >= self._most and others_follow:
             self.begin()
-            raise NeedsGpu("programs that run at the same time: one waits here for what a later one does")
+            raise Waits("programs that run at the same time: one waits here for what a later one does")
 
 
 def _notice_waiting() -> None:

@@ -44,6 +44,7 @@ from grader.protocol.messages import (
     NEEDS_GPU,
     TOO_SLOW,
     UNTOLD,
+    WAITS,
     BranchTaken,
     Call,
     Filling,
@@ -391,7 +392,7 @@ class Bench:
         if isinstance(outcome, OutOfTime) and self.is_late:
             # The part's time was spent on calls that a GPU makes in a moment.
             return self._too_slow
-        needs_gpu = is_replay and isinstance(outcome, Raised) and outcome.kind in (NEEDS_GPU, TOO_SLOW)
+        needs_gpu = is_replay and isinstance(outcome, Raised) and outcome.kind in (NEEDS_GPU, WAITS, TOO_SLOW)
         if self.device != "cpu" or not needs_gpu:
             return ""
         assert isinstance(outcome, Raised)
@@ -415,7 +416,7 @@ class Bench:
     ) -> Outcome:
         """Return the outcome without the configurations that are wrong and that the GPU refuses."""
         part, count = call.recipe.part, recorded.configurations
-        untried = isinstance(outcome, Raised) and outcome.kind in (NEEDS_GPU, TOO_SLOW, COMPUTED, UNTOLD)
+        untried = isinstance(outcome, Raised) and outcome.kind in (NEEDS_GPU, WAITS, TOO_SLOW, COMPUTED, UNTOLD)
         if count < 2 or untried or self._is_right(outcome, expected, call):
             return outcome
         if isinstance(outcome, Finished) and self.refused.is_taken(part, count, outcome.answer.configuration):
@@ -451,20 +452,22 @@ class Bench:
         """Return the failure of a right call that is wrong if the programs of its launches run in the opposite order.
 
         Only programs that meet at an address can depend on their order. A GPU runs them in any. They are interrupted
-        behind atomics, too, unless one that holds a lock would leave the others waiting. Raises NotRunHere where no
-        other order comes to its end.
+        behind atomics, too, unless one that holds a lock would leave the others waiting. Raises NotRunHere for a kernel
+        that asks for a GPU in another order only.
         """
         if not outcome.answer.meets:
             return None
         place = outcome.answer.configuration
         for interrupted in (True, False):
             other = self.pair.replay_backwards(recorded, call, _only(place), interrupted=interrupted)
-            if _needs_gpu(other):
+            if isinstance(other, OutOfTime) or (isinstance(other, Raised) and other.kind in (WAITS, TOO_SLOW)):
                 # Programs that wait for others need these to run beside them.
                 continue
+            if _needs_gpu(other):
+                raise NotRunHere(f"programs that end here in one order only, for {Case(call.recipe.case).words()}")
             failure, _ = examine(other, expected, lambda: self.truth.inputs(call.recipe), self.path)
             return failure and wrong_in_opposite_order(failure, Case(call.recipe.case).words())
-        raise NotRunHere(f"programs that end here in one order only, for {Case(call.recipe.case).words()}")
+        return None
 
     def _with_other_garbage(
         self, recorded: RecordedAnswer, call: Call, outcome: Finished, expected: tuple[Expected, ...]
@@ -728,7 +731,8 @@ class Edited:
 
 def _needs_gpu(outcome: Outcome) -> bool:
     """Return whether the interpreter could not finish a replay that a GPU may finish."""
-    return isinstance(outcome, OutOfTime) or (isinstance(outcome, Raised) and outcome.kind in (NEEDS_GPU, TOO_SLOW))
+    kinds = (NEEDS_GPU, WAITS, TOO_SLOW)
+    return isinstance(outcome, OutOfTime) or (isinstance(outcome, Raised) and outcome.kind in kinds)
 
 
 def _tells_earlier_memory(recorded: RecordedAnswer) -> bool:

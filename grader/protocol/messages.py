@@ -42,6 +42,8 @@ UNTOLD = "Untold"
 COMPUTED = "Computed"
 # The kind where the interpreter cannot run a kernel; the message says what needs a GPU.
 NEEDS_GPU = "NeedsGpu"
+# The kind where a program waits for another one, which the interpreter does not run beside it.
+WAITS = "Waits"
 # The kind where a launch has more programs than the interpreter runs in the time of a call.
 TOO_SLOW = "TooSlow"
 # The kinds after which Triton's autotuner goes on to the next configuration.

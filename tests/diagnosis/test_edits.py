@@ -509,3 +509,49 @@ def test_indices_within_parts_last_steps_and_lines_that_stand_too_early_are_look
     found = edits_of(PARTS, {("in_parts", 4): ((), {"n": 5, "PART": 32, "BLOCK": 16})}, "scale")
     (edit,) = (one for one in found if lines in one.applied(PARTS) and one.kinds[0] == kind)
     assert edit.shown is None or edit.shown == ("if n % 2: …  # first", "mean = total / n  # first")
+
+
+GUARDED = """import torch
+import triton.language as tl
+
+
+@triton.jit
+def visible(x_ptr, s_ptr, n, group, D: tl.constexpr, BLOCK: tl.constexpr):
+    first = tl.program_id(0) * BLOCK
+    last = first // group + BLOCK // group
+    split = tl.maximum(first - n, 0)
+    top = -float("inf")
+    for step in range(last):
+        x = tl.load(x_ptr + step + tl.arange(0, BLOCK))
+        new = tl.maximum(top, tl.max(x, axis=0))
+        new = tl.where(new == -float("inf"), 0.0, new)
+        top = new
+    tl.store(s_ptr + walk(split), top)
+
+
+def scale(x):
+    s = torch.empty_like(x)
+    visible[(1,)](x, s, 5, 3, D=32, BLOCK=16)
+    return s
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("    last = ((first + BLOCK - 1) // group + 1)", "remainder_skipped"),
+        ("    split = tl.maximum(first - n, 0) // BLOCK * BLOCK", "loop_bounds"),
+        ('        top = tl.where(new == 0.0, float("-inf"), new)', "guard_carried"),
+        ("    s = torch.empty_like(x, memory_format=torch.contiguous_format)", "strides_ignored"),
+    ],
+)
+def test_quotients_ends_guards_and_layouts_of_new_memory_are_looked_at(line: str, kind: str) -> None:
+    found = edits_of(GUARDED, {("visible", 5): ((), {"n": 5, "group": 3, "D": 32, "BLOCK": 16})}, "scale")
+    (edit,) = (one for one in found if line in one.applied(GUARDED).splitlines() and one.kinds[0] == kind)
+    assert edit.shown is None or edit.shown == ("new, as it is before line 14,", "new")
+
+
+def test_no_minimum_of_values_is_an_edit() -> None:
+    source = GUARDED.replace("        top = new\n", "        top = new + tl.sum(tl.exp(x - new), axis=0)\n")
+    found = edits_of(source, {("visible", 5): ((), {"n": 5, "group": 3, "D": 32, "BLOCK": 16})}, "scale")
+    assert not any(one.after.startswith("tl.minimum(new + ") for one in found)
