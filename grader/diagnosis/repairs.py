@@ -28,7 +28,7 @@ from grader.protocol.trace import ConstexprValue, Launch, TensorValue, Trace, la
 # The search for one part takes at most so many seconds of work, and one edited call so many. Starting a process for
 # edited launch code counts as so many.
 _MOST_S, _CALL_S, _START_S = 8.0, 1.0, 0.1
-# A call that takes longer leaves no time for the likely edits; one of a larger case is not made.
+# A call that is not quick and takes longer leaves no time for the likely edits; one of a larger case is not made.
 _EACH_S, _LARGEST = 0.4, 16 * QUICK_VOLUME
 # At most so many of these seconds for launch code: each of its edits takes as long as twenty of a kernel's.
 _IN_LAUNCH_S = 2.5
@@ -89,7 +89,8 @@ def repair_clues(
     """
     until_s = bench.pair.worked_s + _MOST_S
     smallest, *others = _by_volume(failing)
-    if Case(smallest.case).volume > _LARGEST:
+    volume = Case(smallest.case).volume
+    if volume > _LARGEST:
         return []
     with bench.aside(), closing(bench.pair.side_by_side()) as together:
         call = bench.edited(smallest)
@@ -98,7 +99,8 @@ def repair_clues(
             return []
         edits = edits_of(text, _kernels(call.recorded.trace), bench.part.name)
         began_s = bench.pair.worked_s
-        if call.is_right(text, _CALL_S, in_kernel=True) or bench.pair.worked_s - began_s > _EACH_S:
+        is_right = call.is_right(text, _CALL_S, in_kernel=True)
+        if is_right or (volume > QUICK_VOLUME and bench.pair.worked_s - began_s > _EACH_S):
             # Alone it is right: memory of earlier calls made it wrong, and any edit would seem to mend it.
             return []
         by_line = _by_line(call.wrong_outputs(text, _CALL_S), text, call.recorded.trace)
