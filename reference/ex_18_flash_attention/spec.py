@@ -181,6 +181,8 @@ UNUSUAL: Named = (
     sized(40, 100, 32, values="shifted"),
     # No logit is near 0, nor near a finite number that code may take for the lowest.
     sized(40, 100, 64, values="sunken"),
+    # From the last key backwards, a query's first tiles are hidden.
+    sized(150, 170, 64, values="sunken", causal=1),
 )
 # Sums so long that those of 16 bits err by several units in the last place: over keys for o and dq, and over queries
 # for dk and dv. Where heads are widest, registers are scarcest.
