@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from grader.diagnosis.edit_scope import is_long
 from grader.diagnosis.repairs import quick_calls
-from grader.exercise.cases import QUICK_VOLUME, Case
 from grader.judge.bench import Bench, Edited
 from grader.judge.clue import Clue
 from grader.protocol.messages import Recipe, WayTaken
@@ -60,8 +59,8 @@ def partings_of(bench: Bench, text: str, failing: Sequence[Recipe]) -> tuple[lis
     bench: interprets.
     """
     until_s = bench.pair.worked_s + _MOST_S
-    quick = [one for one in failing if Case(one.case).volume <= QUICK_VOLUME]
-    wrong = _ways_of_calls(bench, _spread([*quick, *quick_calls(bench, failed=True)], _FAILING), until_s - _MOST_S / 2)
+    failed = quick_calls(bench, failed=True, also=failing)
+    wrong = _ways_of_calls(bench, _spread(failed, _FAILING), until_s - _MOST_S / 2)
     right = _ways_of_calls(bench, _spread(quick_calls(bench, failed=False), _PASSING), until_s)
     if len(wrong) < _LEAST_FAILING or len(right) < _LEAST_PASSING:
         return [], None
@@ -102,13 +101,10 @@ def _launches(call: Edited) -> dict[_Way, int]:
 
 
 def _spread(recipes: Sequence[Recipe], most: int) -> list[Recipe]:
-    """Return so many different calls, evenly spread from the smallest to the largest."""
-    by_volume = sorted(
-        {repr((one.case, one.seed)): one for one in recipes}.values(), key=lambda one: Case(one.case).volume
-    )
-    if len(by_volume) <= most:
-        return by_volume
-    return [by_volume[place * (len(by_volume) - 1) // (most - 1)] for place in range(most)]
+    """Return so many of the calls, evenly spread from the first to the last."""
+    if len(recipes) <= most:
+        return [*recipes]
+    return [recipes[place * (len(recipes) - 1) // (most - 1)] for place in range(most)]
 
 
 def _lines_of(text: str) -> dict[_Way, range]:

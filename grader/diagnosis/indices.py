@@ -26,17 +26,12 @@ def _relative_indices(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 def _sums_of_quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Divide a sum in place of its terms: a tile of rows may begin and end within a group."""
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
-        return
-    one, other = node.left, node.right
-    if all(isinstance(each, ast.BinOp) and isinstance(each.op, ast.FloorDiv) for each in (one, other)):
-        assert isinstance(one, ast.BinOp)
-        assert isinstance(other, ast.BinOp)
-        divisor = scope.text(one.right)
-        if divisor == scope.text(other.right):
-            total = f"{scope.text(one.left)} + {scope.text(other.left)}"
-            yield scope.edit(node, f"(({total} - 1) // {divisor} + 1)", _QUOTIENTS, OFTEN)
-            yield scope.edit(node, f"(({total}) // {divisor})", _QUOTIENTS, OFTEN)
+    match node:
+        case ast.BinOp(ast.BinOp(one, ast.FloorDiv(), by), ast.Add(), ast.BinOp(other, ast.FloorDiv(), also_by)):
+            divisor, total = scope.text(by), f"{scope.text(one)} + {scope.text(other)}"
+            if divisor == scope.text(also_by):
+                yield scope.edit(node, f"(({total} - 1) // {divisor} + 1)", _QUOTIENTS, OFTEN)
+                yield scope.edit(node, f"(({total}) // {divisor})", _QUOTIENTS, OFTEN)
 
 
 def _unrounded_ends(scope: Scope, node: ast.AST) -> Iterator[Edit]:

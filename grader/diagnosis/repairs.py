@@ -184,26 +184,28 @@ def _witnesses(bench: Bench, others: Sequence[Recipe]) -> Iterator[Recipe]:
 
     The smaller of them come first, for most edits fail the first one.
     """
-    quick = [one for one in others if Case(one.case).volume <= QUICK_VOLUME]
-    different = {repr((one.case, one.seed)): one for one in [*quick, *quick_calls(bench, failed=True)]}
-    yield from _by_volume([*different.values()])[-_FAILING:]
+    yield from quick_calls(bench, failed=True, also=others)[-_FAILING:]
     yield from islice(passing_like(bench, None), _PASSING)
 
 
 def _of_every_kind(bench: Bench) -> Iterator[Recipe]:
     """Yield quick calls that passed, with every family of values and every layout among them."""
     met: set[tuple[str, object]] = set()
-    for one in _by_volume(quick_calls(bench, failed=False)):
+    for one in quick_calls(bench, failed=False):
         kinds = {(name, value) for name, value in one.case.items() if isinstance(value, str)}
         if not kinds <= met:
             met |= kinds
             yield one
 
 
-def quick_calls(bench: Bench, *, failed: bool) -> list[Recipe]:
-    """Return the quick calls of the part that failed, or that passed."""
-    quick = (one for one in bench.tried if one.failed == failed and one.case.volume <= QUICK_VOLUME)
-    return [Recipe(bench.part.name, dict(one.case), one.seed) for one in quick]
+def quick_calls(bench: Bench, *, failed: bool, also: Sequence[Recipe] = ()) -> list[Recipe]:
+    """Return the quick calls of the part that failed, or that passed, each once, the smallest first.
+
+    also: further calls that did.
+    """
+    tried = (Recipe(bench.part.name, dict(one.case), one.seed) for one in bench.tried if one.failed == failed)
+    different = {repr((one.case, one.seed)): one for one in (*also, *tried)}
+    return _by_volume([one for one in different.values() if Case(one.case).volume <= QUICK_VOLUME])
 
 
 def _clue(edit: Edit, suspected: Sequence[str], known: Collection[str]) -> Clue:

@@ -255,9 +255,10 @@ def with_gaps(tensor: Tensor, axis: int, gap: int) -> Tensor:
     The first element lies where that of a contiguous tensor lies: code that asks for its address alone takes an odd
     stride for an even one.
     """
-    inner = tensor.shape[axis + 1 :]
-    slices = tensor.new_full((*tensor.shape[: axis + 1], math.prod(inner) + gap), math.nan)
-    view = slices[..., : math.prod(inner)].view(tensor.shape)
+    size = math.prod(tensor.shape[axis + 1 :])
+    slices = tensor.new_empty((*tensor.shape[: axis + 1], size + gap))
+    slices[..., size:].fill_(math.nan)
+    view = slices[..., :size].view(tensor.shape)
     view.copy_(tensor)
     return view
 

@@ -71,6 +71,9 @@ _MOST_COMPARED_BYTES = 64 << 20
 _MOST_OUTPUTS = 16
 _ITEMSIZES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 2, "bfloat16": 2, "int16": 2, "int8": 1}
 
+# The kinds of calls that the interpreter cannot finish, and a GPU may.
+_ONLY_ON_A_GPU = (NEEDS_GPU, WAITS, TOO_SLOW)
+
 # The outcome of recording a call; None: its part is not recorded.
 _RecordResult = RecordedAnswer | Raised | Unanswered | None
 
@@ -392,7 +395,7 @@ class Bench:
         if isinstance(outcome, OutOfTime) and self.is_late:
             # The part's time was spent on calls that a GPU makes in a moment.
             return self._too_slow
-        needs_gpu = is_replay and isinstance(outcome, Raised) and outcome.kind in (NEEDS_GPU, WAITS, TOO_SLOW)
+        needs_gpu = is_replay and isinstance(outcome, Raised) and outcome.kind in _ONLY_ON_A_GPU
         if self.device != "cpu" or not needs_gpu:
             return ""
         assert isinstance(outcome, Raised)
@@ -416,7 +419,7 @@ class Bench:
     ) -> Outcome:
         """Return the outcome without the configurations that are wrong and that the GPU refuses."""
         part, count = call.recipe.part, recorded.configurations
-        untried = isinstance(outcome, Raised) and outcome.kind in (NEEDS_GPU, WAITS, TOO_SLOW, COMPUTED, UNTOLD)
+        untried = isinstance(outcome, Raised) and outcome.kind in (*_ONLY_ON_A_GPU, COMPUTED, UNTOLD)
         if count < 2 or untried or self._is_right(outcome, expected, call):
             return outcome
         if isinstance(outcome, Finished) and self.refused.is_taken(part, count, outcome.answer.configuration):
@@ -460,11 +463,11 @@ class Bench:
         place = outcome.answer.configuration
         for interrupted in (True, False):
             other = self.pair.replay_backwards(recorded, call, _only(place), interrupted=interrupted)
-            if isinstance(other, OutOfTime) or (isinstance(other, Raised) and other.kind in (WAITS, TOO_SLOW)):
+            if isinstance(other, Raised) and other.kind == NEEDS_GPU:
+                raise NotRunHere(f"programs that end here in one order only, for {Case(call.recipe.case).words()}")
+            if _is_unfinished(other):
                 # Programs that wait for others need these to run beside them.
                 continue
-            if _needs_gpu(other):
-                raise NotRunHere(f"programs that end here in one order only, for {Case(call.recipe.case).words()}")
             failure, _ = examine(other, expected, lambda: self.truth.inputs(call.recipe), self.path)
             return failure and wrong_in_opposite_order(failure, Case(call.recipe.case).words())
         return None
@@ -483,7 +486,7 @@ class Bench:
         fillings: tuple[Filling, ...] = ("inf", "-inf") if outcome.answer.hides_nan else ("inf",)
         for filling in fillings:
             other = self.pair.replay_refilled(recorded, call, _only(place), lines, filling)
-            if _needs_gpu(other):
+            if _is_unfinished(other):
                 raise NotRunHere(
                     f"a kernel that ends here only while unwritten memory is NaN, for {Case(call.recipe.case).words()}"
                 )
@@ -700,15 +703,14 @@ class Edited:
         """Return the ways that the kernels take in the call; None where it does not return."""
         if self.recorded is None:
             return None
-        request = ReplayCall(self.call, self.recorded.message, "alone", branches=True)
-        outcome = self.bench.pair.replay_apart(self.recorded, request, most_s)
+        outcome = self._replayed(self.recorded, most_s, branches=True)
         return outcome.answer.branches if isinstance(outcome, Finished) else None
 
     def wrong_outputs(self, text: str, most_s: float) -> tuple[tuple[int, bool], ...]:
         """Return the storage of each output with whether its values are wrong; () where the call does not end well."""
         if self.recorded is None:
             return ()
-        outcome = self._replayed(self.recorded, text, most_s)
+        outcome = self._replayed(self.recorded, most_s, text=text)
         expected = self.bench.truth.expect(self.bench.part, self.recipe)
         if not isinstance(outcome, Finished) or len(outcome.outputs) != len(expected):
             return ()
@@ -722,17 +724,18 @@ class Edited:
     def _is_right(self, recorded: RecordedAnswer | None, text: str, most_s: float) -> bool:
         if recorded is None:
             return False
-        return self.is_right_answer(self._replayed(recorded, text, most_s))
+        return self.is_right_answer(self._replayed(recorded, most_s, text=text))
 
-    def _replayed(self, recorded: RecordedAnswer, text: str, most_s: float) -> Outcome | None:
-        request = ReplayCall(self.call, recorded.message, "alone", text=text)
+    def _replayed(
+        self, recorded: RecordedAnswer, most_s: float, *, text: str = "", branches: bool = False
+    ) -> Outcome | None:
+        request = ReplayCall(self.call, recorded.message, "alone", text=text, branches=branches)
         return self.bench.pair.replay_apart(recorded, request, most_s)
 
 
-def _needs_gpu(outcome: Outcome) -> bool:
+def _is_unfinished(outcome: Outcome) -> bool:
     """Return whether the interpreter could not finish a replay that a GPU may finish."""
-    kinds = (NEEDS_GPU, WAITS, TOO_SLOW)
-    return isinstance(outcome, OutOfTime) or (isinstance(outcome, Raised) and outcome.kind in kinds)
+    return isinstance(outcome, OutOfTime) or (isinstance(outcome, Raised) and outcome.kind in _ONLY_ON_A_GPU)
 
 
 def _tells_earlier_memory(recorded: RecordedAnswer) -> bool:
