@@ -187,6 +187,17 @@ class Scope:
         return {name: terms for name, terms in found.items() if terms and self.meaning(ast.Name(name)) is names[name]}
 
     @cached_property
+    def remainders(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        """Return the names that the function assigns remainders to, by the texts of both operands."""
+        found: dict[tuple[str, str], tuple[str, ...]] = {}
+        for one in ast.walk(self.function):
+            match one:
+                case ast.Assign([ast.Name(name)], ast.BinOp(whole, ast.Mod(), parts)):
+                    operands = self.text(whole), self.text(parts)
+                    found[operands] = (*found.get(operands, ()), name)
+        return found
+
+    @cached_property
     def configurations(self) -> frozenset[ast.AST]:
         """Return all nodes of autotuning configurations, and lists of them: another one mends nothing."""
         chosen = [one for one in ast.walk(self.function) if called(one) == "Config"]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from grader.diagnosis.edit_scope import OFTEN, SOMETIMES, Edit, Scope, bare_name, called
+from grader.diagnosis.edit_scope import MOST, OFTEN, SOMETIMES, Edit, Scope, bare_name, called
 
 # The kinds behind quotients that are added up.
 _QUOTIENTS = ("remainder_skipped", "loop_bounds", "block_left_out", "last_left_out", "not_all_covered")
+# The kinds behind a part that begins within the one before.
+_UNEVEN = ("not_all_covered", "position_shifted", "remainder_skipped", "done_again")
 # The kinds behind an index that counts from another start.
 _STARTS = ("relative_index", "position_shifted", "wrong_address", "bad_index", "missing_mask", "past_length")
 
@@ -34,6 +36,23 @@ def _sums_of_quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
                 yield scope.edit(node, f"(({total}) // {divisor})", _QUOTIENTS, OFTEN)
 
 
+def _uneven_starts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Begin behind the further elements of the parts before: `part * share`, where the first parts take one more."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult) or not scope.in_kernel:
+        return
+    for share, part in ((node.left, node.right), (node.right, node.left)):
+        match scope.meaning(share):
+            case ast.BinOp(whole, ast.FloorDiv(), parts) if isinstance(share, ast.Name) and _counts(scope, part):
+                for left_over in scope.remainders.get((scope.text(whole), scope.text(parts)), ()):
+                    after = f"({scope.text(node)} + tl.minimum({scope.text(part)}, {left_over}))"
+                    yield scope.edit(node, after, _UNEVEN, MOST)
+
+
+def _counts(scope: Scope, node: ast.expr) -> bool:
+    """Return whether an expression is the number of a part: a name of the function's own, and no size of a block."""
+    return bool(bare_name(node)) and bare_name(node) not in scope.arguments
+
+
 def _unrounded_ends(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Round a number of elements down to whole blocks, where a loop or another function takes it for its end."""
     if not scope.in_kernel or not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
@@ -49,5 +68,6 @@ def _unrounded_ends(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 IN_INDICES: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _relative_indices,
     _sums_of_quotients,
+    _uneven_starts,
     _unrounded_ends,
 )

@@ -132,6 +132,11 @@ _KINDS = (
         "What does this code take for granted that holds in passing calls alone? Go through it by hand for the "
         "smallest failing case.",
     ),
+    Kind(
+        "wrong_branch",
+        "a branch that is wrong, or that is taken in the wrong cases",
+        "What must hold in every case that takes this branch? Go through both ways for the smallest failing case.",
+    ),
     Kind("wrong_address", "a wrong address", "Compute the offset of one wrong element by hand."),
     # -- what is computed
     Kind(

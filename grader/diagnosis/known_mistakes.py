@@ -40,6 +40,8 @@ _AS_SPREAD = 0.2
 _SPOILT = 2
 # Of the rows in which a mistake gives NaN, at least this share must hold NaN.
 _NAN_ROWS = 0.5
+# Weight of a mistake that gives NaN in other rows, too.
+_OTHER_ROWS = 0.4
 # More causes than this explain nothing.
 _MOST = 3
 
@@ -152,6 +154,11 @@ def _has_nan_rows(value: torch.Tensor, got: torch.Tensor) -> bool:
     return not bool(rows.any()) or float(got.isnan().any(-1)[rows].double().mean()) >= _NAN_ROWS
 
 
+def _has_its_rows(value: torch.Tensor, got: torch.Tensor) -> bool:
+    """Return whether NaN stands in every row that has it with the mistake."""
+    return value.dim() < 2 or not bool((value.isnan().any(-1) & ~got.isnan().any(-1)).any())
+
+
 def _may_explain(value: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, output: Expected) -> bool:
     """Return whether the mistake gives half of a few wrong elements, or nearly: most mistakes give none."""
     marked = wrong.reshape(-1).nonzero()[:, 0]
@@ -222,15 +229,16 @@ def mistake_clues(likely: Sequence[KnownMistake], seen: WrongCall, *, untouched:
 
     Zeros, NaN without a number, and unchanged memory (`untouched`) have many causes and weigh less.
     """
-    got, wrong, _ = next(one for one in seen.answers() if bool(one[1].any()))
+    place, (got, wrong, _) = next((i, one) for i, one in enumerate(seen.answers()) if bool(one[1].any()))
     values = got[wrong]
-    weight, what = 1.0, "values"
+    usual, what = 1.0, "values"
     if untouched:
-        weight, what = 0.35, "unchanged values"
+        usual, what = 0.35, "unchanged values"
     elif not bool(got.any()):
-        weight, what = 0.45, "zeros"
+        usual, what = 0.45, "zeros"
     elif bool(values.isnan().all()):
-        weight, what = (0.3 if bool(got.isnan().all()) else 0.9), "NaN"
+        usual, what = (0.3 if bool(got.isnan().all()) else 0.9), "NaN"
     for one in likely:
+        weight = min(usual, _OTHER_ROWS) if what == "NaN" and not _has_its_rows(one.outputs[place], got) else usual
         text = f"The {what} are those of this mistake." if weight == 1 else f"The {what} may come from this mistake."
         yield Clue(one.kind, weight, text, weight == 1, one.title, one.help, by_known_mistake=True)

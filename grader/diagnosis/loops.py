@@ -9,6 +9,7 @@ from itertools import pairwise, product
 
 from grader.diagnosis.edit_scope import (
     MOST,
+    NOW_AND_THEN,
     OFTEN,
     RARELY,
     SOMETIMES,
@@ -20,6 +21,8 @@ from grader.diagnosis.edit_scope import (
     names_in,
 )
 
+# The kind behind a branch that is taken in the wrong cases.
+WRONG_BRANCH = "wrong_branch"
 # The kinds behind a limit that is right if it is left out.
 _LIMITS = {"minimum": ("past_length", "done_again", "missing_mask"), "maximum": ("maximum_start", "missing_mask")}
 # Functions whose results are no indices.
@@ -142,32 +145,6 @@ def _accumulators(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         yield scope.edit(value.args[1], f"{scope.text(value.args[1])}, {name}", ("sum_restarted",), OFTEN)
 
 
-def _carried_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Compare the maximum of a step with that of the steps before."""
-    if not scope.in_kernel or not isinstance(node, ast.Assign) or not scope.in_a_loop(node):
-        return
-    value, target = node.value, bare_name(node.targets[0])
-    if called(value) != "max" or not isinstance(value, ast.Call) or len(value.args) + len(value.keywords) != 2:
-        return
-    assigned = (one for one in ast.walk(scope.function) if isinstance(one, ast.Assign))
-    carried = {target, *(bare_name(one.targets[0]) for one in assigned if bare_name(one.value) == target)}
-    for name in sorted(carried - {""}):
-        if scope.known_from[name] < node.lineno:
-            yield scope.edit(value, f"tl.maximum({name}, {scope.text(value)})", ("maximum_restarted",), MOST)
-
-
-def _carried_guards(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Carry a maximum of -inf on, and not the 0 that stands in its place within an exponent."""
-    if not scope.in_kernel or not isinstance(node, ast.Assign) or not scope.in_a_loop(node):
-        return
-    name = bare_name(node.value)
-    for guard in scope.guards.get(name, ()):
-        if guard.lineno < node.lineno:
-            after = f'tl.where({name} == 0.0, float("-inf"), {name})'
-            edit = scope.edit(node.value, after, ("guard_carried", "maximum_start"), MOST)
-            yield replace(edit, shown=(f"{name}, as it is before line {guard.lineno},", name))
-
-
 def _kept_accumulators(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Set an accumulator anew in every step of an outer loop: an inner one adds to it, and the outer one stores it."""
     if not scope.in_kernel or not isinstance(node, ast.For):
@@ -206,6 +183,13 @@ def _stale_values(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             latest = max(sources, key=lambda source: source.lineno).value
             after = f"{scope.text(latest)}; {name} = {scope.text(one.value)}"
             yield scope.edit(latest, after, ("not_advanced",), MOST)
+
+
+def _branches(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Take a branch in no case, or in all."""
+    if isinstance(node, ast.If) and not isinstance(node.test, ast.Constant):
+        for taken in ("False", "True"):
+            yield scope.edit(node.test, taken, (WRONG_BRANCH,), NOW_AND_THEN / 2)
 
 
 def _missing_terms(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -396,10 +380,9 @@ IN_LOOPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _swapped_lines,
     _early_returns,
     _accumulators,
-    _carried_maxima,
-    _carried_guards,
     _kept_accumulators,
     _stale_values,
+    _branches,
     _missing_terms,
     _limits,
     _ends,

@@ -18,6 +18,7 @@ from grader.diagnosis.edits import edits_of
 from grader.diagnosis.influence import outputs_of_lines
 from grader.diagnosis.kinds import GENERAL
 from grader.diagnosis.known_mistakes import passing_like
+from grader.diagnosis.loops import WRONG_BRANCH
 from grader.diagnosis.slips import SLIP
 from grader.exercise.cases import QUICK_VOLUME, Case
 from grader.judge.bench import Bench, Edited
@@ -41,8 +42,8 @@ _KINDS = 8
 # The factors of edits that take back a suspected kind of mistake, of edits in lines that lead to right outputs as well,
 # and of edits in lines that lead to right outputs alone.
 _SUSPECTED, _SHARED_LINE, _SPARED_LINE = 3.0, 0.5, 0.02
-# The factor of edits in lines where failing calls part from passing ones.
-_PARTING = 2.0
+# The factor of edits in lines where failing calls part from passing ones, and of edits of a condition there.
+_PARTING, _PARTING_CONDITION = 2.0, 30.0
 # The factor of edits of launch code, where that is suspected.
 _IN_LAUNCH = 50.0
 # Kinds that launch code cannot have: it computes no address.
@@ -61,6 +62,7 @@ _SHOWN = frozenset(
         "other_axis_block",
         "maximum_restarted",
         "lines_exchanged",
+        WRONG_BRANCH,
         "loop_bounds",
         "returns_early",
         "relative_index",
@@ -109,7 +111,11 @@ def repair_clues(
             fits |= {one: _IN_LAUNCH for one in edits if {*one.kinds} & {*suspected} and not one.in_kernel}
         # What a line leads to tells nothing of a further name that an edit assigns there.
         leads = {one: 1.0 if one.adds_a_statement else by_line.get(one.line, 1.0) for one in edits}
-        leads |= {one: _PARTING * leads[one] for one in edits if one.line in parting}
+        leads |= {
+            one: leads[one] * (_PARTING_CONDITION if WRONG_BRANCH in one.kinds else _PARTING)
+            for one in edits
+            if one.line in parting
+        }
         edits.sort(key=lambda one: -one.weight * fits[one] * leads[one])
         witnesses = [*map(bench.edited, _witnesses(bench, others))]
         large = [one for one in others if Case(one.case).volume > QUICK_VOLUME][:_LARGE]

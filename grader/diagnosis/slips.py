@@ -26,6 +26,7 @@ from grader.diagnosis.edit_scope import (
 )
 from grader.diagnosis.indices import IN_INDICES
 from grader.diagnosis.loops import IN_LOOPS, bounds_a_loop, starts_a_loop, step_of
+from grader.diagnosis.maxima import IN_MAXIMA
 
 # The kinds of mistakes that an edit may take back; the first one is its own.
 _SIZES = ("axes_exchanged", "wrong_address", "not_all_covered", "missing_mask", "strides_ignored", "bad_index")
@@ -89,7 +90,7 @@ def _names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             if called(scope.parents.get(node)) == "dot" or isinstance(scope.parents.get(node), ast.keyword) or in_step:
                 weight = SOMETIMES
             weight = OFTEN / 2 if name in scope.idle else weight
-            kinds = _kinds_of_names(scope, node.id)
+            kinds = _kinds_of_names(scope, node)
             if _divides_length_of(scope, node, name):
                 kinds, weight = _OTHER_AXIS, MOST
             yield scope.edit(node, name, kinds, weight)
@@ -136,10 +137,12 @@ def _may_matter(scope: Scope, one: str, other: str) -> bool:
     return type(first) is type(second) and (first != second or not scope.is_number(one))
 
 
-def _kinds_of_names(scope: Scope, name: str) -> tuple[str, ...]:
-    if "stride" in name.lower():
+def _kinds_of_names(scope: Scope, node: ast.Name) -> tuple[str, ...]:
+    if getattr(scope.parents.get(node), "attr", "") == "dtype":
+        return _DTYPES
+    if "stride" in node.id.lower():
         return _STRIDES
-    return _SIZES if not scope.in_kernel or scope.is_number(name) else _TENSORS
+    return _SIZES if not scope.in_kernel or scope.is_number(node.id) else _TENSORS
 
 
 def _bounds(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -209,11 +212,13 @@ def _operands(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _numbers(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Take another axis, or another step of a loop."""
+    """Take another axis, another step of a loop, or twice as large a constant of a launch."""
     if not isinstance(node, ast.Constant) or type(node.value) is not int:
         return
     parent = scope.parents.get(node)
     if isinstance(parent, ast.keyword):
+        if parent.arg in scope.constants and node.value > 1:
+            yield scope.edit(node, str(2 * node.value), ("size_assumed", "not_all_covered"), NOW_AND_THEN / 2)
         parent = scope.parents.get(parent) if parent.arg in ("axis", "dim") else None
     kinds: tuple[str, ...] = ("position_shifted",)
     if called(parent) in _REDUCTIONS | _OF_AXES or isinstance(parent, ast.Subscript):
@@ -335,7 +340,12 @@ def _factors(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 def _allocations(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Clear memory, lay it out row after row, or keep intermediate results in float32."""
-    if scope.in_kernel or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return
+    if scope.in_kernel:
+        own = keyword(node, "dtype") or (node.args[-1] if len(node.args) > 1 else None)
+        if node.func.attr in ("zeros", "full") and isinstance(own, ast.Attribute):
+            yield scope.edit(own, "tl.float32", _DTYPES, OFTEN)
         return
     if cleared := _CLEARED.get(node.func.attr):
         rest = scope.text(node)[len(scope.text(node.func)) :]
@@ -364,7 +374,7 @@ def _similar_names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             continue
         if not _may_matter(scope, node.id, name):
             continue
-        kinds = _kinds_of_names(scope, node.id)
+        kinds = _kinds_of_names(scope, node)
         kinds = ("not_all_covered", "wrong_address", *kinds, "done_again") if kinds == _SIZES else kinds
         both_numbers = scope.is_number(node.id) and scope.is_number(name)
         if own & {*name.lower().split("_")} - {"ptr", "ptrs"} or name in node.id or node.id in name:
@@ -402,16 +412,6 @@ def _signs(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         yield scope.edit(node, scope.text(node.operand), ("wrong_factor",), SOMETIMES)
     if called(node) in ("exp", "exp2") and isinstance(node, ast.Call) and len(node.args) == 1:
         yield scope.edit(node.args[0], f"-({scope.text(node.args[0])})", ("wrong_factor",), RARELY)
-
-
-def _infinite_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Subtract 0 in an exponent where the maximum is -inf: of elements that are all -inf."""
-    if not scope.in_kernel or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub):
-        return
-    if called(scope.parents.get(node)) in ("exp", "exp2"):
-        top = scope.text(node.right)
-        after = f'tl.where({top} == float("-inf"), 0.0, {top})'
-        yield scope.edit(node.right, after, ("inf_minus_inf", "maximum_start"), OFTEN)
 
 
 def _directions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -607,19 +607,6 @@ def _starts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         yield scope.edit(node, scope.text(node.args[1]), ("padding_counted", "value_shortcut"), NOW_AND_THEN)
 
 
-def _starts_of_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Let a running maximum start at -inf in place of 0."""
-    parent = scope.parents.get(node)
-    if not scope.in_kernel or not isinstance(parent, ast.Assign) or not isinstance(node, ast.expr):
-        return
-    if not {bare_name(one) for one in parent.targets} & scope.maxima:
-        return
-    if isinstance(node, ast.Call) and called(node) == "zeros":
-        yield scope.edit(node, f"({scope.text(node)} + {_PADDING[1]})", ("maximum_start",), OFTEN)
-    if isinstance(node, ast.Constant) and node.value == 0:
-        yield scope.edit(node, _PADDING[1], ("maximum_start",), OFTEN)
-
-
 def _missing_factors(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Multiply what a loop accumulates, or adds, by a factor that the function has."""
     if not scope.in_kernel or not isinstance(node, ast.Name | ast.Call) or _called_on(scope, node):
@@ -673,7 +660,6 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _quotients,
     _operands,
     _signs,
-    _infinite_maxima,
     _brackets,
     _numbers,
     _bases,
@@ -684,7 +670,6 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _of_masks,
     _boundary_checks,
     _starts,
-    _starts_of_maxima,
     _order,
     _exchanged_names,
     _transposes,
@@ -696,4 +681,5 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _allocations,
     *IN_INDICES,
     *IN_LOOPS,
+    *IN_MAXIMA,
 )

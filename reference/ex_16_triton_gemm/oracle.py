@@ -25,6 +25,10 @@ DEVIATIONS = 2.5
 LN_2 = math.log(2)
 ROWS_OF_A_PORTION = 256
 FLOAT32_EPS = torch.finfo(torch.float32).eps
+# Below this, tanh(z / 2) is -1.
+SATURATED = -20.0
+# A sum of three numbers, however it is rounded, errs by less than so many ulp; the tolerance takes twice as many.
+ULPS_OF_A_SUM = 3.0
 
 
 def matmul(a: Tensor, b: Tensor) -> Tensor:
@@ -47,7 +51,8 @@ def matmul_bias_silu_honest(a: Tensor, b: Tensor, bias: Tensor) -> Iterator[Tens
     """Yield the same sums with the epilogue in float32; sums that start with the bias; and at worst.
 
     "At worst" is what a GPU may do at any element: its exponential errs by 2 ulp, its division by 2, and every other
-    operation of the epilogue by half of one.
+    operation of the epilogue by half of one. A sigmoid of 1 + tanh(z / 2) errs by an ulp of 1, and is 0 far below 0.
+    The sum z may err by some ulp of all its terms; silu hands that on only where it is not flat.
     """
     for c in _sums(a, b):
         yield _silu(c + bias.float()).to(a.dtype)
@@ -57,8 +62,15 @@ def matmul_bias_silu_honest(a: Tensor, b: Tensor, bias: Tensor) -> Iterator[Tens
         yield _silu(_one_by_one(torch.cat([first, a.float()], 1), torch.cat([bias.float()[None], b.float()]))).to(
             a.dtype
         )
-    exact = _silu(a.double() @ b.double() + bias.double())
-    yield (exact * (1 + 5 * FLOAT32_EPS)).to(a.dtype)
+    z = a.double() @ b.double() + bias.double()
+    yield (_silu(z) * (1 + 5 * FLOAT32_EPS)).to(a.dtype)
+    coarse = (torch.sigmoid(z) + FLOAT32_EPS).masked_fill(z < SATURATED, 0.0)
+    yield (z * coarse).to(a.dtype)
+    terms = a.double().abs() @ b.double().abs() + bias.double().abs()
+    largest = torch.finfo(a.dtype).max
+    for error in (ULPS_OF_A_SUM * FLOAT32_EPS * terms, -ULPS_OF_A_SUM * FLOAT32_EPS * terms):
+        # Of infinities, no error is measured.
+        yield _silu(z + error).clamp(-largest, largest).to(a.dtype)
 
 
 def _silu(z: Tensor) -> Tensor:
@@ -157,6 +169,8 @@ Mistake = tuple[str, str, str, Tensor]
 USUAL_DEPTHS = (16, 32, 64, 128, 256)
 # Blocks of K that programs take in turns, and numbers of programs that share a K.
 SPLIT_DEPTHS, SPLITS = (32, 64), (2, 4, 8)
+# Bounds of an exponent that must not overflow.
+USUAL_CLAMPS = (10.0, 15.0, 20.0, 30.0, 50.0, 80.0, 88.0)
 # Products up to so many multiply-adds are also added up as bad splits of K would do it.
 FEW_PRODUCTS = 1 << 23
 # Programs that may share the K of a tile.
@@ -212,6 +226,10 @@ def matmul_bias_silu_mistakes(a: Tensor, b: Tensor, bias: Tensor) -> Iterator[Mi
     yield "operand_mixed_up", "Looks as if the bias is multiplied", help_text, _silu(plain * bias)
     # In float32, where exp of a large z is inf.
     powers = z.exp().float().double()
+    help_text = "silu(z) is nearly 0 for z far below 0: there, exp(-z) must be as large as it is, or inf."
+    for bound in USUAL_CLAMPS:
+        cut = z / (1 + (-z).clamp(max=bound).exp())
+        yield "activation_wrong", "Looks as if the exponent of the sigmoid is cut off", help_text, cut
     help_text = "In float32 exp(89) is inf: which form of the sigmoid has no such exp for large z?"
     yield "overflow", "Looks like inf / inf where z is large", help_text, z * powers / (1 + powers)
     title, help_text = (

@@ -390,7 +390,8 @@ MATMUL_BIAS_SILU = Part(
     title="Matrix multiplication with bias and SiLU",
     arguments=("a", "b", "bias"),
     outputs=("out",),
-    tolerance=Tolerance(factor=2.0, result_ulps=1.0, accumulation_ulps=6.0, group=1),
+    # The oracle's honest results hold the errors of sums: how much of them silu hands on depends on z.
+    tolerance=Tolerance(factor=2.0, result_ulps=1.0, group=1),
     checks=(
         *correctness(
             (3, 4, 3, 4, 3, 3, 1, 1, 2),

@@ -1,4 +1,4 @@
-"""The kernel stores float32, and torch converts to the dtype of the inputs at the end."""
+"""The kernel stores float32, and torch converts to the dtype of the inputs at the end. silu is z · (1 - sigmoid(-z))."""
 
 import torch
 import triton
@@ -40,7 +40,7 @@ def product_kernel(
         b_ptrs += BLOCK_K * stride_bk
     if FUSED:
         z = acc + tl.load(bias_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)[None, :]
-        acc = z / (1.0 + tl.exp(-z))
+        acc = z * (1.0 - 1.0 / (1.0 + tl.exp(z)))
     c_ptrs = c_ptr + rows[:, None] * N + columns[None, :]
     tl.store(c_ptrs, acc, mask=(rows[:, None] < M) & (columns[None, :] < N))
 

@@ -1,4 +1,7 @@
-"""Rows and columns beyond the end wrap around instead of being masked in the loads; the store's mask drops them."""
+"""Rows and columns beyond the end wrap around instead of being masked in the loads; the store's mask drops them.
+
+silu is half of z · (1 + tanh(z / 2)).
+"""
 
 import torch
 import triton
@@ -42,7 +45,8 @@ def product_kernel(
         b_ptrs += BLOCK_K * stride_bk
     if FUSED:
         z = acc + tl.load(bias_ptr + columns, mask=columns < N, other=0.0).to(tl.float32)[None, :]
-        acc = z / (1.0 + tl.exp(-z))
+        tanh = 2.0 / (1.0 + tl.exp(-z)) - 1.0
+        acc = 0.5 * z * (1.0 + tanh)
     c_ptrs = c_ptr + rows[:, None] * N + columns[None, :]
     tl.store(c_ptrs, acc, mask=(rows[:, None] < M) & (columns[None, :] < N))
 
