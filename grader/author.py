@@ -269,7 +269,8 @@ def run_gate(
             for result in record.checks:
                 if trial.claim is None:
                     _keep(honest, result, trial.path.name, max)
-                elif measured and result.id == trial.claim.check and result.cause and result.cause.mismatch:
+                elif measured and result.id == trial.claim.check and _error(result) > 1:
+                    # One that is wrong in a single configuration of an autotuner is right in all cases by themselves.
                     _keep(cheats, result, trial.path.name, min)
         found = proved.result()
     finally:
@@ -316,11 +317,17 @@ def _keep(
     best: dict[str, tuple[float, str]], result: CheckResult, file: str, choose: Callable[[float, float], float]
 ) -> None:
     """Store the part's largest or smallest error. Results without a finite error do not count."""
-    error = result.metrics.get("worst_error_over_allowed", 0.0)
-    if not isinstance(error, float) or not error:
+    error = _error(result)
+    if not error:
         return
     if result.part not in best or choose(error, best[result.part][0]) != best[result.part][0]:
         best[result.part] = (error, file)
+
+
+def _error(result: CheckResult) -> float:
+    """Return the largest error of a check's cases in units of the allowed one; 0 where none is finite."""
+    error = result.metrics.get("worst_error_over_allowed", 0.0)
+    return error if isinstance(error, float) else 0.0
 
 
 def _stub(record: Record) -> GateLine:

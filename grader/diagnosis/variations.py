@@ -13,7 +13,7 @@ from enum import Enum, auto
 from grader.diagnosis.case_contrast import EXCHANGED_KIND, FULL, LAYOUT_KIND, RAGGED_KINDS
 from grader.exercise.cases import QUICK_VOLUME, Case, Size, Space, Value
 from grader.exercise.causes import Contrast
-from grader.judge.bench import Bench
+from grader.judge.bench import Bench, only
 from grader.judge.clue import Clue
 from grader.judge.failures import WrongCall
 from grader.judge.trial import NotRunHere, TriedCase
@@ -80,17 +80,22 @@ def variations_of(bench: Bench, seen: WrongCall, declared: Sequence[Contrast], o
         if bench.pair.worked_s > until:
             break
         if varied not in fails:
-            fails[varied] = _fails(bench, varied, seen.recipe.seed)
+            fails[varied] = _fails(bench, varied, seen)
         if (failed := fails[varied]) is not None:
             found.append(Variation(case, varied, failed, change))
     return found
 
 
-def _fails(bench: Bench, case: Case, seed: int) -> bool | None:
-    """Return whether a case fails as a tried one; None where its call ends in another way than with an answer."""
+def _fails(bench: Bench, case: Case, seen: WrongCall) -> bool | None:
+    """Return whether a case fails as a tried one; None where its call ends in another way than with an answer.
+
+    It takes the configuration that the failing call took.
+    """
+    seed = seen.recipe.seed
     try:
         with bench.aside():
-            failure = bench.repeat(Recipe(bench.part.name, dict(case), seed)).failure
+            recipe = Recipe(bench.part.name, dict(case), seed)
+            failure = bench.repeat(recipe, only(seen.outcome.answer.configuration)).failure
     except NotRunHere:
         return None
     if failure is not None and failure.status != "fail":

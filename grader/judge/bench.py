@@ -429,7 +429,7 @@ class Bench:
             if place in self.refused.wrong_ones(part, count):
                 refused += 1
                 continue
-            tried = self.pair.replay_alone(recorded, call, _only(place))
+            tried = self.pair.replay_alone(recorded, call, only(place))
             if self._is_right(tried, expected, call) or not self.refused.why(recorded, place, tried):
                 return tried if refused else outcome
             refused += 1
@@ -462,7 +462,7 @@ class Bench:
             return None
         place = outcome.answer.configuration
         for interrupted in (True, False):
-            other = self.pair.replay_backwards(recorded, call, _only(place), interrupted=interrupted)
+            other = self.pair.replay_backwards(recorded, call, only(place), interrupted=interrupted)
             if isinstance(other, Raised) and other.kind == NEEDS_GPU:
                 raise NotRunHere(f"programs that end here in one order only, for {Case(call.recipe.case).words()}")
             if _is_unfinished(other):
@@ -485,7 +485,7 @@ class Bench:
         lines, place = outcome.answer.undefined, outcome.answer.configuration
         fillings: tuple[Filling, ...] = ("inf", "-inf") if outcome.answer.hides_nan else ("inf",)
         for filling in fillings:
-            other = self.pair.replay_refilled(recorded, call, _only(place), lines, filling)
+            other = self.pair.replay_refilled(recorded, call, only(place), lines, filling)
             if _is_unfinished(other):
                 raise NotRunHere(
                     f"a kernel that ends here only while unwritten memory is NaN, for {Case(call.recipe.case).words()}"
@@ -540,7 +540,7 @@ class Bench:
         def replay(change: Callable[[ReplayCall], ReplayCall]) -> Outcome | None:
             if recorded is None:
                 return None
-            usual = ReplayCall(call, recorded.message, "alone", wanted=_only(place))
+            usual = ReplayCall(call, recorded.message, "alone", wanted=only(place))
             return self.pair.replay_apart(recorded, change(usual))
 
         return replay
@@ -569,7 +569,7 @@ class Bench:
         if recorded is None:
             return False
         expected = self.truth.expect(self.part, recipe)
-        usual = ReplayCall(call, recorded.message, "alone", wanted=_only(place))
+        usual = ReplayCall(call, recorded.message, "alone", wanted=only(place))
         changed, unchanged = (self.pair.replay_apart(recorded, one) for one in (change(usual), usual))
         if changed is None or unchanged is None:
             return False
@@ -748,7 +748,7 @@ def _is_of_one_program(trace: Trace) -> bool:
     return all(prod(one.grid) == 1 for one in launches_in(trace.steps) if isinstance(one, Launch))
 
 
-def _only(place: int) -> Wanted:
+def only(place: int) -> Wanted:
     """Return the configuration that a call took, and no other; any where it took none (-1)."""
     return Wanted((place,)) if place >= 0 else ANY
 

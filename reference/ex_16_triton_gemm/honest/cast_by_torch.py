@@ -1,4 +1,4 @@
-"""The kernel stores float32, and torch converts to the dtype of the inputs at the end. silu is z · (1 - sigmoid(-z))."""
+"""The kernel stores float32; torch converts to the dtype of the inputs. silu is z · (1 - sigmoid(-z))."""
 
 import torch
 import triton
