@@ -103,12 +103,13 @@ def _laid_out(matrix: Tensor, layout: str) -> Tensor:
 
 
 def gemm(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor]:
-    """Return a: [M, K], b: [K, N], row after row."""
+    """Return a: [M, K], b: [K, N], row after row. large: of numbers that the other 16-bit dtype cannot hold."""
     m, n, k = (int(case[axis]) for axis in "MNK")
     dtype = dtype_of(case["dtype"])
     kind = str(case["values"])
-    a = values("shifted" if kind == "shifted" else "normal", (m, k), dtype, generator)
-    b = values("normal", (k, n), dtype, generator)
+    a = values(kind if kind in ("shifted", "large") else "normal", (m, k), dtype, generator)
+    b = values("normal", (k, n), torch.float32, generator)
+    b = (b / (4 * k**0.5) if kind == "large" else b).to(dtype)
     if kind == "nonfinite":
         a[::3] = values("nonfinite", a[::3].shape, dtype, generator)
         b = torch.where(b.abs() < 0.5, torch.zeros_like(b), b)
