@@ -17,6 +17,8 @@ MOST, OFTEN, SOMETIMES, NOW_AND_THEN, RARELY = 30.0, 6.0, 2.0, 0.6, 0.05
 # The factor of edits that read a name that the function never reads.
 _FOR_AN_IDLE_NAME = 20.0
 _ARGUMENTS_OF_WHERE = 3
+# Functions whose arguments are relative to a maximum.
+POWERS = ("exp", "exp2")
 # Functions with more nodes than this, some 500 lines, are not looked at: it takes the square of their length.
 _MOST_NODES = 12_000
 
@@ -283,6 +285,21 @@ class Scope:
         calls = (one for one in ast.walk(self.function) if isinstance(one, ast.Call) and len(one.args) == 2)
         compared = (arg for call in calls if called(call) in ("maximum", "max") for arg in call.args)
         return frozenset(one.id for one in compared if isinstance(one, ast.Name))
+
+    @cached_property
+    def tops(self) -> frozenset[str]:
+        """Return the names that exponents are relative to, and those of maxima."""
+        names = (one for one in ast.walk(self.function) if isinstance(one, ast.Name))
+        return self.maxima | {one.id for one in names if self.is_subtracted_in_power(one)}
+
+    def is_subtracted_in_power(self, node: ast.Name) -> bool:
+        """Return whether an exponent is relative to a name: `tl.exp(x - name)`, or `name[:, None]`."""
+        at: ast.AST = node
+        while isinstance(parent := self.parents.get(at), ast.Subscript):
+            at = parent
+        if not isinstance(parent, ast.BinOp) or not isinstance(parent.op, ast.Sub) or parent.right is not at:
+            return False
+        return called(self.parents.get(parent)) in POWERS
 
     def target_of(self, node: ast.AST) -> tuple[str, bool]:
         """Return the name that a statement around a node assigns and reads, and whether the node is an addend of it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from itertools import product
 
 from grader.diagnosis.edit_scope import MOST, OFTEN, SOMETIMES, Edit, Scope, bare_name, called
 
@@ -53,6 +54,30 @@ def _counts(scope: Scope, node: ast.expr) -> bool:
     return bool(bare_name(node)) and bare_name(node) not in scope.arguments
 
 
+def _other_wholes(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Take the remainder of what the quotient is taken of, or the reverse: `tiles // programs`, `n % programs`."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mod | ast.FloorDiv):
+        return
+    for other in ast.walk(scope.function):
+        match other:
+            case ast.BinOp(whole, ast.Mod() | ast.FloorDiv() as sign, divisor) if type(sign) is not type(node.op):
+                if scope.text(divisor) == scope.text(node.right):
+                    yield scope.edit(node.left, scope.text(whole), _UNEVEN, 2 * OFTEN)
+
+
+def _steps(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Move a pointer on by another number for each row of a block: `ptr += ROWS * D`."""
+    if not scope.in_kernel or not isinstance(node, ast.AugAssign) or not isinstance(node.op, ast.Add):
+        return
+    match node.value:
+        case ast.BinOp(one, ast.Mult(), other):
+            numbers = [name for name in scope.arguments if scope.is_number(name) and not name.isupper()]
+            numbers = [name for name in numbers if not name.endswith("ptr")]
+            for factor, name in product((one, other), numbers):
+                if bare_name(factor) in scope.arguments:
+                    yield scope.edit(factor, name, ("strides_ignored", "not_advanced", "wrong_address"), SOMETIMES / 2)
+
+
 def _unrounded_ends(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Round a number of elements down to whole blocks, where a loop or another function takes it for its end."""
     if not scope.in_kernel or not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
@@ -69,5 +94,7 @@ IN_INDICES: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _relative_indices,
     _sums_of_quotients,
     _uneven_starts,
+    _other_wholes,
+    _steps,
     _unrounded_ends,
 )

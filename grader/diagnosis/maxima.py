@@ -6,10 +6,9 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from grader.diagnosis.edit_scope import MOST, OFTEN, Edit, Scope, bare_name, called
+from grader.diagnosis.edit_scope import MOST, OFTEN, POWERS, Edit, Scope, bare_name, called
 
 _INFINITE = 'float("-inf")'
-_POWERS = ("exp", "exp2")
 _OF_WHERE = 3
 
 
@@ -41,7 +40,7 @@ def _carried_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 def _maxima_before(scope: Scope, target: str, *, in_a_loop: bool) -> set[str]:
     """Return the names that may hold the maximum before a step: `tl.exp(name - target)`, or `name = target`."""
     nodes = [*ast.walk(scope.function)]
-    exponents = (one.args[0] for one in nodes if isinstance(one, ast.Call) and called(one) in _POWERS and one.args)
+    exponents = (one.args[0] for one in nodes if isinstance(one, ast.Call) and called(one) in POWERS and one.args)
     differences = (one for one in exponents if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub))
     found = {bare_name(one.left) for one in differences if bare_name(one.right) == target}
     if in_a_loop:
@@ -66,7 +65,7 @@ def _infinite_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Subtract 0 in an exponent where the maximum is -inf: of elements that are all -inf."""
     if not scope.in_kernel or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub):
         return
-    if called(scope.parents.get(node)) in ("exp", "exp2"):
+    if called(scope.parents.get(node)) in POWERS:
         top = scope.text(node.right)
         after = f'tl.where({top} == float("-inf"), 0.0, {top})'
         yield scope.edit(node.right, after, ("inf_minus_inf", "maximum_start"), OFTEN)
@@ -88,10 +87,20 @@ def _factors_of_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             yield scope.edit(node, after, ("scaled_maximum", "overflow"), OFTEN)
 
 
+def _other_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Take another maximum in an exponent: the one so far for a step's own, or the reverse."""
+    if not scope.in_kernel or not isinstance(node, ast.Name) or not scope.is_subtracted_in_power(node):
+        return
+    for name in sorted(scope.tops - {node.id}):
+        if scope.known_from.get(name, node.lineno) < node.lineno:
+            yield scope.edit(node, name, ("maximum_restarted", "no_rescale"), OFTEN)
+
+
 IN_MAXIMA: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _starts_of_maxima,
     _carried_maxima,
     _carried_guards,
     _infinite_maxima,
     _factors_of_maxima,
+    _other_maxima,
 )

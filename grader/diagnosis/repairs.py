@@ -52,6 +52,7 @@ _IN_KERNELS = frozenset({"wrong_address", "bad_index", "position_shifted", "head
 _SHOWN = frozenset(
     {
         "not_cleared",
+        "strides_ignored",
         "remainder_skipped",
         "group_not_cut",
         "not_restarted",

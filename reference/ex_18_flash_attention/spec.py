@@ -137,6 +137,9 @@ TAILS: Named = (
 LONG_TAILS: Named = (sized(3, 3001, 16), sized(3001, 3, 16))
 # More tiles than a GPU runs programs at once, of few rows each: a program takes several, whose logits differ.
 MANY_TILES: Named = (sized(4, 3, 16, B=300, Hq=4, Hkv=4, values="stretch"),)
+# The same, where each tile of a head ends at another key, and where no usual number of programs is a multiple of the
+# tiles of a head.
+MANY_ENDS: Named = (sized(520, 8, 16, B=300, causal=1),)
 HEADS: Named = (
     sized(20, 24, 16, B=2),
     sized(20, 24, 16, Hq=2, Hkv=2),
@@ -215,10 +218,13 @@ def apart(*tensors: str) -> tuple[str, ...]:
     return tuple(f"{name}_apart" for name in tensors)
 
 
-def correctness(points: tuple[float, ...], long_sums: Named, lone: tuple[str, ...]) -> tuple[Check, ...]:
+def correctness(
+    points: tuple[float, ...], long_sums: Named, lone: tuple[str, ...], far: Named = ()
+) -> tuple[Check, ...]:
     """Return the correctness checks of a part; `points` in their order.
 
-    `long_sums` are this part's, and so are the layouts with a `lone` tensor that is not contiguous.
+    `long_sums` are this part's, and so are cases `far` larger than others, and the layouts with a
+    `lone` tensor that is not contiguous.
     """
     few = Choice((1, 2, 3))
     many = Choice((1, 2, 3, 4, 5, 6, 10, 14))
@@ -288,6 +294,7 @@ def correctness(points: tuple[float, ...], long_sums: Named, lone: tuple[str, ..
                     ),
                     (*UNUSUAL, *long_sums, *MANY_TILES),
                     generated=2,
+                    far=far,
                 )
             ),
         ),
@@ -453,7 +460,7 @@ ATTENTION_FORWARD = Part(
     outputs=("o", "lse"),
     tolerance=Tolerance(factor=2.0, result_ulps=1.0),
     checks=(
-        *correctness((4, 6, 5, 5, 6, 2, 2, 1, 1, 2), LONG_O, apart("q", "k", "v")),
+        *correctness((4, 6, 5, 5, 6, 2, 2, 1, 1, 2), LONG_O, apart("q", "k", "v"), MANY_ENDS),
         pairs(
             "Stores and holds no number for every pair of query and key",
             5,

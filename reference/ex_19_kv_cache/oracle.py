@@ -271,6 +271,7 @@ def _rounded_by_product(q: Tensor, k: Tensor, scale: float, half_ulp: float) -> 
 Mistake = tuple[str, str, str, Tensor]
 USUAL_TILES = (16, 32, 64, 128)
 USUAL_SPLITS = (2, 4, 8, 16)
+USUAL_TILES_OF_ROWS = (4, 8, 16, 32, 64, 128)
 # Where a maximum starts that should start at -inf.
 USUAL_STARTS = (0.0, -1e4)
 # Slots of a split, where that is what is fixed.
@@ -313,6 +314,14 @@ def append_kv_mistakes(
                     cache[b, h, start + begin : start + end] = new[b, h, begin:end]
         return after
 
+    def put(slots: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the caches with each token in a slot of its own, [B, Hkv, T]; outside, it is not stored."""
+        after = k_cache.clone(), v_cache.clone()
+        sequence, head, token = ((slots >= 0) & (slots < k_cache.shape[2])).nonzero(as_tuple=True)
+        for cache, new in zip(after, (k_new, v_new), strict=True):
+            cache[sequence, head, slots[sequence, head, token]] = new[sequence, head, token]
+        return after
+
     for most in (1 << power for power in range(k_new.shape[2].bit_length())):
         if most < k_new.shape[2]:
             title = f"Looks as if only the first {most} of the new tokens are written"
@@ -342,6 +351,13 @@ def append_kv_mistakes(
         if bool((lengths != length).any()):
             title = f"Looks as if all tokens go where sequence {b} ends"
             yield "length_of_first", title, LENGTH_HELP, appended(k_new, v_new, torch.full_like(lengths, length))
+    heads, tokens = k_new.shape[1:3]
+    for tile, order in product(USUAL_TILES_OF_ROWS, ((0, 1, 2), (0, 2, 1))):
+        shape = [k_new.shape[axis] for axis in order]
+        row = torch.arange(len(lengths) * heads * tokens).reshape(shape).permute(order)
+        slots = lengths.long()[row // tile * tile // max(1, heads * tokens)] + torch.arange(tokens)
+        title = f"Looks as if a tile of {tile} rows takes the length of its first row's sequence for all"
+        yield "length_of_first", title, LENGTH_HELP, put(slots)
     if 1 < k_new.shape[1] <= len(lengths):
         title = "Looks as if head h takes the length of sequence h"
         by_head = lengths[: k_new.shape[1]].expand(len(lengths), -1)
