@@ -16,8 +16,8 @@ _MOST_RUNNING = 64
 _FRAMES = 200
 # Another program runs after so many atomics and volatile loads of one.
 _TURN = 16
-# An interrupted program may be left behind each of its first few, as chance decides.
-_FIRST = 4
+# An interrupted program may be left behind each of them, as chance decides: at first every other time, then less often.
+_OFTEN, _LESS_OFTEN = 1 / 2, 2.0
 
 
 class BackwardsKernel:
@@ -27,7 +27,7 @@ class BackwardsKernel:
     A program that may wait, as its many atomics and volatile loads tell, is interrupted: another one, which has not
     begun, runs to its end. Which one, chance decides, so that no kernel can wait for just those that come first.
 
-    interrupted: programs that do not wait are interrupted as well, behind some of their first atomics.
+    interrupted: programs that do not wait are interrupted as well, behind some of their atomics.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class BackwardsKernel:
     def take_turns(self) -> bool:
         """Hear of an atomic or a volatile load; return whether another program ran because of it."""
         self._heard += 1
-        early = self._interrupted and self._heard <= _FIRST and self._chance.random() < 1 / 2
+        early = self._interrupted and self._chance.random() < min(_OFTEN, _LESS_OFTEN / self._heard)
         if self._heard % _TURN and not early:
             return False
         if self._drawn is None:

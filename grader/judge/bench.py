@@ -20,6 +20,7 @@ import torch
 
 from grader.exercise.cases import Case, Value
 from grader.exercise.model import Part
+from grader.exercise.tensors import dtype_of, is_whole
 from grader.judge.clue import Clue, sure
 from grader.judge.compare import compare, tensor_of
 from grader.judge.coverage import coverage_of, more_telling
@@ -55,7 +56,8 @@ from grader.protocol.messages import (
     StaticCondition,
     Wanted,
 )
-from grader.protocol.trace import Deed, Launch, Trace, launches_in
+from grader.protocol.operators import EMPTY
+from grader.protocol.trace import Deed, Launch, Trace, launches_in, operators_in
 from grader.record import Coverage
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered
 from grader.sandbox.pair import Pair, RecordedAnswer, decoys_of, remembers, seeds_after
@@ -472,19 +474,29 @@ class Bench:
             return failure and wrong_in_opposite_order(failure, Case(call.recipe.case).words())
         return None
 
+    def gives_equal_bits(self, trial: Trial) -> bool:
+        """Return whether the result of a right call has the same bits if its programs run in the opposite order.
+
+        True where programs do not meet at an address, and where a replay comes to no end.
+        """
+        if not isinstance(trial.outcome, Finished) or not trial.outcome.answer.meets:
+            return True
+        with self.aside():
+            replay = self.replaying(WrongCall(trial.recipe, trial.outcome, trial.expected))
+            usual = replay(lambda one: one)
+            other = replay(lambda one: replace(one, backwards=True, interrupted=True))
+        return not isinstance(usual, Finished) or not isinstance(other, Finished) or usual.outputs == other.outputs
+
     def _with_other_garbage(
         self, recorded: RecordedAnswer, call: Call, outcome: Finished, expected: tuple[Expected, ...]
     ) -> Failure | None:
         """Return the failure of a right call that is wrong if memory that nobody wrote holds other numbers than NaN.
 
-        Only a call in which an operation hid NaN can depend on that, or one with whole numbers, which have no NaN:
-        they held -1 so far. Raises NotRunHere where the call comes to no end then.
+        Only a call can depend on that in which an operation hid NaN, or that must give NaN, or one with whole numbers,
+        which have no NaN. Raises NotRunHere where the call comes to no end then.
         """
-        if not (outcome.answer.hides_nan or outcome.answer.undefined_whole):
-            return None
         lines, place = outcome.answer.undefined, outcome.answer.configuration
-        fillings: tuple[Filling, ...] = ("inf", "-inf") if outcome.answer.hides_nan else ("inf",)
-        for filling in fillings:
+        for filling in _other_fillings(recorded, outcome, expected):
             other = self.pair.replay_refilled(recorded, call, only(place), lines, filling)
             if _is_unfinished(other):
                 raise NotRunHere(
@@ -741,6 +753,24 @@ def _is_unfinished(outcome: Outcome) -> bool:
 def _tells_earlier_memory(recorded: RecordedAnswer) -> bool:
     """Return whether a trace may hold the bytes of memory that earlier calls left."""
     return recorded.afresh and remembers(recorded)
+
+
+def _other_fillings(recorded: RecordedAnswer, outcome: Finished, expected: Sequence[Expected]) -> Iterator[Filling]:
+    """Yield numbers that a call may find where nobody wrote any, in place of those that may have helped it so far."""
+    answer = outcome.answer
+    nan_is_right = any(bool(one.value.isnan().any()) for one in expected if one.value.is_floating_point())
+    if answer.hides_nan or answer.undefined_whole or nan_is_right:
+        yield "inf"
+    if answer.hides_nan or _leaves_whole_numbers(recorded.trace):
+        # Of whole numbers, the smallest; so far they were the largest.
+        yield "-inf"
+
+
+def _leaves_whole_numbers(trace: Trace) -> bool:
+    """Return whether a call allocates memory without filling it that a window takes for whole numbers."""
+    empty = [one for one in operators_in(trace.steps) if one.name.partition(".")[0] in EMPTY]
+    storages = {trace.windows[place].storage for one in empty for place in one.results}
+    return any(one.storage in storages and is_whole(dtype_of(one.dtype)) for one in trace.windows)
 
 
 def _is_of_one_program(trace: Trace) -> bool:

@@ -341,6 +341,24 @@ def launches_in(steps: Sequence[Step]) -> tuple[Launch | CuteCall, ...]:
     return tuple(found)
 
 
+def operators_in(steps: Sequence[Step]) -> Iterator[Operator]:
+    """Yield the operators of these steps, those of every alternative among them."""
+    for step in steps:
+        match step:
+            case Operator():
+                yield step
+            case Choose(alternatives):
+                for one in alternatives:
+                    yield from operators_in(one)
+
+
+def kept_storages(trace: Trace) -> frozenset[int]:
+    """Return the storages of a call that are no argument's, and that no step of it makes: an earlier call made them."""
+    made = {trace.windows[place].storage for one in operators_in(trace.steps) for place in one.results}
+    made |= {one.storage for one in trace.steps if isinstance(one, Constant)}
+    return frozenset(one.storage for one in trace.windows) - made - {*trace.arguments.values()}
+
+
 def launch_numbers(steps: Sequence[Step]) -> dict[int, int]:
     """Return the place of each launch among those of all alternatives, by the id of its step."""
     launches = (step for step in _every(steps) if isinstance(step, Launch | CuteCall))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import linecache
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ from grader.protocol.trace import (
     Trace,
     Window,
     decode_trace,
+    kept_storages,
 )
 from grader.replay.compiling import TraceCompiler
 from grader.replay.cute_programs import Program, Programs
@@ -320,7 +321,7 @@ class Replayer:
             if output.window >= 0:
                 window = trace.windows[output.window]
                 tensor = self._home.memory.tensor(window)
-                alias = self._alias(trace.arguments, window, own) if form.kind == "tensor" else ""
+                alias = self._alias(trace, window, own) if form.kind == "tensor" else ""
                 # Only the recorder knows a tensor's device.
                 form = dataclasses.replace(form_of(tensor), device=form.device)
                 own.append(window)
@@ -347,13 +348,15 @@ class Replayer:
         )
         return Returned("returned", forms, changed, overrun, launched, (), findings, most_bytes, self._taken, *told)
 
-    def _alias(self, arguments: Mapping[str, int], result: Window, own: Sequence[Window]) -> str:
+    def _alias(self, trace: Trace, result: Window, own: Sequence[Window]) -> str:
         """Return whose memory a result shares; "" for nobody's. own: the results before it, of the same call."""
-        for name, number in arguments.items():
+        for name, number in trace.arguments.items():
             if number == result.storage:
                 return f"argument {name}"
         if result.storage in self._home.results:
             return "an earlier result"
+        if result.storage in kept_storages(trace):
+            return "memory that an earlier call kept"
         return "another result" if any(overlap(result, other) for other in own) else ""
 
     def _unordered(self) -> tuple[int, ...]:

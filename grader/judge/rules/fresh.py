@@ -151,18 +151,28 @@ def _repeats(bench: Bench, first: Trial, again: Trial) -> Failure | None:
 
 
 def _unordered(bench: Bench, trial: Trial) -> Failure | None:
-    """Return the failure of a sum whose bits depend on the order of atomic additions; or None."""
+    """Return the failure of a call whose bits depend on the order of its programs; or None."""
     answer = trial.outcome.answer if isinstance(trial.outcome, Finished) else None
-    if answer is None or not answer.unordered or not bench.part.deterministic:
+    if answer is None or not bench.part.deterministic:
         return None
+    if answer.unordered:
+        line = answer.unordered[0]
+        return _unequal_bits(
+            f"Line {line} adds up by atomics, and the additions round: another order may give other bits."
+        )
+    if not bench.gives_equal_bits(trial):
+        return _unequal_bits("With its programs in the opposite order, the same call gives other bits.")
+    return None
+
+
+def _unequal_bits(seen: str) -> Failure:
     help_text = "Store the parts of a sum to separate elements, and add them up in a fixed order."
-    seen = f"Line {answer.unordered[0]} adds up by atomics, and the additions round: another order may give other bits."
     return Failure(
         "fail",
         Cause(
             "not_repeatable",
             "Equal inputs may give unequal bits",
-            f"{seen} A GPU adds in any order. This part promises the same bits for the same inputs.",
+            f"{seen} A GPU runs programs in any order. This part promises the same bits for the same inputs.",
             help_text,
         ),
         (sure("race", seen, "Equal inputs may give unequal bits", help_text),),
