@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections import Counter
 from collections.abc import Callable
 from math import prod
 from typing import Any
@@ -16,8 +17,9 @@ _MOST_RUNNING = 64
 _FRAMES = 200
 # Another program runs after so many atomics and volatile loads of one.
 _TURN = 16
-# An interrupted program may be left behind each of them, as chance decides: at first every other time, then less often.
-_OFTEN, _LESS_OFTEN = 1 / 2, 2.0
+# An interrupted program may be left behind each of them, as chance decides: behind the first atomics of a kind every
+# other time, then less often; behind volatile loads seldom, for each time takes one of the programs that are left.
+_OFTEN, _LESS_OFTEN, _SELDOM = 1 / 2, 2.0, 1 / 8
 
 
 class BackwardsKernel:
@@ -43,8 +45,9 @@ class BackwardsKernel:
         # Those that had not begun when the first one waited, in the order of chance.
         self._drawn: list[int] | None = None
         self._arguments: dict[str, Any] = {}
-        # The atomics and volatile loads of the program that runs.
+        # The atomics and volatile loads of the program that runs, and those of each kind.
         self._heard = 0
+        self._of_kind = Counter[str]()
 
     def __call__(self, **arguments: Any) -> None:
         """Run the program at the opposite place of the grid, unless it ran meanwhile."""
@@ -64,10 +67,12 @@ class BackwardsKernel:
         """Some programs have not begun, or wait for this one."""
         return self._running > 1 or len(self._begun) < self._total
 
-    def take_turns(self) -> bool:
-        """Hear of an atomic or a volatile load; return whether another program ran because of it."""
+    def take_turns(self, what: str) -> bool:
+        """Hear of an atomic or a volatile load; return whether another program ran because of it. what: its kind."""
         self._heard += 1
-        early = self._interrupted and self._chance.random() < min(_OFTEN, _LESS_OFTEN / self._heard)
+        self._of_kind[what] += 1
+        most = _SELDOM if what == "load" else _OFTEN
+        early = self._interrupted and self._chance.random() < min(most, _LESS_OFTEN / self._of_kind[what])
         if self._heard % _TURN and not early:
             return False
         if self._drawn is None:
@@ -83,6 +88,7 @@ class BackwardsKernel:
     def _run(self, number: int) -> None:
         place, limit = self._builder.grid_idx, sys.getrecursionlimit()
         heard, self._heard = self._heard, 0
+        of_kind, self._of_kind = self._of_kind, Counter[str]()
         self._begun.add(number)
         self._running += 1
         self._builder.grid_idx = tuple(map(int, np.unravel_index(number, self._builder.grid_dim)))
@@ -91,7 +97,7 @@ class BackwardsKernel:
             self._kernel(**self._arguments)
         finally:
             sys.setrecursionlimit(limit)
-            self._builder.grid_idx, self._heard = place, heard
+            self._builder.grid_idx, self._heard, self._of_kind = place, heard, of_kind
             self._running -= 1
 
     @property

@@ -24,8 +24,8 @@ class Others(Protocol):
     def are_open(self) -> bool:
         """Some have not ended."""
 
-    def take_turns(self) -> bool:
-        """Hear of an atomic or a volatile load; return whether another program ran because of it."""
+    def take_turns(self, what: str) -> bool:
+        """Hear of an atomic or a volatile load; return whether another program ran because of it. what: its kind."""
 
 
 class NeedsGpu(NotImplementedError):
@@ -127,7 +127,7 @@ def _notice_waiting() -> None:
         answer = np.asarray(found.data).tobytes()
         follow = tuple(builder.grid_idx) != last if others is None else others.are_open
         waiting.answered(question, answer, others_follow=follow)
-        if others is not None and others.take_turns():
+        if others is not None and others.take_turns(what):
             waiting.begin()
         return found
 

@@ -116,11 +116,13 @@ def test_the_program_that_draws_the_last_number_is_right_in_both_orders(server: 
         torch.testing.assert_close(answer_in(one.replay(told)), one.wanted(), rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("loads", [0, 4])
 def test_an_update_by_two_atomics_is_lost_where_another_program_runs_between_them(
-    server: ForkServer, ex_15: Entry
+    loads: int, server: ForkServer, ex_15: Entry
 ) -> None:
-    middle = """
-    old = tl.atomic_add(count_ptr, 0)
+    before = f"    for _ in range({loads}):\n        tl.load(x_ptr, volatile=True)\n" if loads else ""
+    middle = f"""
+{before}    old = tl.atomic_add(count_ptr, 0)
     last = old == programs - 1
     tl.atomic_xchg(count_ptr, old + 1)
 """

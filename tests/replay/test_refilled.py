@@ -1,4 +1,4 @@
-"""A right call in which an operation hid NaN is made again with other numbers where nobody wrote any."""
+"""A right call is made again with other numbers where nobody wrote any, if NaN there may have been hidden."""
 
 from __future__ import annotations
 
@@ -54,6 +54,41 @@ def failure_kind(hidden: str, server: ForkServer, ex_15: Entry) -> str:
 @pytest.mark.parametrize("hidden", GARBAGE.values(), ids=GARBAGE.keys())
 def test_what_depends_on_numbers_that_nobody_wrote_fails(hidden: str, server: ForkServer, ex_15: Entry) -> None:
     assert failure_kind(hidden, server, ex_15) == "undefined"
+
+
+COUNTED = SOURCE.replace("torch.empty_like(x)\n", "torch.empty(128, dtype=torch.int32, device=x.device)\n")
+NOT_STORED = """
+@triton.jit
+def add(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    z = tl.load(x_ptr + at, at < n) + tl.load(y_ptr + at, at < n)
+    bits = z.to(tl.int32, bitcast=True) & 0x7FFFFFFF
+    tl.store(z_ptr + at, z, (at < n) & {some})
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    add[(4,)](x, y, z, x.numel(), BLOCK=32)
+    return z
+"""
+
+
+def test_whole_numbers_that_nobody_wrote_change_nothing(server: ForkServer, ex_15: Entry) -> None:
+    assert COUNTED != SOURCE
+    small = COUNTED.format(hidden="hidden = (tl.load(kept_ptr + at, inside, other=0) < 5).to(tl.float32) * inside")
+    unused = COUNTED.format(hidden="hidden = 0.0")
+    for source, kind in ((small, "undefined"), (unused, "")):
+        with bench_of(server, ex_15, HEAD + source) as bench:
+            failure = bench.try_case(Case(CASE), 5).failure
+        assert (failure.cause.kind if failure else "") == kind
+
+
+@pytest.mark.parametrize(("some", "kind"), [("(bits <= 0x7F800000)", "undefined"), ("(bits >= 0)", "")])
+def test_a_nan_that_is_right_is_stored_as_any_other_number(
+    some: str, kind: str, server: ForkServer, ex_15: Entry
+) -> None:
+    with bench_of(server, ex_15, HEAD + NOT_STORED.format(some=some)) as bench:
+        failure = bench.try_case(Case({**CASE, "values": "nonfinite"}), 5).failure
+    assert (failure.cause.kind if failure else "") == kind
 
 
 @pytest.mark.parametrize("hidden", HARMLESS.values(), ids=HARMLESS.keys())
