@@ -31,6 +31,7 @@ from grader.interpreter.races import (
     find_races,
     touched_bytes,
     without_idle_loads,
+    without_repeated_stores,
 )
 from grader.protocol.footprint import Footprint
 from grader.protocol.messages import GuardFinding, Traffic
@@ -389,11 +390,14 @@ class Guard:
                 self._sync.note(one)
 
     def _thin_out(self) -> bool:
-        """Forget loads where nothing was stored. Return whether that makes room: a flood of loads hides no race."""
+        """Forget loads where nothing was stored, and repeated stores. Return whether that makes room.
+
+        A flood of either hides no race.
+        """
         self._thinned = True
         for low, high in _regions(self.extents.values()):
             places = [place for place, one in enumerate(self._operations) if low <= one.start < high]
-            thinned = without_idle_loads([self._operations[place] for place in places])
+            thinned = without_repeated_stores(without_idle_loads([self._operations[place] for place in places]))
             for place, one in zip(places, thinned, strict=True):
                 self._operations[place] = one
         self._lanes = sum(one.offsets.size for one in self._operations)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from itertools import pairwise
 from typing import Literal
 
@@ -318,6 +319,28 @@ def without_idle_loads(operations: Sequence[Operation]) -> list[Operation]:
         return replace(one, offsets=one.offsets[kept], programs=programs)
 
     return [*map(thinned, operations)]
+
+
+def without_repeated_stores(operations: Sequence[Operation]) -> list[Operation]:
+    """Return the operations; of a program's stores to the same elements, only the first and the last keep lanes.
+
+    What lies between is ordered with other programs if these are. Each operation keeps its place.
+    """
+    alike: dict[bytes, list[int]] = {}
+    for place, one in enumerate(operations):
+        if one.access.kind == "store" and one.offsets.size:
+            parts = (one.offsets, one.programs)
+            told = b"".join(b"" if part is None else part.tobytes() for part in parts)
+            about = f"{one.access.program} {one.start} {one.access.order}".encode()
+            alike.setdefault(blake2b(about + told).digest(), []).append(place)
+    repeated = {place for places in alike.values() for place in places[1:-1]}
+    return [_without_lanes(one) if place in repeated else one for place, one in enumerate(operations)]
+
+
+def _without_lanes(one: Operation) -> Operation:
+    none = slice(0, 0)
+    programs = None if one.programs is None else one.programs[none]
+    return replace(one, offsets=one.offsets[none], programs=programs, values=None)
 
 
 def touched_bytes(operations: Sequence[Operation]) -> int:

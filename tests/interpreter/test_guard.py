@@ -413,6 +413,20 @@ def test_a_flood_of_loads_hides_no_race(monkeypatch: pytest.MonkeyPatch) -> None
     assert {one.kind for one in guard.findings} == {"race"}
 
 
+def test_a_flood_of_equal_stores_hides_no_race(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("grader.interpreter.guard._MOST_LANES", 40)
+    guard = Guard("kernel", grid=(2, 1, 1))
+    x_ptr, flood_ptr = guard.admit("x", torch.empty(2)), guard.admit("flood", torch.empty(8))
+    for program in range(2):
+        look(guard, access(program=program), lanes(x_ptr, 0))
+        look(guard, access("store", program=program), lanes(x_ptr, 0))
+        for _ in range(16):
+            look(guard, access("store", program=program), lanes(flood_ptr, *(4 * program + lane for lane in range(4))))
+    moved = guard.finish()
+    assert (moved.stored_bytes, moved.complete, guard.meets) == (520, False, True)
+    assert [(one.kind, one.argument) for one in guard.findings] == [("race", "x")]
+
+
 def test_loads_of_one_address_by_many_lanes_hide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("grader.interpreter.guard._MOST_LANES", 10)
     guard = Guard("kernel", grid=(2, 1, 1))
