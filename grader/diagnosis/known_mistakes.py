@@ -6,6 +6,7 @@ Takes a wrong call, gives mistakes and clues; runs the oracle only.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from math import isfinite
 
 import torch
 
@@ -24,8 +25,9 @@ _LOOKED_AT = 2
 _TO_TELL_APART = 6
 # Share of the elements that the mistake must give; the others may be wrong for another reason.
 _SHARE = 0.95
-# About so many wrong elements are looked at first; the share of them that the mistake must give.
-_FEW, _FEW_SHARE = 64, 0.5
+# About so many wrong elements are looked at first; the share of them that the mistake must give: of a large output, a
+# look at all elements takes a hundred times as long.
+_FEW, _FEW_SHARE = 1024, 0.9
 # A wrong element's distance to the mistake's value, over that to the true value, must be at most this.
 _NEARER = 0.25
 # Rounding allowed around the mistake's exact values, in eps of the dtype and of the row's largest value.
@@ -160,15 +162,20 @@ def _has_its_rows(value: torch.Tensor, got: torch.Tensor) -> bool:
 
 
 def _may_explain(value: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, output: Expected) -> bool:
-    """Return whether the mistake gives half of a few wrong elements, or nearly: most mistakes give none."""
+    """Return whether the mistake gives most of a few wrong elements, or nearly: hardly any other mistake does."""
     marked = wrong.reshape(-1).nonzero()[:, 0]
     few = marked[:: max(1, len(marked) // _FEW)]
     wide, mistaken = got.reshape(-1)[few].double(), value.reshape(-1)[few]
     allowed = output.allowed.reshape(-1)[few].nan_to_num(torch.inf)
-    largest = value.nan_to_num(0.0, 0.0, 0.0).abs().amax() if value.numel() else 0.0
-    near = (wide - mistaken).abs() <= allowed + _ROUNDINGS * torch.finfo(output.dtype).eps * largest
+    near = (wide - mistaken).abs() <= allowed + _ROUNDINGS * torch.finfo(output.dtype).eps * _largest(value)
     near |= (wide == mistaken.to(output.dtype).double()) | (wide.isnan() & mistaken.isnan())
     return bool(near.double().mean() >= _FEW_SHARE)
+
+
+def _largest(value: torch.Tensor) -> float:
+    """Return the largest size of the finite elements; 0 where there are none."""
+    largest = float(value.abs().amax()) if value.numel() else 0.0
+    return largest if isfinite(largest) else float(value.nan_to_num(0.0, 0.0, 0.0).abs().amax())
 
 
 def rounding_clues(truth: Truth, part: Part, seen: WrongCall) -> list[Clue]:
