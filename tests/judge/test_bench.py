@@ -54,6 +54,29 @@ def test_a_call_that_is_recorded_again_and_replayed_alone_leaves_later_ones_righ
         assert judge_case(bench, PlannedCase(cases[-1], 1), more=13) is None
 
 
+# A few buffers, all made in the first call, of which each call returns another one.
+IN_TURN = (
+    VECTOR_ADD.replace("    z = torch.empty_like(x)\n", "    z = in_turn(x)\n")
+    + """
+KEPT = []
+
+def in_turn(x):
+    if not KEPT:
+        KEPT.extend(torch.empty_like(x) for _ in range(40))
+    KEPT.append(KEPT.pop(0))
+    return KEPT[0]
+"""
+)
+
+
+def test_a_result_in_memory_that_an_earlier_call_kept_is_no_new_memory(server: ForkServer, ex_15: Entry) -> None:
+    with bench_of(server, ex_15, IN_TURN) as bench:
+        case = bench.part.checks[1].cases.space.case(N=100)  # type: ignore[union-attr]
+        failure = judge_case(bench, PlannedCase(case, 1), more=3)
+    assert failure is not None
+    assert (failure.cause.kind, "an earlier call kept" in failure.cause.rationale) == ("alias", True)
+
+
 def _forms(outcome: object) -> tuple[Form, ...]:
     assert isinstance(outcome, Finished)
     return outcome.answer.outputs
