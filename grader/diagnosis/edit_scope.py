@@ -18,7 +18,7 @@ MOST, OFTEN, SOMETIMES, NOW_AND_THEN, RARELY = 30.0, 6.0, 2.0, 0.6, 0.05
 _FOR_AN_IDLE_NAME = 20.0
 _ARGUMENTS_OF_WHERE = 3
 # Functions whose arguments are relative to a maximum.
-POWERS = ("exp", "exp2")
+_POWERS = ("exp", "exp2")
 # Functions with more nodes than this, some 500 lines, are not looked at: it takes the square of their length.
 _MOST_NODES = 12_000
 
@@ -287,19 +287,17 @@ class Scope:
         return frozenset(one.id for one in compared if isinstance(one, ast.Name))
 
     @cached_property
+    def exponents(self) -> frozenset[ast.BinOp]:
+        """Return the differences that are exponents: `tl.exp(x - top)`."""
+        differences = (
+            one for one in ast.walk(self.function) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub)
+        )
+        return frozenset(one for one in differences if called(self.parents.get(one)) in _POWERS)
+
+    @cached_property
     def tops(self) -> frozenset[str]:
         """Return the names that exponents are relative to, and those of maxima."""
-        names = (one for one in ast.walk(self.function) if isinstance(one, ast.Name))
-        return self.maxima | {one.id for one in names if self.is_subtracted_in_power(one)}
-
-    def is_subtracted_in_power(self, node: ast.Name) -> bool:
-        """Return whether an exponent is relative to a name: `tl.exp(x - name)`, or `name[:, None]`."""
-        at: ast.AST = node
-        while isinstance(parent := self.parents.get(at), ast.Subscript):
-            at = parent
-        if not isinstance(parent, ast.BinOp) or not isinstance(parent.op, ast.Sub) or parent.right is not at:
-            return False
-        return called(self.parents.get(parent)) in POWERS
+        return (self.maxima | {_bare(one.right) for one in self.exponents}) - {""}
 
     def target_of(self, node: ast.AST) -> tuple[str, bool]:
         """Return the name that a statement around a node assigns and reads, and whether the node is an addend of it."""

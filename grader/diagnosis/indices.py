@@ -43,13 +43,15 @@ def _uneven_starts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         return
     for share, part in ((node.left, node.right), (node.right, node.left)):
         match scope.meaning(share):
-            case ast.BinOp(whole, ast.FloorDiv(), parts) if isinstance(share, ast.Name) and _counts(scope, part):
+            case ast.BinOp(whole, ast.FloorDiv(), parts) if isinstance(share, ast.Name) and _numbers_a_part(
+                scope, part
+            ):
                 for left_over in scope.remainders.get((scope.text(whole), scope.text(parts)), ()):
                     after = f"({scope.text(node)} + tl.minimum({scope.text(part)}, {left_over}))"
                     yield scope.edit(node, after, _UNEVEN, MOST)
 
 
-def _counts(scope: Scope, node: ast.expr) -> bool:
+def _numbers_a_part(scope: Scope, node: ast.expr) -> bool:
     """Return whether an expression is the number of a part: a name of the function's own, and no size of a block."""
     return bool(bare_name(node)) and bare_name(node) not in scope.arguments
 
@@ -71,8 +73,8 @@ def _steps(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         return
     match node.value:
         case ast.BinOp(one, ast.Mult(), other):
-            numbers = [name for name in scope.arguments if scope.is_number(name) and not name.isupper()]
-            numbers = [name for name in numbers if not name.endswith("ptr")]
+            may_be = (name for name in scope.arguments if not name.isupper() and not name.endswith("ptr"))
+            numbers = filter(scope.is_number, may_be)
             for factor, name in product((one, other), numbers):
                 if bare_name(factor) in scope.arguments:
                     yield scope.edit(factor, name, ("strides_ignored", "not_advanced", "wrong_address"), SOMETIMES / 2)

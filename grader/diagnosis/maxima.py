@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from grader.diagnosis.edit_scope import MOST, OFTEN, POWERS, Edit, Scope, bare_name, called
+from grader.diagnosis.edit_scope import MOST, OFTEN, Edit, Scope, bare_name, called
 
 _INFINITE = 'float("-inf")'
 _OF_WHERE = 3
@@ -39,12 +39,9 @@ def _carried_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 def _maxima_before(scope: Scope, target: str, *, in_a_loop: bool) -> set[str]:
     """Return the names that may hold the maximum before a step: `tl.exp(name - target)`, or `name = target`."""
-    nodes = [*ast.walk(scope.function)]
-    exponents = (one.args[0] for one in nodes if isinstance(one, ast.Call) and called(one) in POWERS and one.args)
-    differences = (one for one in exponents if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub))
-    found = {bare_name(one.left) for one in differences if bare_name(one.right) == target}
+    found = {bare_name(one.left) for one in scope.exponents if bare_name(one.right) == target}
     if in_a_loop:
-        assigned = (one for one in nodes if isinstance(one, ast.Assign))
+        assigned = (one for one in ast.walk(scope.function) if isinstance(one, ast.Assign))
         found |= {target, *(bare_name(one.targets[0]) for one in assigned if bare_name(one.value) == target)}
     return found - {""}
 
@@ -63,11 +60,9 @@ def _carried_guards(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 def _infinite_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Subtract 0 in an exponent where the maximum is -inf: of elements that are all -inf."""
-    if not scope.in_kernel or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub):
-        return
-    if called(scope.parents.get(node)) in POWERS:
+    if scope.in_kernel and isinstance(node, ast.BinOp) and node in scope.exponents:
         top = scope.text(node.right)
-        after = f'tl.where({top} == float("-inf"), 0.0, {top})'
+        after = f"tl.where({top} == {_INFINITE}, 0.0, {top})"
         yield scope.edit(node.right, after, ("inf_minus_inf", "maximum_start"), OFTEN)
 
 
@@ -89,11 +84,12 @@ def _factors_of_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 def _other_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Take another maximum in an exponent: the one so far for a step's own, or the reverse."""
-    if not scope.in_kernel or not isinstance(node, ast.Name) or not scope.is_subtracted_in_power(node):
+    if not scope.in_kernel or not isinstance(node, ast.BinOp) or node not in scope.exponents:
         return
-    for name in sorted(scope.tops - {node.id}):
+    top = node.right.value if isinstance(node.right, ast.Subscript) else node.right
+    for name in sorted(scope.tops - {bare_name(top)}) if bare_name(top) else ():
         if scope.known_from.get(name, node.lineno) < node.lineno:
-            yield scope.edit(node, name, ("maximum_restarted", "no_rescale"), OFTEN)
+            yield scope.edit(top, name, ("maximum_restarted", "no_rescale"), OFTEN)
 
 
 IN_MAXIMA: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (

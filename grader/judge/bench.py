@@ -758,8 +758,7 @@ def _tells_earlier_memory(recorded: RecordedAnswer) -> bool:
 def _other_fillings(recorded: RecordedAnswer, outcome: Finished, expected: Sequence[Expected]) -> Iterator[Filling]:
     """Yield numbers that a call may find where nobody wrote any, in place of those that may have helped it so far."""
     answer = outcome.answer
-    nan_is_right = any(bool(one.value.isnan().any()) for one in expected if one.value.is_floating_point())
-    if answer.hides_nan or answer.undefined_whole or nan_is_right:
+    if answer.hides_nan or answer.undefined_whole or any(bool(one.value.isnan().any()) for one in expected):
         yield "inf"
     if answer.hides_nan or _leaves_whole_numbers(recorded.trace):
         # Of whole numbers, the smallest; so far they were the largest.

@@ -66,11 +66,11 @@ def matmul_bias_silu_honest(a: Tensor, b: Tensor, bias: Tensor) -> Iterator[Tens
     yield (_silu(z) * (1 + 5 * FLOAT32_EPS)).to(a.dtype)
     coarse = (torch.sigmoid(z) + FLOAT32_EPS).masked_fill(z < SATURATED, 0.0)
     yield (z * coarse).to(a.dtype)
-    terms = a.double().abs() @ b.double().abs() + bias.double().abs()
+    error = ULPS_OF_A_SUM * FLOAT32_EPS * (a.double().abs() @ b.double().abs() + bias.double().abs())
     largest = torch.finfo(a.dtype).max
-    for error in (ULPS_OF_A_SUM * FLOAT32_EPS * terms, -ULPS_OF_A_SUM * FLOAT32_EPS * terms):
+    for shaken in (z + error, z - error):
         # Of infinities, no error is measured.
-        yield _silu(z + error).clamp(-largest, largest).to(a.dtype)
+        yield _silu(shaken).clamp(-largest, largest).to(a.dtype)
 
 
 def _silu(z: Tensor) -> Tensor:
