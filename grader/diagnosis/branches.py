@@ -11,8 +11,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from grader.diagnosis.edit_scope import is_long
+from grader.diagnosis.edited import Edited
 from grader.diagnosis.repairs import quick_calls
-from grader.judge.bench import Bench, Edited
+from grader.judge.bench import Bench
 from grader.judge.clue import Clue
 from grader.protocol.messages import Recipe, WayTaken
 from grader.protocol.trace import Launch, launches_in
@@ -85,7 +86,7 @@ def _ways_of_calls(bench: Bench, recipes: Sequence[Recipe], until_s: float) -> l
     for recipe in recipes:
         if bench.pair.worked_s > until_s:
             break
-        call = bench.edited(recipe)
+        call = Edited.of(bench, recipe)
         taken = call.branches(_CALL_S)
         if taken is not None:
             found.append({(one.line, one.outcome): 0 for one in taken} | _launches(call))

@@ -47,7 +47,7 @@ def padding_clues(bench: Bench, failure: Failure) -> list[Clue]:
         return []
     undefined, padded = seen.outcome.answer.undefined, seen.outcome.answer.padded
     with bench.aside():
-        replay = bench.replaying(seen)
+        replay = bench.replaying(seen.recipe, seen.outcome.answer.configuration)
         same = _trial_of(replay, seen, (), "0")
         if same is None or same.outcome.outputs != seen.outcome.outputs:
             # The call depends on more than its inputs, so a change would prove nothing.

@@ -14,6 +14,7 @@ from functools import cache, partial
 from itertools import islice, takewhile
 
 from grader.diagnosis.edit_scope import Edit, Launched
+from grader.diagnosis.edited import Edited
 from grader.diagnosis.edits import edits_of
 from grader.diagnosis.influence import outputs_of_lines
 from grader.diagnosis.kinds import GENERAL
@@ -21,7 +22,7 @@ from grader.diagnosis.known_mistakes import passing_like
 from grader.diagnosis.loops import WRONG_BRANCH
 from grader.diagnosis.slips import SLIP
 from grader.exercise.cases import QUICK_VOLUME, Case
-from grader.judge.bench import Bench, Edited
+from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.protocol.messages import Recipe
 from grader.protocol.trace import ConstexprValue, Launch, TensorValue, Trace, launches_in
@@ -96,7 +97,8 @@ def repair_clues(
     if volume > _LARGEST:
         return []
     with bench.aside(), closing(bench.pair.side_by_side()) as together:
-        call = bench.edited(smallest)
+        again = partial(Edited.of, bench)
+        call = again(smallest)
         if call.recorded is None or call.recorded.trace.programs:
             # Programs of CuTe take seconds to trace again.
             return []
@@ -118,10 +120,10 @@ def repair_clues(
             if one.line in parting
         }
         edits.sort(key=lambda one: -one.weight * fits[one] * leads[one])
-        witnesses = [*map(bench.edited, _witnesses(bench, others))]
+        witnesses = [*map(again, _witnesses(bench, others))]
         large = [one for one in others if Case(one.case).volume > QUICK_VOLUME][:_LARGE]
         # Recorded only if an edit stands the first ones, and once.
-        of_every_kind = cache(lambda: [*map(bench.edited, islice(_of_every_kind(bench), _KINDS))])
+        of_every_kind = cache(lambda: [*map(again, islice(_of_every_kind(bench), _KINDS))])
 
         def stands(edit: Edit, edited: str, calls: Sequence[Edited], most_s: float = _CALL_S) -> bool:
             return all(one.is_right(edited, most_s, in_kernel=edit.in_kernel) for one in calls)
@@ -140,7 +142,7 @@ def repair_clues(
                 is_right = launches.is_right(call, edited)
             if not is_right or not stands(edit, edited, witnesses) or not stands(edit, edited, of_every_kind()):
                 continue
-            if stands(edit, edited, [*map(bench.edited, large)], _LARGE_S):
+            if stands(edit, edited, [*map(again, large)], _LARGE_S):
                 return [_clue(edit, suspected, known)]
     return []
 

@@ -39,7 +39,7 @@ def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
         # It returns what an earlier call left.
         return []
     with bench.aside():
-        replay = bench.replaying(seen)
+        replay = bench.replaying(seen.recipe, seen.outcome.answer.configuration)
 
     def holding(content: Unwritten) -> list[Tensor]:
         return _wrong_in(replay(lambda usual: replace(usual, unwritten=content)), seen)

@@ -13,11 +13,11 @@ from enum import Enum, auto
 from grader.diagnosis.case_contrast import EXCHANGED_KIND, FULL, LAYOUT_KIND, RAGGED_KINDS
 from grader.exercise.cases import QUICK_VOLUME, Case, Size, Space, Value
 from grader.exercise.causes import Contrast
-from grader.judge.bench import Bench, only
+from grader.judge.bench import Bench
 from grader.judge.clue import Clue
 from grader.judge.failures import WrongCall
 from grader.judge.trial import NotRunHere, TriedCase
-from grader.protocol.messages import Recipe
+from grader.protocol.messages import Recipe, only
 
 # All variations of one failing case take at most about so many seconds of work.
 _MOST_S = 2.0

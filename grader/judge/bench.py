@@ -20,7 +20,6 @@ import torch
 
 from grader.exercise.cases import Case, Value
 from grader.exercise.model import Part
-from grader.exercise.tensors import dtype_of, is_whole
 from grader.judge.clue import Clue, sure
 from grader.judge.compare import compare, tensor_of
 from grader.judge.coverage import coverage_of, more_telling
@@ -30,11 +29,10 @@ from grader.judge.failures import (
     WrongCall,
     check_device,
     examine,
-    wrong_in_opposite_order,
-    wrong_with_other_garbage,
 )
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.refused import RefusedConfigurations
+from grader.judge.second_looks import RightCall, made_again
 from grader.judge.trial import CallRequest, NotRunHere, Trial, TriedCase
 from grader.judge.truth import Expected, Truth, slots_for
 from grader.judge.unlike import draw_unlike
@@ -42,26 +40,22 @@ from grader.protocol.configurations import configurations_in
 from grader.protocol.messages import (
     ANY,
     COMPUTED,
-    NEEDS_GPU,
+    ONLY_ON_A_GPU,
     TOO_SLOW,
     UNTOLD,
-    WAITS,
-    BranchTaken,
     Call,
-    Filling,
     Raised,
     Recipe,
     ReplayCall,
     Slot,
     StaticCondition,
     Wanted,
+    only,
 )
-from grader.protocol.operators import EMPTY
-from grader.protocol.trace import Deed, Launch, Trace, launches_in, operators_in
+from grader.protocol.trace import Deed, Launch, launches_in
 from grader.record import Coverage
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered
 from grader.sandbox.pair import Pair, RecordedAnswer, decoys_of, remembers, seeds_after
-from grader.sandbox.side_by_side import SideBySide
 
 # Number of right answers to remember, and of elements that make one recognisable.
 _RECENT = 6
@@ -72,9 +66,6 @@ _MOST_GROUPS = 32
 _MOST_COMPARED_BYTES = 64 << 20
 _MOST_OUTPUTS = 16
 _ITEMSIZES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 2, "bfloat16": 2, "int16": 2, "int8": 1}
-
-# The kinds of calls that the interpreter cannot finish, and a GPU may.
-_ONLY_ON_A_GPU = (NEEDS_GPU, WAITS, TOO_SLOW)
 
 # The outcome of recording a call; None: its part is not recorded.
 _RecordResult = RecordedAnswer | Raised | Unanswered | None
@@ -350,11 +341,11 @@ class Bench:
             raise NotRunHere(words)
         failure, worst = examine(outcome, expected, lambda: self.truth.inputs(recipe), self.path)
         failure = check_device(outcome, "cpu" if part.on == "cpu" else self.device) or failure
-        sought = is_replay and in_any_order
-        failure = failure or (self._made_again(result, call, outcome, expected) if sought else None)
-        if failure and (names := self._omitted_arguments(call)):
-            rationale = f"{failure.cause.rationale} The call left out {names}.".strip()
-            failure = replace(failure, cause=replace(failure.cause, rationale=rationale))
+        if not failure and is_replay and in_any_order and isinstance(outcome, Finished):
+            assert isinstance(result, RecordedAnswer)
+            inputs = partial(self.truth.inputs, recipe)
+            failure = made_again(self.pair, RightCall(result, call, outcome, expected, inputs, self.path))
+        failure = failure and self._naming_omitted(failure, call)
         if failure and isinstance(outcome, Finished):
             failure = self._with_wrong_call(failure, WrongCall(recipe, outcome, expected))
         elif part is self.part:
@@ -397,7 +388,7 @@ class Bench:
         if isinstance(outcome, OutOfTime) and self.is_late:
             # The part's time was spent on calls that a GPU makes in a moment.
             return self._too_slow
-        needs_gpu = is_replay and isinstance(outcome, Raised) and outcome.kind in _ONLY_ON_A_GPU
+        needs_gpu = is_replay and isinstance(outcome, Raised) and outcome.kind in ONLY_ON_A_GPU
         if self.device != "cpu" or not needs_gpu:
             return ""
         assert isinstance(outcome, Raised)
@@ -421,8 +412,8 @@ class Bench:
     ) -> Outcome:
         """Return the outcome without the configurations that are wrong and that the GPU refuses."""
         part, count = call.recipe.part, recorded.configurations
-        untried = isinstance(outcome, Raised) and outcome.kind in (*_ONLY_ON_A_GPU, COMPUTED, UNTOLD)
-        if count < 2 or untried or self._is_right(outcome, expected, call):
+        untried = isinstance(outcome, Raised) and outcome.kind in (*ONLY_ON_A_GPU, COMPUTED, UNTOLD)
+        if count < 2 or untried or self._is_right(outcome, expected, call.recipe):
             return outcome
         if isinstance(outcome, Finished) and self.refused.is_taken(part, count, outcome.answer.configuration):
             return outcome
@@ -432,85 +423,24 @@ class Bench:
                 refused += 1
                 continue
             tried = self.pair.replay_alone(recorded, call, only(place))
-            if self._is_right(tried, expected, call) or not self.refused.why(recorded, place, tried):
+            if self._is_right(tried, expected, call.recipe) or not self.refused.why(recorded, place, tried):
                 return tried if refused else outcome
             refused += 1
         # All are refused: the failure of the first one counts.
         self.refused.forget_wrong_ones(part, count)
         return outcome
 
-    def _is_right(self, outcome: Outcome, expected: tuple[Expected, ...], call: Call) -> bool:
-        return examine(outcome, expected, lambda: self.truth.inputs(call.recipe), self.path)[0] is None
+    def _is_right(self, outcome: Outcome, expected: tuple[Expected, ...], recipe: Recipe) -> bool:
+        return examine(outcome, expected, partial(self.truth.inputs, recipe), self.path)[0] is None
 
-    def _made_again(
-        self, recorded: _RecordResult, call: Call, outcome: Outcome, expected: tuple[Expected, ...]
-    ) -> Failure | None:
-        """Return the failure of a right call that is wrong where things differ that a GPU leaves open."""
-        if not isinstance(recorded, RecordedAnswer) or not isinstance(outcome, Finished):
-            return None
-        failure = self._in_opposite_order(recorded, call, outcome, expected)
-        return failure or self._with_other_garbage(recorded, call, outcome, expected)
-
-    def _in_opposite_order(
-        self, recorded: RecordedAnswer, call: Call, outcome: Finished, expected: tuple[Expected, ...]
-    ) -> Failure | None:
-        """Return the failure of a right call that is wrong if the programs of its launches run in the opposite order.
-
-        Only programs that meet at an address can depend on their order. A GPU runs them in any. They are interrupted
-        behind atomics, too, unless one that holds a lock would leave the others waiting. Raises NotRunHere for a kernel
-        that asks for a GPU in another order only.
-        """
-        if not outcome.answer.meets:
-            return None
-        place = outcome.answer.configuration
-        for interrupted in (True, False):
-            other = self.pair.replay_backwards(recorded, call, only(place), interrupted=interrupted)
-            if isinstance(other, Raised) and other.kind == NEEDS_GPU:
-                raise NotRunHere(f"programs that end here in one order only, for {Case(call.recipe.case).words()}")
-            if _is_unfinished(other):
-                # Programs that wait for others need these to run beside them.
-                continue
-            failure, _ = examine(other, expected, lambda: self.truth.inputs(call.recipe), self.path)
-            return failure and wrong_in_opposite_order(failure, Case(call.recipe.case).words())
-        return None
-
-    def gives_equal_bits(self, trial: Trial) -> bool:
-        """Return whether the result of a right call has the same bits if its programs run in the opposite order.
-
-        True where programs do not meet at an address, and where a replay comes to no end.
-        """
-        if not isinstance(trial.outcome, Finished) or not trial.outcome.answer.meets:
-            return True
-        with self.aside():
-            replay = self.replaying(WrongCall(trial.recipe, trial.outcome, trial.expected))
-            usual = replay(lambda one: one)
-            other = replay(lambda one: replace(one, backwards=True, interrupted=True))
-        return not isinstance(usual, Finished) or not isinstance(other, Finished) or usual.outputs == other.outputs
-
-    def _with_other_garbage(
-        self, recorded: RecordedAnswer, call: Call, outcome: Finished, expected: tuple[Expected, ...]
-    ) -> Failure | None:
-        """Return the failure of a right call that is wrong if memory that nobody wrote holds other numbers than NaN.
-
-        Only a call can depend on that in which an operation hid NaN, or that must give NaN, or one with whole numbers,
-        which have no NaN. Raises NotRunHere where the call comes to no end then.
-        """
-        lines, place = outcome.answer.undefined, outcome.answer.configuration
-        for filling in _other_fillings(recorded, outcome, expected):
-            other = self.pair.replay_refilled(recorded, call, only(place), lines, filling)
-            if _is_unfinished(other):
-                raise NotRunHere(
-                    f"a kernel that ends here only while unwritten memory is NaN, for {Case(call.recipe.case).words()}"
-                )
-            failure, _ = examine(other, expected, lambda: self.truth.inputs(call.recipe), self.path)
-            if failure and isinstance(other, Finished | Raised):
-                return wrong_with_other_garbage(failure, lines, filling)
-        return None
-
-    def _omitted_arguments(self, call: Call) -> str:
-        """Return the arguments that a call leaves out, in words."""
+    def _naming_omitted(self, failure: Failure, call: Call) -> Failure:
+        """Return the failure of a call, which names the arguments that the call left out."""
         count = len(call.given(self.truth.inputs(call.recipe))) if call.defaults else len(call.arguments)
-        return " and ".join(call.arguments[count:])
+        if count == len(call.arguments):
+            return failure
+        names = " and ".join(call.arguments[count:])
+        rationale = f"{failure.cause.rationale} The call left out {names}.".strip()
+        return replace(failure, cause=replace(failure.cause, rationale=rationale))
 
     def _replay(
         self,
@@ -541,13 +471,13 @@ class Bench:
             untold = ("an earlier call that it builds on could not be replayed",)
         return recorded, self.call(call), untold
 
-    def replaying(self, seen: WrongCall) -> Callable[[Callable[[ReplayCall], ReplayCall]], Outcome | None]:
+    def replaying(self, recipe: Recipe, place: int) -> Callable[[Callable[[ReplayCall], ReplayCall]], Outcome | None]:
         """Record an earlier call again, and return a function that replays it as a changed request says.
 
-        The function returns None where the call cannot be replayed.
+        place: the configuration that it took, -1 for the first one that works. The function returns None where the call
+        cannot be replayed, as one that needs memory of earlier calls.
         """
-        recorded, call = self._recorded_again(seen.recipe)
-        place = seen.outcome.answer.configuration
+        recorded, call = self.recorded_again(recipe)
 
         def replay(change: Callable[[ReplayCall], ReplayCall]) -> Outcome | None:
             if recorded is None:
@@ -572,26 +502,18 @@ class Bench:
             return recorded.recipe
 
     def is_right_only(self, recipe: Recipe, place: int, change: Callable[[ReplayCall], ReplayCall]) -> bool:
-        """Record an earlier call again; return whether it is wrong as it is, and right where its replay is changed.
-
-        place: the configuration that it took, -1 for the first one that works. A call that needs memory of earlier ones
-        is not replayed.
-        """
-        recorded, call = self._recorded_again(recipe)
-        if recorded is None:
-            return False
-        expected = self.truth.expect(self.part, recipe)
-        usual = ReplayCall(call, recorded.message, "alone", wanted=only(place))
-        changed, unchanged = (self.pair.replay_apart(recorded, one) for one in (change(usual), usual))
+        """Record an earlier call again; return whether it is wrong as it is, and right where its replay is changed."""
+        replay = self.replaying(recipe, place)
+        changed, unchanged = replay(change), replay(lambda usual: usual)
         if changed is None or unchanged is None:
             return False
-        return self._is_right(changed, expected, call) and not self._is_right(unchanged, expected, call)
+        return self.gives_right(recipe, changed) and not self.gives_right(recipe, unchanged)
 
-    def edited(self, recipe: Recipe) -> Edited:
-        """Record a call again, to make it with other texts of the submission."""
-        return Edited(self, recipe, *self._recorded_again(recipe))
+    def gives_right(self, recipe: Recipe, outcome: Outcome) -> bool:
+        """Return whether an outcome is the right answer to a call of the part."""
+        return self._is_right(outcome, self.truth.expect(self.part, recipe), recipe)
 
-    def _recorded_again(self, recipe: Recipe) -> tuple[RecordedAnswer | None, Call]:
+    def recorded_again(self, recipe: Recipe) -> tuple[RecordedAnswer | None, Call]:
         """Record an earlier call. Return what was recorded, None where nothing was, and the call on its inputs."""
         request = CallRequest(Case(recipe.case), recipe.seed)
         recorded = self._record(request)
@@ -676,121 +598,15 @@ class Bench:
         return replace(failure, seen=wrong_call, clues=clues)
 
 
-@dataclass(frozen=True)
-class Edited:
-    """One call of a bench, made with edited texts of the submission. recorded: by the submission's own launch code."""
-
-    bench: Bench
-    recipe: Recipe
-    recorded: RecordedAnswer | None
-    call: Call
-
-    def begin(self, together: SideBySide, place: int, text_of: Callable[[], str], most_s: float) -> None:
-        """Begin to make the call with another text, whose launch code is the same. text_of: makes the text."""
-        if self.recorded is not None:
-            self.bench.pair.begin_edited(together, place, self.recorded, self.call, text_of, most_s)
-
-    def is_right_answer(self, outcome: Outcome | None) -> bool:
-        """Return whether an outcome is the right answer to the call."""
-        expected = self.bench.truth.expect(self.bench.part, self.recipe)
-        return outcome is not None and self.bench._is_right(outcome, expected, self.call)
-
-    def is_right(self, text: str, most_s: float, *, in_kernel: bool) -> bool:
-        """Return whether the call is right with another text, by the same kernels. in_kernel: launch code is the same.
-
-        An edit that leads to another kernel, which was right all along, mends nothing. Nor does one that leaves one
-        program of several: no other gets in its way.
-        """
-        if in_kernel:
-            return self._is_right(self.recorded, text, most_s)
-        with self.bench.aside(), self.bench.pair.in_new_process(text):
-            recorded = self.bench._recorded_again(self.recipe)[0]
-            if not recorded or not self.recorded or _kernels_of(recorded.trace) != _kernels_of(self.recorded.trace):
-                return False
-            if _is_of_one_program(recorded.trace) and not _is_of_one_program(self.recorded.trace):
-                return False
-            return self._is_right(recorded, text, most_s)
-
-    def branches(self, most_s: float) -> tuple[BranchTaken, ...] | None:
-        """Return the ways that the kernels take in the call; None where it does not return."""
-        if self.recorded is None:
-            return None
-        outcome = self._replayed(self.recorded, most_s, branches=True)
-        return outcome.answer.branches if isinstance(outcome, Finished) else None
-
-    def wrong_outputs(self, text: str, most_s: float) -> tuple[tuple[int, bool], ...]:
-        """Return the storage of each output with whether its values are wrong; () where the call does not end well."""
-        if self.recorded is None:
-            return ()
-        outcome = self._replayed(self.recorded, most_s, text=text)
-        expected = self.bench.truth.expect(self.bench.part, self.recipe)
-        if not isinstance(outcome, Finished) or len(outcome.outputs) != len(expected):
-            return ()
-        trace = self.recorded.trace
-        storages = [trace.windows[one.window].storage if one.window >= 0 else -1 for one in trace.outputs]
-        storages += [trace.arguments[name] for name in self.call.mutates]
-        pairs = zip(outcome.outputs, expected, strict=True)
-        wrong = [raw is None or not compare(tensor_of(raw, output), output).agrees for raw, output in pairs]
-        return tuple(zip(storages, wrong, strict=True))
-
-    def _is_right(self, recorded: RecordedAnswer | None, text: str, most_s: float) -> bool:
-        if recorded is None:
-            return False
-        return self.is_right_answer(self._replayed(recorded, most_s, text=text))
-
-    def _replayed(
-        self, recorded: RecordedAnswer, most_s: float, *, text: str = "", branches: bool = False
-    ) -> Outcome | None:
-        request = ReplayCall(self.call, recorded.message, "alone", text=text, branches=branches)
-        return self.bench.pair.replay_apart(recorded, request, most_s)
-
-
-def _is_unfinished(outcome: Outcome) -> bool:
-    """Return whether the interpreter could not finish a replay that a GPU may finish."""
-    return isinstance(outcome, OutOfTime) or (isinstance(outcome, Raised) and outcome.kind in _ONLY_ON_A_GPU)
-
-
 def _tells_earlier_memory(recorded: RecordedAnswer) -> bool:
     """Return whether a trace may hold the bytes of memory that earlier calls left."""
     return recorded.afresh and remembers(recorded)
-
-
-def _other_fillings(recorded: RecordedAnswer, outcome: Finished, expected: Sequence[Expected]) -> Iterator[Filling]:
-    """Yield numbers that a call may find where nobody wrote any, in place of those that may have helped it so far."""
-    answer = outcome.answer
-    if answer.hides_nan or answer.undefined_whole or any(bool(one.value.isnan().any()) for one in expected):
-        yield "inf"
-    if answer.hides_nan or _leaves_whole_numbers(recorded.trace):
-        # Of whole numbers, the smallest; so far they were the largest.
-        yield "-inf"
-
-
-def _leaves_whole_numbers(trace: Trace) -> bool:
-    """Return whether a call allocates memory without filling it that a window takes for whole numbers."""
-    empty = [one for one in operators_in(trace.steps) if one.name.partition(".")[0] in EMPTY]
-    storages = {trace.windows[place].storage for one in empty for place in one.results}
-    return any(one.storage in storages and is_whole(dtype_of(one.dtype)) for one in trace.windows)
-
-
-def _is_of_one_program(trace: Trace) -> bool:
-    """Return whether every launch of a trace has one program."""
-    return all(prod(one.grid) == 1 for one in launches_in(trace.steps) if isinstance(one, Launch))
-
-
-def only(place: int) -> Wanted:
-    """Return the configuration that a call took, and no other; any where it took none (-1)."""
-    return Wanted((place,)) if place >= 0 else ANY
 
 
 def _types_of(launch: Launch) -> tuple[str, ...]:
     """Return the names of the types of a launch's arguments, by place and then by name."""
     named = (f"{name} {type(value).__name__}" for name, value in sorted(launch.kwargs.items()))
     return (*(type(value).__name__ for value in launch.args), *named)
-
-
-def _kernels_of(trace: Trace) -> list[str]:
-    """Return the names of the kernels that a call launches, in order."""
-    return [trace.kernels[one.kernel].name for one in launches_in(trace.steps) if isinstance(one, Launch)]
 
 
 def _seeded(recipe: Recipe, seed: Callable[[int], int]) -> Recipe:

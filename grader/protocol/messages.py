@@ -46,6 +46,8 @@ NEEDS_GPU = "NeedsGpu"
 WAITS = "Waits"
 # The kind where a launch has more programs than the interpreter runs in the time of a call.
 TOO_SLOW = "TooSlow"
+# The kinds of calls that the interpreter cannot finish, and a GPU may.
+ONLY_ON_A_GPU = (NEEDS_GPU, WAITS, TOO_SLOW)
 # The kinds after which Triton's autotuner goes on to the next configuration.
 PASSED_OVER = frozenset({"StaticAssertFailed", "CompileTimeAssertionFailure", "OutOfResources", "PTXASError"})
 
@@ -181,6 +183,11 @@ class Wanted:
 
 # Every configuration may run.
 ANY = Wanted()
+
+
+def only(place: int) -> Wanted:
+    """Return the configuration that a call took, and no other; any where it took none (-1)."""
+    return Wanted((place,)) if place >= 0 else ANY
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from grader.diagnosis.edited import Edited
 from grader.diagnosis.explain import Diagnosis
 from grader.diagnosis.interpreted import right_in_interpreter
 from grader.exercise.catalogue import Entry
@@ -86,7 +87,7 @@ def test_a_case_that_is_right_without_pipelining_says_how_to_launch_it(
         monkeypatch.setattr(
             Bench,
             "is_right_only",
-            lambda bench, recipe, place, change, text=text: bench.edited(recipe).is_right(text, 5, in_kernel=True),
+            lambda bench, recipe, place, change, text=text: Edited.of(bench, recipe).is_right(text, 5, in_kernel=True),
         )
         cause = cause_of(shown(server, ex_15, WRONG, VECTOR_ADD))
         assert cause.suspects[0].kind == kind

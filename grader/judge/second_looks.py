@@ -1,0 +1,109 @@
+"""Replay a right call where things differ that a GPU leaves open, and tell whether it stays right.
+
+Takes a recorded call with its right outcome and gives a failure, or None. It replays, and records nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from grader.exercise.cases import Case
+from grader.exercise.tensors import dtype_of, is_whole
+from grader.judge.failures import Failure, examine, wrong_in_opposite_order, wrong_with_other_garbage
+from grader.judge.trial import NotRunHere
+from grader.judge.truth import Expected
+from grader.protocol.messages import NEEDS_GPU, ONLY_ON_A_GPU, Call, Filling, Raised, only
+from grader.protocol.operators import EMPTY
+from grader.protocol.trace import Trace, operators_in
+from grader.sandbox.outcome import Finished, Outcome, OutOfTime
+from grader.sandbox.pair import Pair, RecordedAnswer
+
+
+@dataclass(frozen=True)
+class RightCall:
+    """A call whose replay was right. inputs: makes its input tensors. path: of the submission."""
+
+    recorded: RecordedAnswer
+    call: Call
+    outcome: Finished
+    expected: tuple[Expected, ...]
+    inputs: Callable[[], Sequence[object]]
+    path: str
+
+    @property
+    def words(self) -> str:
+        """The case, in words."""
+        return Case(self.call.recipe.case).words()
+
+    def failure_of(self, other: Outcome) -> Failure | None:
+        """Return the failure of another outcome of the same call."""
+        return examine(other, self.expected, self.inputs, self.path)[0]
+
+
+def made_again(pair: Pair, right: RightCall) -> Failure | None:
+    """Return the failure of a right call that is wrong in another order of its programs, or with other garbage.
+
+    Raises NotRunHere where only a GPU can finish such a replay.
+    """
+    return _in_opposite_order(pair, right) or _with_other_garbage(pair, right)
+
+
+def _in_opposite_order(pair: Pair, right: RightCall) -> Failure | None:
+    """Return the failure of a right call that is wrong if the programs of its launches run in the opposite order.
+
+    Only programs that meet at an address can depend on their order. A GPU runs them in any. They are interrupted
+    behind atomics, too, unless one that holds a lock would leave the others waiting. Raises NotRunHere for a kernel
+    that asks for a GPU in another order only.
+    """
+    if not right.outcome.answer.meets:
+        return None
+    wanted = only(right.outcome.answer.configuration)
+    for interrupted in (True, False):
+        other = pair.replay_backwards(right.recorded, right.call, wanted, interrupted=interrupted)
+        if isinstance(other, Raised) and other.kind == NEEDS_GPU:
+            raise NotRunHere(f"programs that end here in one order only, for {right.words}")
+        if not _is_unfinished(other):
+            failure = right.failure_of(other)
+            return failure and wrong_in_opposite_order(failure, right.words)
+        # Programs that wait for others need these to run beside them.
+    return None
+
+
+def _with_other_garbage(pair: Pair, right: RightCall) -> Failure | None:
+    """Return the failure of a right call that is wrong if memory that nobody wrote holds other numbers than NaN.
+
+    Only a call can depend on that in which an operation hid NaN, or that must give NaN, or one with whole numbers,
+    which have no NaN. Raises NotRunHere where the call comes to no end then.
+    """
+    lines, wanted = right.outcome.answer.undefined, only(right.outcome.answer.configuration)
+    for filling in _other_fillings(right):
+        other = pair.replay_refilled(right.recorded, right.call, wanted, lines, filling)
+        if _is_unfinished(other):
+            raise NotRunHere(f"a kernel that ends here only while unwritten memory is NaN, for {right.words}")
+        failure = right.failure_of(other)
+        if failure and isinstance(other, Finished | Raised):
+            return wrong_with_other_garbage(failure, lines, filling)
+    return None
+
+
+def _other_fillings(right: RightCall) -> Iterator[Filling]:
+    """Yield numbers that a call may find where nobody wrote any, in place of those that may have helped it so far."""
+    answer = right.outcome.answer
+    if answer.hides_nan or answer.undefined_whole or any(bool(one.value.isnan().any()) for one in right.expected):
+        yield "inf"
+    if answer.hides_nan or _leaves_whole_numbers(right.recorded.trace):
+        # Of whole numbers, the smallest; so far they were the largest.
+        yield "-inf"
+
+
+def _leaves_whole_numbers(trace: Trace) -> bool:
+    """Return whether a call allocates memory without filling it that a window takes for whole numbers."""
+    empty = [one for one in operators_in(trace.steps) if one.name.partition(".")[0] in EMPTY]
+    storages = {trace.windows[place].storage for one in empty for place in one.results}
+    return any(one.storage in storages and is_whole(dtype_of(one.dtype)) for one in trace.windows)
+
+
+def _is_unfinished(outcome: Outcome) -> bool:
+    """Return whether the interpreter could not finish a replay that a GPU may finish."""
+    return isinstance(outcome, OutOfTime) or (isinstance(outcome, Raised) and outcome.kind in ONLY_ON_A_GPU)
