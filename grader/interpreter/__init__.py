@@ -24,6 +24,7 @@
     gather              loads and stores of whole blocks
     beyond              refuses kernels that only a GPU can run
     patience            gives up a call that has too many programs
+    places              the line of a kernel that is running
     memory              hooks on every load, store and atomic, before it happens
     guard               bounds and traffic of one launch
     races               data races between the programs of one launch

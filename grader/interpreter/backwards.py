@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
@@ -15,39 +15,46 @@ from numpy.random import Generator
 # The most programs that have begun and not ended, and the frames of Python's that one of them may need.
 _MOST_RUNNING = 64
 _FRAMES = 200
-# Another program runs after so many atomics and volatile loads of one.
+# A program waits if it makes so many more atomics and volatile loads in a line than any program does that need not.
 _TURN = 16
-# An interrupted program may be left behind each of them, as chance decides: behind the first atomics of a kind every
-# other time, then less often; behind volatile loads seldom, for each time takes one of the programs that are left.
-_OFTEN, _LESS_OFTEN, _SELDOM = 1 / 2, 2.0, 1 / 8
+# The share of the programs that are interrupted, and of those, the share that is so at the first pass of a line.
+_OFTEN, _AT_FIRST = 7 / 8, 1 / 2
 
 
 class BackwardsKernel:
     """Stands for a kernel while its programs run in another order: the last one first, each to its end.
 
     A GPU runs programs in any order. What is right in both orders alone does not depend on a program having come first.
-    A program that may wait, as its many atomics and volatile loads tell, is interrupted: another one, which has not
-    begun, runs to its end. Which one, chance decides, so that no kernel can wait for just those that come first.
+    A program that waits is interrupted: another one, which has not begun, runs to its end. Which one, chance decides,
+    so that no kernel can wait for just those that come first.
 
-    interrupted: programs that do not wait are interrupted as well, behind some of their atomics.
+    usual: by line, the most atomics and volatile loads that a program makes there without waiting. interrupted:
+    programs that do not wait are interrupted too, once, behind one of these lines. Each line has the same chance: a
+    loop of harmless loads hides no other line.
     """
 
     def __init__(
-        self, kernel: Callable[..., Any], builder: Any, chance: Generator, *, interrupted: bool = False
+        self,
+        kernel: Callable[..., Any],
+        builder: Any,
+        chance: Generator,
+        usual: Mapping[int, int],
+        *,
+        interrupted: bool = False,
     ) -> None:
         self.__name__ = kernel.__name__
         self.__signature__ = inspect.signature(kernel)
-        self._kernel, self._builder, self._chance = kernel, builder, chance
-        self._interrupted = interrupted
+        self._kernel, self._builder, self._chance, self._usual = kernel, builder, chance, usual
+        self._interrupted = interrupted and bool(usual)
         self._begun: set[int] = set()
         # Programs that have begun and not ended: the first ones wait for what the last one does.
         self._running = 0
         # Those that had not begun when the first one waited, in the order of chance.
         self._drawn: list[int] | None = None
         self._arguments: dict[str, Any] = {}
-        # The atomics and volatile loads of the program that runs, and those of each kind.
-        self._heard = 0
-        self._of_kind = Counter[str]()
+        # Of the program that runs: its atomics and volatile loads by line, and where it is interrupted.
+        self._passes = Counter[int]()
+        self._pause: tuple[int, int] | None = None
 
     def __call__(self, **arguments: Any) -> None:
         """Run the program at the opposite place of the grid, unless it ran meanwhile."""
@@ -67,13 +74,12 @@ class BackwardsKernel:
         """Some programs have not begun, or wait for this one."""
         return self._running > 1 or len(self._begun) < self._total
 
-    def take_turns(self, what: str) -> bool:
-        """Hear of an atomic or a volatile load; return whether another program ran because of it. what: its kind."""
-        self._heard += 1
-        self._of_kind[what] += 1
-        most = _SELDOM if what == "load" else _OFTEN
-        early = self._interrupted and self._chance.random() < min(most, _LESS_OFTEN / self._of_kind[what])
-        if self._heard % _TURN and not early:
+    def take_turns(self, line: int) -> bool:
+        """Hear of an atomic or a volatile load in a line; return whether another program ran because of it."""
+        self._passes[line] += 1
+        beyond = self._passes[line] - self._usual.get(line, 0)
+        waits = beyond > 0 and beyond % _TURN == 0
+        if not waits and (line, self._passes[line]) != self._pause:
             return False
         if self._drawn is None:
             self._drawn = [number for number in range(self._total) if number not in self._begun]
@@ -85,10 +91,18 @@ class BackwardsKernel:
         self._run(self._drawn.pop())
         return True
 
+    def _draw_pause(self) -> tuple[int, int] | None:
+        """Return the line, and the pass of it, behind which a program is interrupted; None: nowhere."""
+        if not self._interrupted or self._chance.random() > _OFTEN:
+            return None
+        line = [*self._usual][int(self._chance.integers(len(self._usual)))]
+        at_first = self._chance.random() < _AT_FIRST
+        return line, 1 if at_first else int(self._chance.integers(1, self._usual[line] + 1))
+
     def _run(self, number: int) -> None:
         place, limit = self._builder.grid_idx, sys.getrecursionlimit()
-        heard, self._heard = self._heard, 0
-        of_kind, self._of_kind = self._of_kind, Counter[str]()
+        passes, self._passes = self._passes, Counter[int]()
+        pause, self._pause = self._pause, self._draw_pause()
         self._begun.add(number)
         self._running += 1
         self._builder.grid_idx = tuple(map(int, np.unravel_index(number, self._builder.grid_dim)))
@@ -97,7 +111,7 @@ class BackwardsKernel:
             self._kernel(**self._arguments)
         finally:
             sys.setrecursionlimit(limit)
-            self._builder.grid_idx, self._heard, self._of_kind = place, heard, of_kind
+            self._builder.grid_idx, self._passes, self._pause = place, passes, pause
             self._running -= 1
 
     @property

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
+from grader.interpreter.places import running_line
 from grader.interpreter.versions import rereads
 
 # A program may get the same answer so many times in a row while nothing is stored; that takes less than a second.
@@ -24,8 +25,8 @@ class Others(Protocol):
     def are_open(self) -> bool:
         """Some have not ended."""
 
-    def take_turns(self, what: str) -> bool:
-        """Hear of an atomic or a volatile load; return whether another program ran because of it. what: its kind."""
+    def take_turns(self, line: int) -> bool:
+        """Hear of an atomic or a volatile load in a line; return whether another program ran because of it."""
 
 
 class NeedsGpu(NotImplementedError):
@@ -127,7 +128,7 @@ def _notice_waiting() -> None:
         answer = np.asarray(found.data).tobytes()
         follow = tuple(builder.grid_idx) != last if others is None else others.are_open
         waiting.answered(question, answer, others_follow=follow)
-        if others is not None and others.take_turns(what):
+        if others is not None and others.take_turns(running_line()[0]):
             waiting.begin()
         return found
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.interpreter.memory import running_line
+from grader.interpreter.places import running_line
 from grader.interpreter.switched import Method, Switched
 from grader.protocol.messages import Birth
 

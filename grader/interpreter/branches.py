@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from grader.interpreter.memory import running_line
+from grader.interpreter.places import running_line
 from grader.protocol.messages import BranchTaken, WayTaken
 
 # Ways of one call that are told.

@@ -38,10 +38,10 @@ from grader.interpreter.implicit_dots import multiply_sums_as_dots
 from grader.interpreter.libdevice import provide_libdevice
 from grader.interpreter.loops import WrapLoops, carried, entering, numbered, static_range
 from grader.interpreter.lowering import value_was_read
-from grader.interpreter.memory import is_ours
 from grader.interpreter.numerics import correct_numerics
 from grader.interpreter.once import replace_in_language
 from grader.interpreter.padding import PADDING
+from grader.interpreter.places import is_ours
 from grader.interpreter.reductions import correct_reductions
 from grader.interpreter.static_conditions import NoteConditions, decided
 from grader.interpreter.unspecified import reorder_and_gather

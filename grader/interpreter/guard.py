@@ -10,6 +10,7 @@ Pure bookkeeping on NumPy arrays; the hooks are in grader.interpreter.memory.
 from __future__ import annotations
 
 import linecache
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -460,6 +461,15 @@ class Guard:
             operations=self._computed,
             complete=not self._thinned,
         )
+
+    def pauses(self) -> dict[int, int]:
+        """Return, by line, the most atomics and volatile loads that one program made there."""
+        atomics = (one for one in self._operations if one.access.kind == "atomic")
+        counts = Counter((one.access.where[0], one.access.program) for one in (*atomics, *self._waits))
+        most: dict[int, int] = {}
+        for (line, _), count in counts.items():
+            most[line] = max(count, most.get(line, 0))
+        return most
 
     def footprint(self) -> Footprint:
         """Return the footprint of the launch: of a large one without loads, of a very large one without tensors."""

@@ -7,13 +7,10 @@ scatter are lowered onto them. The upper bits of a pointer hold the number of th
 from __future__ import annotations
 
 import copy
-import os
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from math import prod
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -27,16 +24,18 @@ from grader.interpreter.instructions import InstructionCounter
 from grader.interpreter.leading_axis import reduce_within_programs
 from grader.interpreter.lockstep import LockstepKernel
 from grader.interpreter.patience import PATIENCE
+from grader.interpreter.places import running_line
 from grader.interpreter.races import Access, Heed, Kind, Order
 from grader.interpreter.sums import AtomicSums
 from grader.interpreter.unspecified import undefined
 from grader.interpreter.versions import no_cache_policy, rereads
 from grader.protocol.footprint import Footprint
-from grader.protocol.messages import GuardFinding, Traffic
+from grader.protocol.messages import GuardFinding, Pause, Traffic
 
 # What a tensor memory accelerator stores at once.
 _UNIT_BYTES = 16
-_MOST_FRAMES = 40
+# Nobody writes so many lines of atomics.
+_MOST_PAUSES = 256
 # By Triton's names; the usual one does both.
 _ORDERS: dict[str, Order] = {"RELAXED": "plain", "ACQUIRE": "acquires", "RELEASE": "releases"}
 
@@ -88,7 +87,10 @@ class MemoryWatch:
         self._latest: Guard | None = None
         self._backwards: Generator | None = None
         self._interrupted = False
+        self._usual: Mapping[int, int] = {}
         self._meets = False
+        # By line, the most atomics and volatile loads of one program.
+        self._pauses: dict[int, int] = {}
 
     def footprint(self) -> Footprint | None:
         """Count the footprint of the latest launch: few launches are told with theirs."""
@@ -114,12 +116,19 @@ class MemoryWatch:
         found, self._meets = self._meets, False
         return found
 
-    def run_backwards(self, chance: Generator | None, *, interrupted: bool = False) -> None:
+    def take_pauses(self) -> tuple[Pause, ...]:
+        """Return the lines behind which programs of a launch may pause, since the last call."""
+        found = tuple(Pause(line, most) for line, most in sorted(self._pauses.items()))
+        self._pauses.clear()
+        return found[:_MOST_PAUSES]
+
+    def run_backwards(self, chance: Generator | None, usual: Mapping[int, int], *, interrupted: bool = False) -> None:
         """Run the programs of each launch in the opposite order from now on; None: in their own.
 
-        chance: decides which program runs while another one waits. interrupted: or is interrupted.
+        chance: decides which program runs while another one waits. usual: by line, the most atomics and volatile loads
+        of one program that does not wait. interrupted: programs that do not wait are interrupted as well.
         """
-        self._backwards, self._interrupted = chance, interrupted
+        self._backwards, self._usual, self._interrupted = chance, usual, interrupted
 
     def count_instructions(self, on: bool) -> None:
         """Count what kernels compute element by element from now on, or no longer: it takes a tenth more time."""
@@ -149,7 +158,7 @@ class MemoryWatch:
             self.traffic, self._latest, self.strayed = None, None, False
             if self._backwards is not None:
                 executor.fn = BackwardsKernel(
-                    executor.fn, self._builder, self._backwards, interrupted=self._interrupted
+                    executor.fn, self._builder, self._backwards, self._usual, interrupted=self._interrupted
                 )
             elif self._known is not None:
                 executor.fn = LockstepKernel(executor.fn, self._builder, _Log(guard, self._sums), self._known)
@@ -160,6 +169,8 @@ class MemoryWatch:
                 self._sums.finish_launch()
                 self._findings += guard.findings
                 self._meets = self._meets or guard.meets
+                for line, most in guard.pauses().items():
+                    self._pauses[line] = max(most, self._pauses.get(line, 0))
                 self.strayed = guard.strayed
                 self._guard = outer
                 self._pointers.clear()
@@ -234,18 +245,11 @@ class MemoryWatch:
             return np.asarray(mask if isinstance(mask, np.ndarray) else mask.data, dtype=bool)
 
         def look(
-            kind: Kind,
-            ptrs: Any,
-            mask: Any,
-            *moved: Any,
-            order: Order = "plain",
-            values: Any = None,
-            heed: Heed | None = None,
-            spill: bool = False,
+            kind: Kind, ptrs: Any, mask: Any, *moved: Any, values: Any = None, **how: Any
         ) -> tuple[Any, Lanes | None]:
-            clipped = isinstance(mask, np.ndarray)
+            """Show an access to the guard. how: other fields of Access."""
             pointer, width = _moved(ptrs, moved)
-            access = partial(Access, kind, width=width, order=order, clipped=clipped, heed=heed, spill=spill)
+            access = partial(Access, kind, width=width, clipped=isinstance(mask, np.ndarray), **how)
             plain, allowed = self._look(access, ptrs, lanes_of(mask), values)
             return TensorHandle(plain, pointer), allowed
 
@@ -272,7 +276,7 @@ class MemoryWatch:
         def create_atomic_rmw(self: Any, rmwOp: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:  # noqa: N803
             heed = Heed()
             kind, order = _kind_and_order(sem, scope)
-            plain, allowed = look(kind, ptr, mask, val, order=order, heed=heed)
+            plain, allowed = look(kind, ptr, mask, val, order=order, heed=heed, update=rmwOp.name)
             lit = mask if allowed is None else TensorHandle(allowed, int1)
             update_in_order(plain.data, lanes_of(lit))
             remember_bytes(plain.data, lanes_of(lit), val.data.dtype)
@@ -285,7 +289,7 @@ class MemoryWatch:
         def create_atomic_cas(self: Any, ptr: Any, cmp: Any, val: Any, sem: Any, scope: Any) -> Any:
             every = TensorHandle(np.ones(ptr.data.shape, dtype=bool), int1)
             kind, order = _kind_and_order(sem, scope)
-            plain, allowed = look(kind, ptr, every, cmp, val, order=order)
+            plain, allowed = look(kind, ptr, every, cmp, val, order=order, update="CAS")
             if allowed is not None:
                 # It takes no mask; without a legal address, its result is unknown.
                 return TensorHandle(np.zeros_like(cmp.data), cmp.dtype.scalar)
@@ -418,32 +422,3 @@ def _kind_and_order(semantics: Any, scope: Any) -> tuple[Kind, Order]:
     if getattr(scope, "name", "") == "CTA":
         return "store", "plain"
     return "atomic", _ORDERS.get(getattr(semantics, "name", ""), "orders")
-
-
-def running_line() -> tuple[int, str]:
-    """Return the kernel line that is running, and its file; of nested kernel functions, the innermost."""
-    frame: FrameType | None = sys._getframe(1)
-    for _ in range(_MOST_FRAMES):
-        if frame is None:
-            break
-        if not is_ours(frame.f_code.co_filename):
-            return frame.f_lineno, frame.f_code.co_filename
-        frame = frame.f_back
-    return 0, ""
-
-
-def _folders() -> tuple[str, ...]:
-    from pathlib import Path
-
-    import triton
-
-    return str(Path(triton.__file__).parent) + os.sep, str(Path(__file__).resolve().parents[1]) + os.sep
-
-
-_OURS = _folders()
-
-
-@cache
-def is_ours(file: str) -> bool:
-    """Return whether a file belongs to Triton or to the grader."""
-    return file.startswith(_OURS)

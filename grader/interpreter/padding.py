@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from grader.interpreter.memory import running_line
+from grader.interpreter.places import running_line
 from grader.interpreter.unspecified import undefined
 from grader.protocol.messages import Filling
 

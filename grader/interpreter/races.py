@@ -49,8 +49,8 @@ class Access:
     where: a line and its file. order: of an atomic, "orders" if it releases earlier operations and acquires those of
     others, "releases" or "acquires" if it does one of both; "waits" for a volatile load, which waits for another
     program's store and is no race itself. clipped: through a block pointer or a
-    descriptor, which make a mask of their own. heed: of an atomic whose result may go unread. spill: a descriptor's
-    store beyond the end of a row, to the end of a unit of 16 bytes.
+    descriptor, which make a mask of their own. heed: of an atomic whose result may go unread. update: what an atomic
+    does, such as ADD. spill: a descriptor's store beyond the end of a row, to the end of a unit of 16 bytes.
     """
 
     kind: Kind
@@ -60,6 +60,7 @@ class Access:
     order: Order = "plain"
     clipped: bool = False
     heed: Heed | None = None
+    update: str = ""
     spill: bool = False
 
 
@@ -241,15 +242,17 @@ def find_races(operations: Sequence[Operation], sync: Sync, most: int) -> Iterat
 def do_programs_meet(operations: Sequence[Operation]) -> bool:
     """Return whether two programs touch one address in conflicting ways, in whatever order.
 
-    Atomics conflict where programs read what they answer.
+    Atomics conflict where programs read what they answer, and where the last one decides what stays: exchanges, and
+    updates of two kinds at one address.
     """
     if not operations or all(one.access.kind == "load" for one in operations):
         return False
     unit = _unit(operations)
     if bool(_conflicts(operations, *_numbering(operations, unit)).any()):
         return True
-    atomics = (one for one in operations if one.access.kind == "atomic")
-    asked = [one for one in atomics if one.access.heed is None or one.access.heed.looked]
+    atomics = [one for one in operations if one.access.kind == "atomic"]
+    commute = len({one.access.update for one in atomics}) < 2 and all(one.access.update != "XCHG" for one in atomics)
+    asked = [one for one in atomics if not commute or one.access.heed is None or one.access.heed.looked]
     as_stores = [replace(one, access=replace(one.access, kind="store")) for one in asked]
     return bool(as_stores) and bool(_conflicts(as_stores, *_numbering(as_stores, unit)).any())
 

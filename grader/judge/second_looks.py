@@ -53,14 +53,15 @@ def _in_opposite_order(pair: Pair, right: RightCall) -> Failure | None:
     """Return the failure of a right call that is wrong if the programs of its launches run in the opposite order.
 
     Only programs that meet at an address can depend on their order. A GPU runs them in any. They are interrupted
-    behind atomics, too, unless one that holds a lock would leave the others waiting. Raises NotRunHere for a kernel
-    that asks for a GPU in another order only.
+    behind atomics and volatile loads, too, unless one that holds a lock would leave the others waiting. Raises
+    NotRunHere for a kernel that asks for a GPU in another order only.
     """
     if not right.outcome.answer.meets:
         return None
     wanted = only(right.outcome.answer.configuration)
     for interrupted in (True, False):
-        other = pair.replay_backwards(right.recorded, right.call, wanted, interrupted=interrupted)
+        pauses = right.outcome.answer.pauses
+        other = pair.replay_backwards(right.recorded, right.call, wanted, pauses, interrupted=interrupted)
         if isinstance(other, Raised) and other.kind == NEEDS_GPU:
             raise NotRunHere(f"programs that end here in one order only, for {right.words}")
         if not _is_unfinished(other):

@@ -191,6 +191,14 @@ def only(place: int) -> Wanted:
 
 
 @dataclass(frozen=True)
+class Pause:
+    """A line of an interpreted kernel with an atomic or a volatile load. most: passes of the program with the most."""
+
+    line: int
+    most: int
+
+
+@dataclass(frozen=True)
 class ReplayCall:
     """Execute a trace on the inputs of the call's recipe. launches: run its launches.
 
@@ -202,9 +210,9 @@ class ReplayCall:
     largest for an infinity. contracted: interpreted kernels round a product and the sum that it goes into once, as
     compiled ones do. text: the text that holds the kernels; "": the submission's. again: the call was just replayed,
     and carries on what that replay found. backwards: interpreted programs of each launch run in the opposite order; one
-    that waits is interrupted by another. interrupted: so are others, behind some of their first atomics. births: note
-    where interpreted kernels make infinities and NaN; settled: lines where a number stands in their place. branches:
-    note the ways that interpreted kernels take.
+    that waits is interrupted by another. pauses: of that call in the programs' own order. interrupted: programs that do
+    not wait are interrupted behind one of these. births: note where interpreted kernels make infinities and NaN;
+    settled: lines where a number stands in their place. branches: note the ways that interpreted kernels take.
     """
 
     call: Call
@@ -221,6 +229,7 @@ class ReplayCall:
     text: str = ""
     again: bool = False
     backwards: bool = False
+    pauses: tuple[Pause, ...] = ()
     interrupted: bool = False
     births: bool = False
     settled: tuple[int, ...] = ()
@@ -567,6 +576,7 @@ class Returned:
     configuration: which one the first autotuner took, -1 without any. undefined, padded: the lines of the loads that
     masked lanes in the interpreter, without `other` and with it. unordered: the lines of atomic additions whose sums
     depend on their order. meets: a program may have read what another program of its launch stored.
+    pauses: behind which another program may have run in between.
     outside: views of arguments that reach beyond them. contracted: a sum in an interpreted kernel took a product that
     was not rounded. hides_nan: an operation of an interpreted kernel got NaN and gave a number. undefined_whole: of
     `undefined`, some loads were of whole numbers. copied_bytes: what torch reads and writes to copy and cast;
@@ -587,6 +597,7 @@ class Returned:
     padded: tuple[int, ...] = ()
     unordered: tuple[int, ...] = ()
     meets: bool = False
+    pauses: tuple[Pause, ...] = ()
     outside: tuple[str, ...] = ()
     contracted: bool = False
     hides_nan: bool = False

@@ -282,8 +282,10 @@ class Replayer:
                 self._watch.count_instructions(replay.instructions)
                 BIRTHS.switch(replay.births, replay.settled)
                 chance = default_rng(call.recipe.seed) if replay.backwards else None
-                self._watch.run_backwards(chance, interrupted=replay.interrupted)
+                usual = {one.line: one.most for one in replay.pauses}
+                self._watch.run_backwards(chance, usual, interrupted=replay.interrupted)
                 self._watch.take_meets()
+                self._watch.take_pauses()
             with self._around():
                 run.steps(trace.steps)
                 if self._home.device.type == "cuda":
@@ -332,21 +334,32 @@ class Replayer:
         forms = copied_out(outputs, call.slots, memory_fd, self._home.device.type)
         changed, overrun = self._home.arguments.disturbed(call.mutates)
         overrun += self._home.memory.overrun()
-        launched, findings = tuple(run.launched), self._findings()
-        most_bytes, lines = self._home.memory.most_bytes, (PADDING.undefined, PADDING.padded, self._unordered())
-        meets = self._watch is not None and self._watch.take_meets()
-        kernels_did = (CONTRACTION.happened, HIDDEN_NAN.happened, PADDING.undefined_whole)
-        told = (
-            *lines,
-            meets,
-            self._home.memory.outside(),
-            *kernels_did,
-            *run.copied(),
-            STATIC_CONDITIONS.noted(),
-            BIRTHS.found,
-            BRANCHES.noted(),
+        copied_bytes, copying_line = run.copied()
+        return Returned(
+            "returned",
+            forms,
+            changed,
+            overrun,
+            tuple(run.launched),
+            (),
+            self._findings(),
+            self._home.memory.most_bytes,
+            self._taken,
+            undefined=PADDING.undefined,
+            padded=PADDING.padded,
+            unordered=self._watch.take_unordered() if self._watch else (),
+            meets=self._watch is not None and self._watch.take_meets(),
+            pauses=self._watch.take_pauses() if self._watch else (),
+            outside=self._home.memory.outside(),
+            contracted=CONTRACTION.happened,
+            hides_nan=HIDDEN_NAN.happened,
+            undefined_whole=PADDING.undefined_whole,
+            copied_bytes=copied_bytes,
+            copying_line=copying_line,
+            conditions=STATIC_CONDITIONS.noted(),
+            births=BIRTHS.found,
+            branches=BRANCHES.noted(),
         )
-        return Returned("returned", forms, changed, overrun, launched, (), findings, most_bytes, self._taken, *told)
 
     def _alias(self, trace: Trace, result: Window, own: Sequence[Window]) -> str:
         """Return whose memory a result shares; "" for nobody's. own: the results before it, of the same call."""
@@ -358,9 +371,6 @@ class Replayer:
         if result.storage in kept_storages(trace):
             return "memory that an earlier call kept"
         return "another result" if any(overlap(result, other) for other in own) else ""
-
-    def _unordered(self) -> tuple[int, ...]:
-        return self._watch.take_unordered() if self._watch else ()
 
     def _findings(self) -> tuple[messages.GuardFinding, ...]:
         return self._watch.take() if self._watch else ()

@@ -24,6 +24,7 @@ from grader.protocol.messages import (
     Call,
     Filling,
     Loaded,
+    Pause,
     Raised,
     Recipe,
     RecordCall,
@@ -290,15 +291,20 @@ class Pair:
         return self._replayers[0].replay(ReplayCall(call, recorded.message, "alone", wanted=wanted))
 
     def replay_backwards(
-        self, recorded: RecordedAnswer, call: Call, wanted: Wanted, *, interrupted: bool = False
+        self,
+        recorded: RecordedAnswer,
+        call: Call,
+        wanted: Wanted,
+        pauses: tuple[Pause, ...] = (),
+        *,
+        interrupted: bool = False,
     ) -> Outcome:
         """Replay a call again that was just replayed, with the programs of each launch in the opposite order.
 
-        interrupted: programs are interrupted by others behind some of their atomics.
+        pauses: of that replay. interrupted: programs are interrupted by others behind one of these.
         """
-        request = ReplayCall(
-            call, recorded.message, "alone", wanted=wanted, again=True, backwards=True, interrupted=interrupted
-        )
+        usual = ReplayCall(call, recorded.message, "alone", wanted=wanted, again=True)
+        request = replace(usual, backwards=True, pauses=pauses, interrupted=interrupted)
         return self._replay_again(recorded, request)
 
     def replay_refilled(

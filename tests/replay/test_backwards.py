@@ -117,31 +117,63 @@ def test_the_program_that_draws_the_last_number_is_right_in_both_orders(server: 
         torch.testing.assert_close(answer_in(one.replay(told)), one.wanted(), rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("loads", [0, 4])
-def test_an_update_by_two_atomics_is_lost_where_another_program_runs_between_them(
-    loads: int, server: ForkServer, ex_15: Entry
+UPDATES = {
+    "two atomics": "    old = tl.atomic_add(count_ptr, 0)\n    tl.atomic_xchg(count_ptr, old + 1)",
+    "a load and a store": "    old = tl.load(count_ptr, volatile=True)\n    tl.store(count_ptr, old + 1)",
+}
+
+
+@pytest.mark.parametrize("update", UPDATES.values(), ids=UPDATES.keys())
+@pytest.mark.parametrize("loads", [0, 4, 16, 100])
+def test_an_update_in_two_steps_is_lost_where_another_program_runs_between_them(
+    loads: int, update: str, server: ForkServer, ex_15: Entry
 ) -> None:
+    """A loop of volatile loads before it hides it from nobody."""
     before = f"    for _ in range({loads}):\n        tl.load(x_ptr, volatile=True)\n" if loads else ""
-    middle = f"""
-{before}    old = tl.atomic_add(count_ptr, 0)
-    last = old == programs - 1
-    tl.atomic_xchg(count_ptr, old + 1)
-"""
-    with recording(server, ex_15, SOURCE.format(middle=middle, how="")) as one:
+    middle = f"{before}{update}\n    last = old == programs - 1"
+    source = SOURCE.format(middle=middle, how=", volatile=True").replace("BLOCK=32", "BLOCK=4")
+    source = source.replace("(4,)", "(32,)").replace("x.numel(), 4,", "x.numel(), 32,")
+    with recording(server, ex_15, source) as one:
         told = one.record()
         outcome, whole = one.replay(told), one.pair.replay_backwards(told, one.call(5), ANY)
-        interrupted = one.pair.replay_backwards(told, one.call(5), ANY, interrupted=True)
         assert isinstance(outcome, Finished)
+        pauses = outcome.answer.pauses
+        interrupted = one.pair.replay_backwards(told, one.call(5), ANY, pauses, interrupted=True)
         assert outcome.answer.meets
         torch.testing.assert_close(answer_in(whole), one.wanted(), rtol=0, atol=0)
         assert not torch.equal(answer_in(interrupted), one.wanted())
 
 
+ORDERED = {
+    "exchanges": "tl.atomic_xchg(kept_ptr, pid * 1.0)",
+    "updates of two kinds": "tl.atomic_add(kept_ptr, 1.0)\n    tl.atomic_max(kept_ptr, 2.0 * pid)",
+    "sums": "tl.atomic_add(kept_ptr, 1.0)",
+    "maxima": "tl.atomic_max(count_ptr, pid)",
+}
+
+
+@pytest.mark.parametrize(
+    ("what", "meets"), [("exchanges", True), ("updates of two kinds", True), ("sums", False), ("maxima", False)]
+)
+def test_atomics_whose_order_decides_what_stays_make_programs_meet(
+    what: str, *, meets: bool, server: ForkServer, ex_15: Entry
+) -> None:
+    head, rest = SOURCE.split("    mine = pid")
+    middle = f"    {ORDERED[what]}\n    mine = pid{rest.split('    tl.store(kept_ptr')[0]}"
+    last = "    tl.store(z_ptr + mine, tl.load(x_ptr + mine, inside), inside)\n\ndef vector_add"
+    source = f"{head}{middle}{last}{rest.split('def vector_add')[1]}"
+    with recording(server, ex_15, source) as one:
+        outcome = one.replay(one.record())
+    assert isinstance(outcome, Finished)
+    assert outcome.answer.meets == meets
+
+
 def test_a_ticket_is_right_where_another_program_runs_behind_it(server: ForkServer, ex_15: Entry) -> None:
     with recording(server, ex_15, SOURCE.format(middle=TICKET, how="")) as one:
         told = one.record()
-        one.replay(told)
-        interrupted = one.pair.replay_backwards(told, one.call(5), ANY, interrupted=True)
+        outcome = one.replay(told)
+        assert isinstance(outcome, Finished)
+        interrupted = one.pair.replay_backwards(told, one.call(5), ANY, outcome.answer.pauses, interrupted=True)
         torch.testing.assert_close(answer_in(interrupted), one.wanted(), rtol=0, atol=0)
         assert isinstance(interrupted, Finished)
         assert not interrupted.answer.findings

@@ -175,7 +175,8 @@ def _gives_equal_bits(bench: Bench, trial: Trial) -> bool:
     with bench.aside():
         replay = bench.replaying(trial.recipe, trial.outcome.answer.configuration)
         usual = replay(lambda one: one)
-        other = replay(lambda one: replace(one, backwards=True, interrupted=True))
+        pauses = trial.outcome.answer.pauses
+        other = replay(lambda one: replace(one, backwards=True, pauses=pauses, interrupted=True))
     return not isinstance(usual, Finished) or not isinstance(other, Finished) or usual.outputs == other.outputs
 
 
