@@ -75,10 +75,26 @@ def read(addresses: Array, dtype: np.dtype[Any]) -> Array:
     return np.asarray(_memory(dtype)[places])
 
 
+class LaneOrder:
+    """Which lane of a store stays where several meet at one address: a GPU leaves it open.
+
+    first: the first one; otherwise the last one.
+    """
+
+    def __init__(self) -> None:
+        self.first = False
+
+
+LANE_ORDER = LaneOrder()
+
+
 def write(addresses: Array, values: Array) -> None:
-    """Store values at addresses; of several at one address, the last one stays."""
+    """Store values at addresses; of several at one address, the last one stays, or the first by LANE_ORDER."""
     from triton.runtime.interpreter import _interpreter
 
+    if LANE_ORDER.first:
+        values = np.broadcast_to(values, addresses.shape).reshape(-1)[::-1]
+        addresses = addresses.reshape(-1)[::-1]
     places = _places(addresses, values.dtype)
     if places is None:
         _interpreter.store(addresses, np.broadcast_to(values, addresses.shape), np.ones(addresses.shape, dtype=bool))

@@ -53,6 +53,11 @@ _MOST_FINDINGS = 8
 _MOST_FLAGS = 1 << 28
 
 
+def address_of(pointers: Addresses) -> Addresses:
+    """Return pointers without the tags of their tensors."""
+    return pointers & _ADDRESS
+
+
 @dataclass(frozen=True)
 class Extent:
     """The visible elements of one tensor argument.
@@ -104,7 +109,7 @@ class Extent:
         """
         if access.spill or access.width <= self.itemsize:
             return None
-        past = (lanes & _ADDRESS) % np.uint64(access.width)
+        past = address_of(lanes) % np.uint64(access.width)
         missed = past[past != 0]
         return int(missed[0]) if missed.size else None
 
@@ -174,6 +179,8 @@ class Guard:
     strayed: bool = False
     # The programs that stored or updated something so far, in the order in which they first did.
     writers: dict[int, None] = field(default_factory=dict)
+    # Lines of stores in which lanes of one program store different values to one address.
+    clashes: dict[int, None] = field(default_factory=dict)
     # Programs met at an address, in conflicting ways; or there were too many accesses to tell. Known at the end.
     meets: bool = False
     _operations: list[Operation] = field(default_factory=list)
@@ -230,7 +237,7 @@ class Guard:
         whole = bool(lit.all())
         lanes = flat if whole else flat[lit]
         if not lanes.size:
-            return pointers & _ADDRESS, None
+            return address_of(pointers), None
         if access.kind != "load":
             self.writers[access.program] = None
         stored = None if values is None else values.reshape(-1) if whole else values.reshape(-1)[lit]
@@ -242,7 +249,7 @@ class Guard:
                 raise ValueError(f"{access.kind} of {access.width} bytes must begin {rule}")
             if not access.spill and extent.holds_all(offsets, access.width):
                 self._keep(access, extent, offsets, stored)
-                return pointers & _ADDRESS, None
+                return address_of(pointers), None
         if access.spill and extent is not None:
             inside = extent.has_room(offsets, access.width)
             visible = extent.holds(offsets, access.width)
@@ -252,11 +259,11 @@ class Guard:
         else:
             inside = self._one_by_one(access, lanes, stored)
         if inside.all():
-            return pointers & _ADDRESS, None
+            return address_of(pointers), None
         self._report(access, lanes, ~inside, masked=not whole)
         allowed = np.zeros(flat.shape, dtype=bool)
         allowed[lit] = inside
-        return pointers & _ADDRESS, allowed.reshape(pointers.shape)
+        return address_of(pointers), allowed.reshape(pointers.shape)
 
     def access_in_lockstep(
         self,
@@ -275,7 +282,7 @@ class Guard:
         chosen: Any = slice(None) if active.all() else active.reshape(-1)
         lanes = pointers.reshape(-1)[chosen]
         if not lanes.size:
-            return pointers & _ADDRESS
+            return address_of(pointers)
         extent = self.extents.get(int(lanes[0]) >> _TAG_SHIFT)
         if extent is None or extent.misaligned_by(lanes, access) is not None:
             return None
@@ -284,7 +291,7 @@ class Guard:
             if extent.holds(offsets, access.width).any() or not extent.has_room(offsets, access.width).all():
                 return None
             self._spilled += access.width * offsets.size * (len(programs) // rows)
-            return pointers & _ADDRESS
+            return address_of(pointers)
         if not extent.holds_all(offsets, access.width):
             return None
         stored = None if values is None else values.reshape(-1)[chosen]
@@ -298,7 +305,7 @@ class Guard:
             write = active.reshape(rows, -1).any(axis=1)
             self.writers |= dict.fromkeys((programs[write] if rows == len(programs) else programs).tolist())
         self._keep(access, extent, offsets, stored, owners.astype(np.int32))
-        return pointers & _ADDRESS
+        return address_of(pointers)
 
     @property
     def widest(self) -> int:
@@ -359,10 +366,13 @@ class Guard:
         values: npt.NDArray[np.generic] | None,
         programs: npt.NDArray[np.int32] | None = None,
     ) -> None:
-        if access.kind == "load":
-            # Lanes of one load with the same address share one fetch, and are recorded once.
+        if access.kind != "atomic":
             apart = offsets if programs is None else offsets + programs.astype(np.uint64) * np.uint64(extent.nbytes)
-            if (first := _first_of_each(apart)) is not None:
+            first = _first_of_each(apart)
+            if first is not None and access.kind == "store" and values is not None and _differ(apart, values):
+                self.clashes[access.where[0]] = None
+            if first is not None and access.kind == "load":
+                # Lanes of one load with the same address share one fetch, and are recorded once.
                 offsets, programs = offsets[first], None if programs is None else programs[first]
         if access.kind != "store":
             # Every lane of an atomic is an access of its own.
@@ -535,6 +545,14 @@ def _first_of_each(addresses: Addresses) -> npt.NDArray[np.int64] | None:
         return None
     found: npt.NDArray[np.int64] = np.unique(addresses, return_index=True)[1]
     return found
+
+
+def _differ(addresses: Addresses, values: npt.NDArray[np.generic]) -> bool:
+    """Return whether two lanes with the same address have different values."""
+    order = np.argsort(addresses, kind="stable")
+    same = np.diff(addresses[order]) == 0
+    held = np.ascontiguousarray(values[order]).view(f"u{values.dtype.itemsize}")
+    return bool((held[1:] != held[:-1])[same].any())
 
 
 def _code_at(where: tuple[int, str]) -> str:

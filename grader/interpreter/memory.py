@@ -19,7 +19,7 @@ from numpy.random import Generator
 
 from grader.interpreter.backwards import BackwardsKernel
 from grader.interpreter.groups import Alone, programs_at_once, remember_bytes, update_in_order
-from grader.interpreter.guard import Addresses, Guard, Lanes
+from grader.interpreter.guard import Addresses, Guard, Lanes, address_of
 from grader.interpreter.instructions import InstructionCounter
 from grader.interpreter.leading_axis import reduce_within_programs
 from grader.interpreter.lockstep import LockstepKernel
@@ -34,8 +34,8 @@ from grader.protocol.messages import GuardFinding, Pause, Traffic
 
 # What a tensor memory accelerator stores at once.
 _UNIT_BYTES = 16
-# Nobody writes so many lines of atomics.
-_MOST_PAUSES = 256
+# Nobody writes so many lines of accesses.
+_MOST_LINES = 256
 # By Triton's names; the usual one does both.
 _ORDERS: dict[str, Order] = {"RELAXED": "plain", "ACQUIRE": "acquires", "RELEASE": "releases"}
 
@@ -89,6 +89,8 @@ class MemoryWatch:
         self._interrupted = False
         self._usual: Mapping[int, int] = {}
         self._meets = False
+        # Lines of stores whose lanes clash.
+        self._clashes: dict[int, None] = {}
         # By line, the most atomics and volatile loads of one program.
         self._pauses: dict[int, int] = {}
 
@@ -116,11 +118,17 @@ class MemoryWatch:
         found, self._meets = self._meets, False
         return found
 
+    def take_clashes(self) -> tuple[int, ...]:
+        """Return the lines where lanes of one store store different values to one address, since the last call."""
+        found = tuple(sorted(self._clashes))
+        self._clashes.clear()
+        return found[:_MOST_LINES]
+
     def take_pauses(self) -> tuple[Pause, ...]:
         """Return the lines behind which programs of a launch may pause, since the last call."""
         found = tuple(Pause(line, most) for line, most in sorted(self._pauses.items()))
         self._pauses.clear()
-        return found[:_MOST_PAUSES]
+        return found[:_MOST_LINES]
 
     def run_backwards(self, chance: Generator | None, usual: Mapping[int, int], *, interrupted: bool = False) -> None:
         """Run the programs of each launch in the opposite order from now on; None: in their own.
@@ -146,6 +154,7 @@ class MemoryWatch:
         Builder.create_dot = self._around_dot(Builder.create_dot)
         self._builder = interpreter.interpreter_builder
         self._around_accesses(Builder)
+        _take_off_tags(Builder)
         _store_whole_units(Builder)
 
     # -- launches ------------------------------------------------------------------------------------------------------
@@ -169,6 +178,7 @@ class MemoryWatch:
                 self._sums.finish_launch()
                 self._findings += guard.findings
                 self._meets = self._meets or guard.meets
+                self._clashes |= guard.clashes
                 for line, most in guard.pauses().items():
                     self._pauses[line] = max(most, self._pauses.get(line, 0))
                 self.strayed = guard.strayed
@@ -336,6 +346,18 @@ class MemoryWatch:
     def _count(self, elements: int, special: bool) -> None:
         if self._guard is not None:
             self._guard.compute(elements, special=special)
+
+
+def _take_off_tags(builder: Any) -> None:
+    """Let a pointer that becomes a number be the address alone: no kernel can see the guard at work."""
+    from triton.runtime.interpreter import TensorHandle
+
+    convert = builder.create_ptr_to_int
+
+    def create_ptr_to_int(self: Any, src: Any, dst_type: Any) -> Any:
+        return convert(self, TensorHandle(address_of(src.data), src.dtype), dst_type)
+
+    builder.create_ptr_to_int = create_ptr_to_int
 
 
 def _store_whole_units(builder: Any) -> None:

@@ -18,7 +18,7 @@ from typing import Literal
 
 import torch
 
-from grader.exercise.cases import Case, Value
+from grader.exercise.cases import QUICK_VOLUME, Case, Value
 from grader.exercise.model import Part
 from grader.judge.clue import Clue, sure
 from grader.judge.compare import compare, tensor_of
@@ -325,7 +325,7 @@ class Bench:
             )
             is_replay = result.is_replayed and not (untold or direct)
             if result.is_replayed and not (untold or request.wanted.places or result.found or request.carries):
-                outcome = self._pass_over_refused(result, call, outcome, expected)
+                outcome = self._pass_over_refused(result, call, outcome, expected, wanted)
             if part is self.part:
                 self.evidence.append(evidence_of_trace(request, result, outcome, untold))
                 self._note_kernels(result, outcome)
@@ -400,32 +400,44 @@ class Bench:
     # -- autotuned kernels -------------------------------------------------------------------------------------------
 
     def _wanted(self, request: CallRequest, recorded: RecordedAnswer) -> Wanted:
-        """Return the configurations that a call may run."""
+        """Return the configurations that a call may run, the one to try first in front.
+
+        An autotuner may take any. In the interpreter each quick case begins with another one, so that together the
+        cases try them all.
+        """
         if request.wanted.places:
             return request.wanted
         count = recorded.configurations
         refused = self.refused.wrong_ones(recorded.call.recipe.part, count)
-        return Wanted(tuple(place for place in range(count) if place not in refused)) if refused else ANY
+        places = tuple(place for place in range(count) if place not in refused)
+        if places and self.interpreter is None and self.device == "cpu" and request.is_plain:
+            turn = _number_of(request.case) % len(places) if request.case.volume <= QUICK_VOLUME else 0
+            places = (*places[turn:], *places[:turn])
+        return ANY if places == tuple(range(count)) else Wanted(places)
 
     def _pass_over_refused(
-        self, recorded: RecordedAnswer, call: Call, outcome: Outcome, expected: tuple[Expected, ...]
+        self, recorded: RecordedAnswer, call: Call, outcome: Outcome, expected: tuple[Expected, ...], wanted: Wanted
     ) -> Outcome:
-        """Return the outcome without the configurations that are wrong and that the GPU refuses."""
+        """Return the outcome without the configurations that are wrong and that the GPU refuses.
+
+        wanted: those that the call ran, in order.
+        """
         part, count = call.recipe.part, recorded.configurations
         untried = isinstance(outcome, Raised) and outcome.kind in (*ONLY_ON_A_GPU, COMPUTED, UNTOLD)
         if count < 2 or untried or self._is_right(outcome, expected, call.recipe):
             return outcome
         if isinstance(outcome, Finished) and self.refused.is_taken(part, count, outcome.answer.configuration):
             return outcome
-        tried, refused = outcome, 0
-        for place in range(count):
-            if place in self.refused.wrong_ones(part, count):
-                refused += 1
+        known = self.refused.wrong_ones(part, count)
+        # It may have run before they were known.
+        any_refused = bool(known) and not (isinstance(outcome, Finished) and outcome.answer.configuration not in known)
+        for place in wanted.places or range(count):
+            if place in known:
                 continue
             tried = self.pair.replay_alone(recorded, call, only(place))
             if self._is_right(tried, expected, call.recipe) or not self.refused.why(recorded, place, tried):
-                return tried if refused else outcome
-            refused += 1
+                return tried if any_refused else outcome
+            any_refused = True
         # All are refused: the failure of the first one counts.
         self.refused.forget_wrong_ones(part, count)
         return outcome
@@ -615,6 +627,11 @@ def _seeded(recipe: Recipe, seed: Callable[[int], int]) -> Recipe:
     return replace(recipe, seed=seed(recipe.seed), patch_seed=patch)
 
 
+def _number_of(case: Case, about: str = "configuration") -> int:
+    """Return a number that depends on a case, and on what it decides, alone."""
+    return zlib.crc32(f"{about}: {case.words()}".encode())
+
+
 def left_out(part: Part, recipe: Recipe) -> dict[str, Value | None]:
     """Return the last arguments that a call leaves out if they have these values: none, one, … or all.
 
@@ -622,6 +639,5 @@ def left_out(part: Part, recipe: Recipe) -> dict[str, Value | None]:
     """
     if not part.defaults:
         return {}
-    words = Case(recipe.case).words()
-    count = zlib.crc32(f"{part.name}: {words}".encode()) % (len(part.defaults) + 1)
+    count = _number_of(Case(recipe.case), part.name) % (len(part.defaults) + 1)
     return dict([*part.defaults.items()][len(part.defaults) - count :])

@@ -24,6 +24,8 @@ _AT_A_TIME = 8
 # Findings of the interpreter that a GPU may hide.
 _SEEN_IN_THE_INTERPRETER = frozenset({"out_of_bounds", "race", "undefined"})
 _MOST_NAMED = 6
+# Other configurations that a failing call is tried in.
+_MOST_OTHERS = 2
 
 
 @dataclass(frozen=True)
@@ -187,6 +189,20 @@ def name_configuration(
             help=f"Fix the kernel for this configuration, or remove the configuration. {cause.help}".rstrip(),
         ),
     )
+
+
+def is_due_to_configuration(bench: Bench, one: PlannedCase, trial: Trial) -> bool:
+    """Return whether a call that failed is right in one of the first other configurations."""
+    others = [place for place in range(trial.configurations) if place != trial.configuration][:_MOST_OTHERS]
+    if trial.configuration < 0 or not others:
+        return False
+    with bench.aside():
+        return any(other.failure is None for _, other in _try_configurations(bench, one, others))
+
+
+def name_configuration_of(trial: Trial, failure: Failure) -> Failure:
+    """Return the failure of a call, with its configuration in its words."""
+    return name_configuration(failure, trial.tuning, trial.configuration) if trial.configuration >= 0 else failure
 
 
 def _left_by_trials(failure: Failure, words: str, where: str) -> Failure:

@@ -235,6 +235,28 @@ def wrong_in_opposite_order(failure: Failure, words: str) -> Failure:
     )
 
 
+def wrong_with_other_lanes(failure: Failure, lines: Sequence[int], words: str) -> Failure:
+    """Return the failure of a call that is right only if the last lane of a store wins. words: of its case."""
+    where = f"{'line' if len(lines) == 1 else 'lines'} {', '.join(map(str, lines))}"
+    title = "Right only while the last lane of a store wins"
+    help_text = (
+        "On a GPU, any of these lanes may store last. Mask the lanes that have no element of their own; do not move "
+        "them to the element of another lane."
+    )
+    cause = Cause(
+        "race",
+        title,
+        f"For {words}, lanes of one program store different values to one element ({where}). Where the first of them "
+        f"stays, and not the last: {failure.cause.rationale}",
+        help_text,
+    )
+    return Failure(
+        "fail",
+        cause,
+        (sure("stores_collide", f"It is right only where the last lane of {where} stays.", title, help_text),),
+    )
+
+
 def wrong_with_other_garbage(failure: Failure, lines: Sequence[int], filling: str) -> Failure:
     """Return the failure of a call that is right only while memory that nobody wrote holds NaN.
 

@@ -10,7 +10,13 @@ from dataclasses import dataclass
 
 from grader.exercise.cases import Case
 from grader.exercise.tensors import dtype_of, is_whole
-from grader.judge.failures import Failure, examine, wrong_in_opposite_order, wrong_with_other_garbage
+from grader.judge.failures import (
+    Failure,
+    examine,
+    wrong_in_opposite_order,
+    wrong_with_other_garbage,
+    wrong_with_other_lanes,
+)
 from grader.judge.trial import NotRunHere
 from grader.judge.truth import Expected
 from grader.protocol.messages import NEEDS_GPU, ONLY_ON_A_GPU, Call, Filling, Raised, only
@@ -42,11 +48,11 @@ class RightCall:
 
 
 def made_again(pair: Pair, right: RightCall) -> Failure | None:
-    """Return the failure of a right call that is wrong in another order of its programs, or with other garbage.
+    """Return the failure of a right call that is wrong in another order of programs or lanes, or with other garbage.
 
     Raises NotRunHere where only a GPU can finish such a replay.
     """
-    return _in_opposite_order(pair, right) or _with_other_garbage(pair, right)
+    return _in_opposite_order(pair, right) or _with_other_lanes(pair, right) or _with_other_garbage(pair, right)
 
 
 def _in_opposite_order(pair: Pair, right: RightCall) -> Failure | None:
@@ -69,6 +75,18 @@ def _in_opposite_order(pair: Pair, right: RightCall) -> Failure | None:
             return failure and wrong_in_opposite_order(failure, right.words)
         # Programs that wait for others need these to run beside them.
     return None
+
+
+def _with_other_lanes(pair: Pair, right: RightCall) -> Failure | None:
+    """Return the failure of a right call that is wrong if another lane wins where lanes of a store meet.
+
+    A program may store what nobody reads, so that the lanes meet is no mistake by itself.
+    """
+    if not (lines := right.outcome.answer.clashes):
+        return None
+    other = pair.replay_first_lane(right.recorded, right.call, only(right.outcome.answer.configuration))
+    failure = None if _is_unfinished(other) else right.failure_of(other)
+    return failure and wrong_with_other_lanes(failure, lines, right.words)
 
 
 def _with_other_garbage(pair: Pair, right: RightCall) -> Failure | None:

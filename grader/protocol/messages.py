@@ -213,6 +213,7 @@ class ReplayCall:
     that waits is interrupted by another. pauses: of that call in the programs' own order. interrupted: programs that do
     not wait are interrupted behind one of these. births: note where interpreted kernels make infinities and NaN;
     settled: lines where a number stands in their place. branches: note the ways that interpreted kernels take.
+    first_lane: of lanes that store to one address, the first one wins, and not the last.
     """
 
     call: Call
@@ -231,6 +232,7 @@ class ReplayCall:
     backwards: bool = False
     pauses: tuple[Pause, ...] = ()
     interrupted: bool = False
+    first_lane: bool = False
     births: bool = False
     settled: tuple[int, ...] = ()
     branches: bool = False
@@ -576,7 +578,8 @@ class Returned:
     configuration: which one the first autotuner took, -1 without any. undefined, padded: the lines of the loads that
     masked lanes in the interpreter, without `other` and with it. unordered: the lines of atomic additions whose sums
     depend on their order. meets: a program may have read what another program of its launch stored.
-    pauses: behind which another program may have run in between.
+    pauses: behind which another program may have run in between. clashes: lines of
+    stores in which lanes of one program store different values to one address.
     outside: views of arguments that reach beyond them. contracted: a sum in an interpreted kernel took a product that
     was not rounded. hides_nan: an operation of an interpreted kernel got NaN and gave a number. undefined_whole: of
     `undefined`, some loads were of whole numbers. copied_bytes: what torch reads and writes to copy and cast;
@@ -598,6 +601,7 @@ class Returned:
     unordered: tuple[int, ...] = ()
     meets: bool = False
     pauses: tuple[Pause, ...] = ()
+    clashes: tuple[int, ...] = ()
     outside: tuple[str, ...] = ()
     contracted: bool = False
     hides_nan: bool = False

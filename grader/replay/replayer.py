@@ -28,6 +28,7 @@ from grader.interpreter.births import BIRTHS
 from grader.interpreter.branches import BRANCHES
 from grader.interpreter.contraction import CONTRACTION
 from grader.interpreter.corrections import apply_corrections
+from grader.interpreter.gather import LANE_ORDER
 from grader.interpreter.hidden_nan import HIDDEN_NAN
 from grader.interpreter.memory import MemoryWatch
 from grader.interpreter.once import patch_language_once
@@ -278,6 +279,7 @@ class Replayer:
             HIDDEN_NAN.begin()
             STATIC_CONDITIONS.begin()
             BRANCHES.begin(replay.branches)
+            LANE_ORDER.first = replay.first_lane
             if self._watch:
                 self._watch.count_instructions(replay.instructions)
                 BIRTHS.switch(replay.births, replay.settled)
@@ -286,6 +288,7 @@ class Replayer:
                 self._watch.run_backwards(chance, usual, interrupted=replay.interrupted)
                 self._watch.take_meets()
                 self._watch.take_pauses()
+                self._watch.take_clashes()
             with self._around():
                 run.steps(trace.steps)
                 if self._home.device.type == "cuda":
@@ -350,6 +353,7 @@ class Replayer:
             unordered=self._watch.take_unordered() if self._watch else (),
             meets=self._watch is not None and self._watch.take_meets(),
             pauses=self._watch.take_pauses() if self._watch else (),
+            clashes=self._watch.take_clashes() if self._watch else (),
             outside=self._home.memory.outside(),
             contracted=CONTRACTION.happened,
             hides_nan=HIDDEN_NAN.happened,

@@ -307,6 +307,11 @@ class Pair:
         request = replace(usual, backwards=True, pauses=pauses, interrupted=interrupted)
         return self._replay_again(recorded, request)
 
+    def replay_first_lane(self, recorded: RecordedAnswer, call: Call, wanted: Wanted) -> Outcome:
+        """Replay a call again that was just replayed; of lanes that store to one address, the first one wins."""
+        usual = ReplayCall(call, recorded.message, "alone", wanted=wanted, again=True)
+        return self._replay_again(recorded, replace(usual, first_lane=True))
+
     def replay_refilled(
         self, recorded: RecordedAnswer, call: Call, wanted: Wanted, lines: tuple[int, ...], filling: Filling
     ) -> Outcome:

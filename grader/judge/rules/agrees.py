@@ -9,7 +9,12 @@ from grader.exercise.cases import QUICK_VOLUME, Value
 from grader.exercise.model import Agrees
 from grader.exercise.plan import PlannedCase
 from grader.judge.bench import Bench
-from grader.judge.configurations import ConfigurationRuns, every_configuration
+from grader.judge.configurations import (
+    ConfigurationRuns,
+    every_configuration,
+    is_due_to_configuration,
+    name_configuration_of,
+)
 from grader.judge.failures import Failure
 from grader.judge.rules.kernels_only import judged_apart
 from grader.judge.ruling import Ruling
@@ -41,7 +46,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     usual: dict[PlannedCase, Trial] = {}
     largest: dict[_Choices, tuple[PlannedCase, Trial]] = {}
     failed: list[tuple[PlannedCase, Failure]] = []
-    first_failed: Trial | None = None
+    trials_failed: dict[PlannedCase, Trial] = {}
     left_out: dict[PlannedCase, str] = {}
     # Only the far ends of a star may have too many programs for the interpreter.
     far = [not rule.cases.space.holds(one.case) for one in cases]
@@ -61,14 +66,12 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
             _keep_largest(largest, one, trial)
         if trial.failure:
             failed.append((one, trial.failure))
-            first_failed = first_failed or trial
+            trials_failed[one] = trial
             if trial.failure.status not in _MAY_GO_ON or (bench.first_failure and trial.failure.status == "fail"):
                 break
     trials.close()
-    if first_failed and first_failed.failure:
-        # Once: the other cases would give the same. And last: its calls would have the later cases recorded again.
-        one, _ = failed[0]
-        failed[0] = one, judged_apart(bench, one, first_failed, first_failed.failure, briefly=True)
+    # Last: its calls would have the later cases recorded again.
+    failed = _looked_into(bench, failed, trials_failed)
     if left_out and not run:
         raise NotRunHere(next(iter(left_out.values())))
     # A part is not begun only if it leaves out every case.
@@ -84,6 +87,21 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     metrics["cases_failed"] = len(failed)
     telling = _most_telling(failed)
     return Ruling(telling[0], failed[0][0], metrics=metrics, alike=tuple(telling[1:]), notes=notes)
+
+
+def _looked_into(
+    bench: Bench, failed: Sequence[tuple[PlannedCase, Failure]], trials: Mapping[PlannedCase, Trial]
+) -> list[tuple[PlannedCase, Failure]]:
+    """Return the failures; that of the first one says what is behind it, if a configuration or no kernel is.
+
+    Once: the other cases would give the same.
+    """
+    if not failed or failed[0][0] not in trials:
+        return [*failed]
+    (one, failure), *others = failed
+    if is_due_to_configuration(bench, one, trials[one]):
+        return [(one, name_configuration_of(trials[one], failure)) for one, failure in failed]
+    return [(one, judged_apart(bench, one, trials[one], failure, briefly=True)), *others]
 
 
 def _run_here(trials: Iterator[Trial], failed: Sequence[object]) -> Iterator[Trial]:
