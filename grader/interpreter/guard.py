@@ -64,7 +64,7 @@ class Extent:
 
     gaps: None where they lie densely; else one flag for each place from first to last, True for a visible element.
     room: the bytes from the first element to the end of the memory that was allocated. apart: the bytes from one slice
-    to the next where slices lie far apart; `gaps` is then that of a slice. 0: they do not.
+    to the next where slices lie far apart; `gaps` is then that of a slice. 0: they do not. whole: of whole numbers.
     """
 
     name: str
@@ -77,6 +77,7 @@ class Extent:
     gaps: Lanes | None
     room: int = 0
     apart: int = 0
+    whole: bool = False
 
     @property
     def tagged(self) -> np.uint64:
@@ -146,10 +147,12 @@ def extent_of(name: str, tag: int, tensor: Tensor) -> Extent:
     shape, strides, itemsize = tuple(tensor.shape), tuple(tensor.stride()), tensor.element_size()
     if tensor.numel() == 0:
         return Extent(name, tag, tensor.data_ptr(), 0, itemsize, shape, strides, None)
+    whole = not tensor.is_floating_point()
     span = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
     storage = tensor.untyped_storage()
     room = storage.data_ptr() + storage.nbytes() - tensor.data_ptr()
-    extent = partial(Extent, name, tag, tensor.data_ptr(), span * itemsize, itemsize, shape, strides, room=room)
+    common = name, tag, tensor.data_ptr(), span * itemsize, itemsize, shape, strides
+    extent = partial(Extent, *common, room=room, whole=whole)
     spread = [size for size, stride in zip(shape, strides, strict=True) if stride != 0]
     if int(np.prod(spread, dtype=np.int64)) == span:
         return extent(gaps=None)
@@ -179,6 +182,8 @@ class Guard:
     strayed: bool = False
     # The programs that stored or updated something so far, in the order in which they first did.
     writers: dict[int, None] = field(default_factory=dict)
+    # Some access took fractions in memory for whole numbers.
+    reads_bits: bool = False
     # Lines of stores in which lanes of one program store different values to one address.
     clashes: dict[int, None] = field(default_factory=dict)
     # Programs met at an address, in conflicting ways; or there were too many accesses to tell. Known at the end.
@@ -312,6 +317,11 @@ class Guard:
         """Return the most lanes that one access of one program had so far."""
         return self._widest
 
+    def pass_barrier(self, programs: Sequence[int]) -> None:
+        """Note that all threads of these programs wait for one another: what they stored before is stored."""
+        for program in programs:
+            self._sync.pass_barrier(program, len(self._operations))
+
     def mark(self) -> tuple[int, ...]:
         """Return the present state, for `go_back`."""
         counts = self._lanes, self._loaded, self._stored, self._dot_flops
@@ -330,6 +340,7 @@ class Guard:
         operations, writers, self._lanes, self._loaded, self._stored, self._dot_flops, *others = mark
         self._dots, self._exponentials, self._computed, self._spilled = others
         del self._operations[operations:]
+        self._sync.go_back(operations)
         for program in [*self.writers][writers:]:
             del self.writers[program]
 
@@ -375,6 +386,7 @@ class Guard:
                 # Lanes of one load with the same address share one fetch, and are recorded once.
                 offsets, programs = offsets[first], None if programs is None else programs[first]
         if access.kind != "store":
+            self.reads_bits = self.reads_bits or (access.whole and not extent.whole)
             # Every lane of an atomic is an access of its own.
             self._loaded += access.width * offsets.size
         if access.kind != "load":

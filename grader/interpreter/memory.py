@@ -89,6 +89,8 @@ class MemoryWatch:
         self._interrupted = False
         self._usual: Mapping[int, int] = {}
         self._meets = False
+        # Whether a kernel took fractions in memory for whole numbers, since it was last set to False.
+        self.reads_bits = False
         # Lines of stores whose lanes clash.
         self._clashes: dict[int, None] = {}
         # By line, the most atomics and volatile loads of one program.
@@ -179,6 +181,7 @@ class MemoryWatch:
                 self._findings += guard.findings
                 self._meets = self._meets or guard.meets
                 self._clashes |= guard.clashes
+                self.reads_bits = self.reads_bits or guard.reads_bits
                 for line, most in guard.pauses().items():
                     self._pauses[line] = max(most, self._pauses.get(line, 0))
                 self.strayed = guard.strayed
@@ -229,9 +232,9 @@ class MemoryWatch:
         from triton.language import int1
         from triton.runtime.interpreter import TensorHandle
 
-        load, store = builder.create_masked_load, builder.create_masked_store
+        load, store, barrier = builder.create_masked_load, builder.create_masked_store, builder.create_barrier
         rmw, cas = builder.create_atomic_rmw, builder.create_atomic_cas
-        sums = self._sums
+        sums, watch = self._sums, self
 
         class AtomicResult(TensorHandle):  # type: ignore[misc]
             """The result of an atomic, which notes whether the program reads it."""
@@ -259,7 +262,8 @@ class MemoryWatch:
         ) -> tuple[Any, Lanes | None]:
             """Show an access to the guard. how: other fields of Access."""
             pointer, width = _moved(ptrs, moved)
-            access = partial(Access, kind, width=width, clipped=isinstance(mask, np.ndarray), **how)
+            clipped, whole = isinstance(mask, np.ndarray), pointer.element_ty.is_int()
+            access = partial(Access, kind, width=width, clipped=clipped, whole=whole, **how)
             plain, allowed = self._look(access, ptrs, lanes_of(mask), values)
             return TensorHandle(plain, pointer), allowed
 
@@ -305,6 +309,11 @@ class MemoryWatch:
                 return TensorHandle(np.zeros_like(cmp.data), cmp.dtype.scalar)
             return cas(self, plain, cmp, val, sem, scope)
 
+        def create_barrier(self: Any) -> None:
+            barrier(self)
+            watch._pass_barrier()
+
+        builder.create_barrier = create_barrier
         builder.create_masked_load = create_masked_load
         builder.create_masked_store = create_masked_store
         builder.create_atomic_rmw = create_atomic_rmw
@@ -329,9 +338,17 @@ class MemoryWatch:
             if addresses is None:
                 raise Alone
             return addresses, None
-        x, y, z = self._builder.grid_idx
-        program = (x * guard.grid[1] + y) * guard.grid[2] + z
-        return guard.access(access(program=program, where=running_line()), pointers, active, values)
+        return guard.access(access(program=self._program(), where=running_line()), pointers, active, values)
+
+    def _pass_barrier(self) -> None:
+        if self._guard is not None:
+            programs = programs_at_once()
+            self._guard.pass_barrier([self._program()] if programs is None else programs.tolist())
+
+    def _program(self) -> int:
+        """Return the number of the program that runs, in the interpreter's order."""
+        (x, y, z), grid = self._builder.grid_idx, self._builder.grid_dim
+        return int((x * grid[1] + y) * grid[2] + z)
 
     def _around_dot(self, dot: Callable[..., Any]) -> Callable[..., Any]:
         def counted(builder: Any, a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:

@@ -17,8 +17,11 @@ from grader.interpreter.unspecified import undefined
 from grader.protocol.messages import Filling
 
 _MOST_LINES = 16
-# Infinities of bfloat16, which the interpreter holds as whole numbers of 16 bits.
-_BFLOAT16 = {"-inf": 0xFF80, "inf": 0x7F80}
+# Numbers of bfloat16, which the interpreter holds as whole numbers of 16 bits.
+_BFLOAT16 = {"-inf": 0xFF80, "inf": 0x7F80, "1.337": 0x3FAB}
+
+# Of whole numbers, what stands for a fraction: it fits into 8 bits.
+SMALL_AND_ODD = 57
 
 Values = npt.NDArray[Any]
 
@@ -73,7 +76,7 @@ PADDING = Padding()
 
 
 def _value(filling: Filling, dtype: np.dtype[Any], kind: str) -> Any:
-    """Return a filling in a dtype: of integers, the smallest or the largest number; None where the dtype has none."""
+    """Return a filling in a dtype; of integers, the smallest, the largest or a small one. None where it has none."""
     if filling == "0":
         return dtype.type(0)
     if dtype.kind == "f":
@@ -82,5 +85,5 @@ def _value(filling: Filling, dtype: np.dtype[Any], kind: str) -> Any:
         return dtype.type(_BFLOAT16[filling])
     if kind.startswith(("int", "uint")):
         limits = np.iinfo(dtype)
-        return limits.min if filling == "-inf" else limits.max
+        return {"-inf": limits.min, "inf": limits.max}.get(filling, SMALL_AND_ODD)
     return None

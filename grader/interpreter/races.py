@@ -4,7 +4,8 @@ A GPU may run the programs in any order, so the one order in which the interpret
 accesses that happened. Two accesses are ordered if the same program made both, or by atomics: an atomic releases the
 earlier operations of its program, and acquires what earlier atomics on the same address released. It may do only one of
 both. A program that does not read the result of its atomic acquires nothing. A program that waits for a flag, by
-volatile loads, acquires from the program that set it.
+volatile loads, acquires from the program that set it: by an atomic, or by a store behind a barrier. Without the barrier
+another thread of that program may not have stored yet.
 
 Two programs that store equal values to one address are no race: overlapping tiles do that. Pure: reads operations only.
 """
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import pairwise
+from operator import itemgetter
 from typing import Literal
 
 import numpy as np
@@ -48,9 +50,9 @@ class Access:
 
     where: a line and its file. order: of an atomic, "orders" if it releases earlier operations and acquires those of
     others, "releases" or "acquires" if it does one of both; "waits" for a volatile load, which waits for another
-    program's store and is no race itself. clipped: through a block pointer or a
-    descriptor, which make a mask of their own. heed: of an atomic whose result may go unread. update: what an atomic
-    does, such as ADD. spill: a descriptor's store beyond the end of a row, to the end of a unit of 16 bytes.
+    program's store and is no race itself. clipped: through a block pointer or a descriptor, which make a mask of their
+    own. heed: of an atomic whose result may go unread. update: what an atomic does, such as ADD. whole: of whole
+    numbers. spill: a descriptor's store beyond the end of a row, to the end of a unit of 16 bytes.
     """
 
     kind: Kind
@@ -61,6 +63,7 @@ class Access:
     clipped: bool = False
     heed: Heed | None = None
     update: str = ""
+    whole: bool = False
     spill: bool = False
 
 
@@ -116,12 +119,14 @@ class Race:
 class _RaceEvent:
     """An operation that releases or acquires.
 
-    own: its program's event before it. before: the latest events at its addresses.
+    own: its program's event before it. before: the latest events at its addresses. until: the time up to which it
+    releases its program's operations.
     """
 
     operation: Operation
     own: int | None
     before: tuple[int, ...]
+    until: int
 
     @property
     def heeded(self) -> bool:
@@ -138,7 +143,9 @@ class Sync:
     _of_program: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
     _latest: dict[int, int] = field(default_factory=dict)
     _set: dict[int, Operation] = field(default_factory=dict)
-    _known: dict[int, dict[int, int]] = field(default_factory=dict)
+    _known: dict[int, tuple[dict[int, int], set[int]]] = field(default_factory=dict)
+    # Each program's barriers: the time, and the program's latest event.
+    _barriers: dict[int, list[tuple[int, int | None]]] = field(default_factory=dict)
 
     def note(self, operation: Operation) -> None:
         """Note an operation; an atomic that orders acquires from the latest ones at its addresses."""
@@ -156,15 +163,28 @@ class Sync:
         addresses = _addresses(operation)
         before = [self._latest[one] for one in addresses if one in self._latest]
         setters = {id(found): found for one in addresses if (found := self._set.get(one))}
-        before += [self._event(one, self._latest_of(one.access.program, one.time), ()) for one in setters.values()]
+        before += [self._setting(one) for one in setters.values()]
         self._take_over(operation, before)
+
+    def pass_barrier(self, program: int, time: int) -> None:
+        """Note a barrier of a program, behind its operations before a time."""
+        _, events = self._of_program.get(program, ([], []))
+        self._barriers.setdefault(program, []).append((time, events[-1] if events else None))
+
+    def go_back(self, time: int) -> None:
+        """Forget the barriers behind operations of this time and later ones."""
+        for barriers in self._barriers.values():
+            del barriers[bisect_right(barriers, time, key=itemgetter(0)) :]
 
     def orders(self, first: Operation, second: Operation) -> bool:
         """Return whether `first`, the earlier operation here, comes before `second` in every legal order."""
         if first.access.program == second.access.program:
             return True
         latest = self._latest_of(second.access.program, second.time)
-        return latest is not None and self._heard(latest).get(first.access.program, -1) >= first.time
+        if latest is None:
+            return False
+        heard, flags = self._heard(latest)
+        return heard.get(first.access.program, -1) >= first.time or first.time in flags
 
     def _take_over(self, operation: Operation, before: Sequence[int]) -> int:
         """Add an event of the operation's program, and return its number."""
@@ -174,8 +194,16 @@ class Sync:
         events.append(event)
         return event
 
-    def _event(self, operation: Operation, own: int | None, before: Sequence[int]) -> int:
-        self._events.append(_RaceEvent(operation, own, tuple(dict.fromkeys(before))))
+    def _setting(self, flag: Operation) -> int:
+        """Add the event of a store that sets a flag: it releases what its program did before its latest barrier."""
+        barriers = self._barriers.get(flag.access.program, [])
+        place = bisect_right(barriers, flag.time, key=itemgetter(0))
+        time, own = barriers[place - 1] if place else (0, None)
+        return self._event(flag, own, (), time - 1)
+
+    def _event(self, operation: Operation, own: int | None, before: Sequence[int], until: int | None = None) -> int:
+        until = operation.time if until is None else until
+        self._events.append(_RaceEvent(operation, own, tuple(dict.fromkeys(before)), until))
         return len(self._events) - 1
 
     def _latest_of(self, program: int, time: int) -> int | None:
@@ -184,22 +212,24 @@ class Sync:
         place = bisect_right(times, time)
         return events[place - 1] if place else None
 
-    def _heard(self, event: int) -> dict[int, int]:
-        """Return, by program, the time up to which its operations come before this event."""
+    def _heard(self, event: int) -> tuple[dict[int, int], set[int]]:
+        """Return, by program, the time up to which its operations come before this event; and the times of flags."""
         if event not in self._known:
-            heard: dict[int, int] = {}
+            heard, flags = dict[int, int](), set[int]()
             # An atomic passes on the events at its address, whether or not its own program reads the result.
             waiting, seen = [(event, False)], {(event, False)}
             while waiting:
                 place, passes_on = waiting.pop()
                 one = self._events[place]
                 access = one.operation.access
-                heard[access.program] = max(heard.get(access.program, -1), one.operation.time)
+                heard[access.program] = max(heard.get(access.program, -1), one.until)
+                if one.until < one.operation.time:
+                    flags.add(one.operation.time)
                 found = [(one.own, False)] if one.own is not None else []
                 found += [(other, True) for other in one.before if passes_on or one.heeded]
                 waiting += [entry for entry in found if entry not in seen]
                 seen.update(found)
-            self._known[event] = heard
+            self._known[event] = heard, flags
         return self._known[event]
 
 

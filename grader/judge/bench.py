@@ -32,7 +32,7 @@ from grader.judge.failures import (
 )
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.refused import RefusedConfigurations
-from grader.judge.second_looks import RightCall, made_again
+from grader.judge.second_looks import RightCall, is_unfinished, made_again
 from grader.judge.trial import CallRequest, NotRunHere, Trial, TriedCase
 from grader.judge.truth import Expected, Truth, slots_for
 from grader.judge.unlike import draw_unlike
@@ -147,6 +147,8 @@ class Bench:
     first_failure: bool = False
     configurations: set[tuple[int, str]] | None = None
     refused: RefusedConfigurations = field(init=False)
+    # Configurations of a part that need a GPU: of how many, and which.
+    _only_on_a_gpu: set[tuple[str, int, int]] = field(default_factory=set)
     _stopped: bool = False
     _lost: bool = False
     _before_s: float = field(init=False)
@@ -407,13 +409,31 @@ class Bench:
         """
         if request.wanted.places:
             return request.wanted
-        count = recorded.configurations
-        refused = self.refused.wrong_ones(recorded.call.recipe.part, count)
-        places = tuple(place for place in range(count) if place not in refused)
+        part, count = recorded.call.recipe.part, recorded.configurations
+        refused = self.refused.wrong_ones(part, count)
+        unable = {place for place in range(count) if (part, count, place) in self._only_on_a_gpu}
+        places = tuple(place for place in range(count) if place not in refused and place not in unable)
         if places and self.interpreter is None and self.device == "cpu" and request.is_plain:
             turn = _number_of(request.case) % len(places) if request.case.volume <= QUICK_VOLUME else 0
             places = (*places[turn:], *places[:turn])
         return ANY if places == tuple(range(count)) else Wanted(places)
+
+    def _where_it_runs(self, recorded: RecordedAnswer, call: Call, outcome: Outcome, wanted: Wanted) -> Outcome:
+        """Return the outcome in the first configuration that the interpreter can run; else the first outcome.
+
+        After one that is too slow, only the next is tried: each takes seconds. The check of every configuration says
+        which ones only a GPU runs.
+        """
+        part, count = call.recipe.part, recorded.configurations
+        tried, places = outcome, [*(wanted.places or range(count))]
+        while len(places) > 1 and is_unfinished(tried):
+            place = places.pop(0)
+            if isinstance(tried, Raised) and tried.kind != TOO_SLOW:
+                self._only_on_a_gpu.add((part, count, place))
+            else:
+                places = places[:1]
+            tried = self.pair.replay_alone(recorded, call, only(places[0]))
+        return outcome if is_unfinished(tried) else tried
 
     def _pass_over_refused(
         self, recorded: RecordedAnswer, call: Call, outcome: Outcome, expected: tuple[Expected, ...], wanted: Wanted
@@ -472,6 +492,7 @@ class Bench:
         if recorded.is_replayed and not direct:
             outcome = early or self.pair.replay(recorded, call, wanted, instructions=counts)
             self._lost = not isinstance(outcome, Finished)
+            outcome = self._where_it_runs(recorded, call, outcome, wanted)
             if not (isinstance(outcome, Raised) and outcome.kind in (UNTOLD, COMPUTED)):
                 return recorded, outcome, ()
             line = outcome.frames[-1].line if outcome.frames else 0

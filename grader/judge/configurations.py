@@ -66,7 +66,7 @@ def every_configuration(
     usual: the same case in the usual way. spent_s: seconds that other cases of the part have already used. kept: only
     in those that an autotuner has from an earlier call alone. Each is tried on the tensors of the call before, as by an
     autotuner, and one that the GPU refuses is passed over. Where there is a GPU, most failures count only if they show
-    there too.
+    there too, and what only a GPU runs is tried there. Raises NotRunHere for such a configuration where there is none.
     """
     if usual.configurations < 2:
         return ConfigurationRuns()
@@ -86,13 +86,18 @@ def every_configuration(
                 break
             places = range(first, min(first + _AT_A_TIME, found.known))
             for place, trial in _try_configurations(interpreted, one, places, rehearsed=True):
+                words = _configuration_words(usual.tuning, place)
+                if isinstance(trial, NotRunHere):
+                    if failure := _failure_on_a_gpu(bench, one, usual, place, why=str(trial)):
+                        return replace(found, refused=tuple(refused), failure=failure)
+                    continue
                 wrong = trial.failure
                 why = interpreted.refused.why(trial.recorded, place, trial.outcome) if wrong and trial.recorded else ""
                 if why:
-                    refused.append(f"{_configuration_words(usual.tuning, place)}: {why}")
+                    refused.append(f"{words}: {why}")
                 elif isinstance(trial.outcome, Finished | Raised) or not interpreted.is_late:
                     found = replace(found, run=found.run + 1)
-                    if wrong and _failure_counts(bench, one, wrong, _configuration_words(usual.tuning, place)):
+                    if wrong and _failure_counts(bench, one, wrong, words):
                         failure = _with_reason(interpreted, one, replace(trial, tuning=usual.tuning), wrong, place)
                         return replace(found, refused=tuple(refused), failure=failure)
     return replace(found, refused=tuple(refused))
@@ -105,7 +110,7 @@ def _with_reason(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure,
     """
     if clues := bench.remembered(trial.recipe, trial.outcome, Wanted((place,), rehearsed=True)):
         return replace(failure, clues=clues)
-    plain = next((plain for _, plain in _try_configurations(bench, one, [place])), None)
+    plain = next((plain for _, plain in _run_configurations(bench, one, [place])), None)
     return name_configuration(
         plain.failure if plain and plain.failure else failure,
         trial.tuning,
@@ -126,14 +131,39 @@ def other_configurations(bench: Bench, one: PlannedCase, trial: Trial) -> Iterat
         for first in range(0, len(places), 2):
             if bench.pair.worked_s - before > _MOST_S:
                 return
-            tried = _try_configurations(bench, one, places[first : first + 2])
+            tried = _run_configurations(bench, one, places[first : first + 2])
             yield from (other for _, other in tried if not other.failure)
+
+
+def _failure_on_a_gpu(bench: Bench, one: PlannedCase, usual: Trial, place: int, why: str) -> Failure | None:
+    """Return the failure of a configuration that only a GPU runs, under its name.
+
+    why: what in it needs a GPU. Raises NotRunHere where there is none.
+    """
+    words = _configuration_words(usual.tuning, place)
+    if bench.interpreter is None:
+        raise NotRunHere(f"{why}, with {words}")
+    with bench.aside():
+        trial = next((trial for _, trial in _run_configurations(bench, one, [place], rehearsed=True)), None)
+    if trial is None or trial.failure is None:
+        return None
+    refused = trial.recorded and bench.refused.why(trial.recorded, place, trial.outcome)
+    return None if refused else name_configuration(trial.failure, usual.tuning, place)
+
+
+def _run_configurations(
+    bench: Bench, one: PlannedCase, places: Sequence[int], *, rehearsed: bool = False
+) -> Iterator[tuple[int, Trial]]:
+    """Run a case in these configurations, and yield those that can run here, as `_try_configurations` does."""
+    for place, trial in _try_configurations(bench, one, places, rehearsed=rehearsed):
+        if isinstance(trial, Trial):
+            yield place, trial
 
 
 def _try_configurations(
     bench: Bench, one: PlannedCase, places: Sequence[int], *, rehearsed: bool = False
-) -> Iterator[tuple[int, Trial]]:
-    """Run a case in these configurations, and yield those that can run here.
+) -> Iterator[tuple[int, Trial | NotRunHere]]:
+    """Run a case in these configurations, and yield what came of each, or why it cannot run here.
 
     rehearsed: each was tried on the same tensors before, as by an autotuner.
     """
@@ -146,7 +176,8 @@ def _try_configurations(
             for place, trial in zip(waiting, bench.tries(requests), strict=False):
                 done += 1
                 yield place, trial
-        except NotRunHere:
+        except NotRunHere as why:
+            yield waiting[done], why
             waiting = waiting[done + 1 :]
         else:
             return
@@ -164,7 +195,7 @@ def _failure_counts(bench: Bench, one: PlannedCase, wrong: Failure, words: str) 
         places = [place for place in range(usual.configurations) if _configuration_words(usual.tuning, place) == words]
         return any(
             trial.failure and not (trial.recorded and bench.refused.why(trial.recorded, places[0], trial.outcome))
-            for _, trial in _try_configurations(bench, one, places[:1], rehearsed=True)
+            for _, trial in _run_configurations(bench, one, places[:1], rehearsed=True)
         )
 
 
@@ -197,7 +228,7 @@ def is_due_to_configuration(bench: Bench, one: PlannedCase, trial: Trial) -> boo
     if trial.configuration < 0 or not others:
         return False
     with bench.aside():
-        return any(other.failure is None for _, other in _try_configurations(bench, one, others))
+        return any(other.failure is None for _, other in _run_configurations(bench, one, others))
 
 
 def name_configuration_of(trial: Trial, failure: Failure) -> Failure:

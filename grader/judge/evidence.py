@@ -23,8 +23,9 @@ class Evidence:
 
     helpers: functions of installed packages that kernels call. reads: operators that gave Python values of a tensor.
     seed: as planned. launches, moved_bytes: kernels that ran, and the bytes that they loaded and stored, in a replayed
-    call; 0 where unknown. idle: the kernels get no memory of the call. Names and numbers only: the evidence of all
-    calls stays in memory, and answers may be large.
+    call; 0 where unknown. idle: the kernels get no memory of the call. meets: their programs meet at an address.
+    unordered: the line of an atomic addition whose sum depends on the order, or 0. Names and numbers only: the evidence
+    of all calls stays in memory, and answers may be large.
     """
 
     case: Case
@@ -39,6 +40,8 @@ class Evidence:
     launches: int = 0
     moved_bytes: int = 0
     idle: bool = False
+    meets: bool = False
+    unordered: int = 0
 
 
 def evidence_of_answer(case: Case, answer: Returned) -> Evidence:
@@ -58,12 +61,14 @@ def evidence_of_trace(
     deeds = [with_line(deed.name, deed.line) for deed in recorded.deeds]
     is_replayed = recorded.is_replayed and not untold
     kernels, operations, launched, moved = recorded.kernels, frozenset[str](), 0, 0
+    meets, unordered = False, 0
     if is_replayed and isinstance(outcome, Finished):
         # A replay launched these: they are facts.
         launches = [launch for launch in outcome.answer.launches if prod(launch.grid)]
         kernels = tuple(dict.fromkeys(launch.kernel for launch in launches))
         operations = frozenset(clean(name, 80) for launch in launches for name in launch.constants)
         launched, counts = len(launches), [launch.traffic for launch in launches if launch.traffic]
+        meets, unordered = outcome.answer.meets, next(iter(outcome.answer.unordered), 0)
         moved = sum(count.loaded_bytes + count.stored_bytes for count in counts)
     return Evidence(
         request.case,
@@ -78,6 +83,8 @@ def evidence_of_trace(
         launched,
         moved,
         are_idle(recorded.trace),
+        meets,
+        unordered,
     )
 
 

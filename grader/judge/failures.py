@@ -250,11 +250,8 @@ def wrong_with_other_lanes(failure: Failure, lines: Sequence[int], words: str) -
         f"stays, and not the last: {failure.cause.rationale}",
         help_text,
     )
-    return Failure(
-        "fail",
-        cause,
-        (sure("stores_collide", f"It is right only where the last lane of {where} stays.", title, help_text),),
-    )
+    seen = f"It is right only where the last lane of {where} stays."
+    return Failure("fail", cause, (sure("stores_collide", seen, title, help_text),))
 
 
 def wrong_with_other_garbage(failure: Failure, lines: Sequence[int], filling: str) -> Failure:
@@ -415,6 +412,16 @@ def _side_effect(outcome: Finished) -> Failure | None:
             "input_changed", "An input was changed", f"The call must leave its inputs alone, but it changed {names}."
         )
         return Failure("fail", cause)
+    if answer.spoiled:
+        what = clean(" and ".join(answer.spoiled), 200)
+        cause = Cause(
+            "alias",
+            "Memory of an earlier call was changed",
+            f"The call wrote into {what} of an earlier call, which the caller may still hold.",
+            "Keep no tensor that a caller gave or got: let kernels store into memory that this call allocates.",
+        )
+        seen = f"After the call, {what} of an earlier call has other values."
+        return Failure("fail", cause, (sure("reused_output", seen, cause.title, cause.help),))
     if answer.overrun:
         where = clean(answer.overrun[0], 200)
         cause = Cause(

@@ -70,7 +70,7 @@ def _in_opposite_order(pair: Pair, right: RightCall) -> Failure | None:
         other = pair.replay_backwards(right.recorded, right.call, wanted, pauses, interrupted=interrupted)
         if isinstance(other, Raised) and other.kind == NEEDS_GPU:
             raise NotRunHere(f"programs that end here in one order only, for {right.words}")
-        if not _is_unfinished(other):
+        if not is_unfinished(other):
             failure = right.failure_of(other)
             return failure and wrong_in_opposite_order(failure, right.words)
         # Programs that wait for others need these to run beside them.
@@ -85,7 +85,7 @@ def _with_other_lanes(pair: Pair, right: RightCall) -> Failure | None:
     if not (lines := right.outcome.answer.clashes):
         return None
     other = pair.replay_first_lane(right.recorded, right.call, only(right.outcome.answer.configuration))
-    failure = None if _is_unfinished(other) else right.failure_of(other)
+    failure = None if is_unfinished(other) else right.failure_of(other)
     return failure and wrong_with_other_lanes(failure, lines, right.words)
 
 
@@ -98,7 +98,7 @@ def _with_other_garbage(pair: Pair, right: RightCall) -> Failure | None:
     lines, wanted = right.outcome.answer.undefined, only(right.outcome.answer.configuration)
     for filling in _other_fillings(right):
         other = pair.replay_refilled(right.recorded, right.call, wanted, lines, filling)
-        if _is_unfinished(other):
+        if is_unfinished(other):
             raise NotRunHere(f"a kernel that ends here only while unwritten memory is NaN, for {right.words}")
         failure = right.failure_of(other)
         if failure and isinstance(other, Finished | Raised):
@@ -108,21 +108,25 @@ def _with_other_garbage(pair: Pair, right: RightCall) -> Failure | None:
 
 def _other_fillings(right: RightCall) -> Iterator[Filling]:
     """Yield numbers that a call may find where nobody wrote any, in place of those that may have helped it so far."""
-    answer = right.outcome.answer
+    answer, unwritten = right.outcome.answer, _unwritten(right.recorded.trace)
+    reads_bits = answer.reads_bits and bool(unwritten)
+    whole = any(one.storage in unwritten and is_whole(dtype_of(one.dtype)) for one in right.recorded.trace.windows)
     if answer.hides_nan or answer.undefined_whole or any(bool(one.value.isnan().any()) for one in right.expected):
         yield "inf"
-    if answer.hides_nan or _leaves_whole_numbers(right.recorded.trace):
+    if answer.hides_nan or whole or reads_bits:
         # Of whole numbers, the smallest; so far they were the largest.
         yield "-inf"
+    if (answer.hides_nan and unwritten) or whole or reads_bits:
+        # Memory that was used before holds finite numbers.
+        yield "1.337"
 
 
-def _leaves_whole_numbers(trace: Trace) -> bool:
-    """Return whether a call allocates memory without filling it that a window takes for whole numbers."""
+def _unwritten(trace: Trace) -> set[int]:
+    """Return the storages that a call allocates without filling them."""
     empty = [one for one in operators_in(trace.steps) if one.name.partition(".")[0] in EMPTY]
-    storages = {trace.windows[place].storage for one in empty for place in one.results}
-    return any(one.storage in storages and is_whole(dtype_of(one.dtype)) for one in trace.windows)
+    return {trace.windows[place].storage for one in empty for place in one.results}
 
 
-def _is_unfinished(outcome: Outcome) -> bool:
+def is_unfinished(outcome: Outcome) -> bool:
     """Return whether the interpreter could not finish a replay that a GPU may finish."""
     return isinstance(outcome, OutOfTime) or (isinstance(outcome, Raised) and outcome.kind in ONLY_ON_A_GPU)

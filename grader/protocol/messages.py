@@ -165,8 +165,9 @@ class RecordCall:
     op: Literal["record"] = "record"
 
 
-Filling = Literal["0", "-inf", "inf"]
-Unwritten = Literal["nan", "0", "-inf", "inf"]
+# Numbers for memory that nobody wrote. The last bit of 1.337 is set in every floating-point dtype.
+Filling = Literal["0", "-inf", "inf", "1.337"]
+Unwritten = Literal["nan", "0", "-inf", "inf", "1.337"]
 
 
 @dataclass(frozen=True)
@@ -574,15 +575,15 @@ class BranchTaken:
 class Returned:
     """The function returned; the bytes of every output that fits its slot are in the memory file.
 
-    allocated_bytes: the peak size of the tensors that the call allocated, its results included.
-    configuration: which one the first autotuner took, -1 without any. undefined, padded: the lines of the loads that
-    masked lanes in the interpreter, without `other` and with it. unordered: the lines of atomic additions whose sums
-    depend on their order. meets: a program may have read what another program of its launch stored.
-    pauses: behind which another program may have run in between. clashes: lines of
-    stores in which lanes of one program store different values to one address.
+    allocated_bytes: the peak size of the tensors that the call allocated, its results included. configuration: which
+    one the first autotuner took, -1 without any. undefined, padded: the lines of the loads that masked lanes in the
+    interpreter, without `other` and with it. unordered: the lines of atomic additions whose sums depend on their order.
+    meets: a program may have read what another program of its launch stored. pauses: behind which another program may
+    have run in between. clashes: lines of stores in which lanes of one program store different values to one address.
     outside: views of arguments that reach beyond them. contracted: a sum in an interpreted kernel took a product that
     was not rounded. hides_nan: an operation of an interpreted kernel got NaN and gave a number. undefined_whole: of
-    `undefined`, some loads were of whole numbers. copied_bytes: what torch reads and writes to copy and cast;
+    `undefined`, some loads were of whole numbers. reads_bits: a kernel took fractions in memory for whole numbers.
+    spoiled: what of earlier calls this one changed. copied_bytes: what torch reads and writes to copy and cast;
     copying_line: the line of most of them, 0 without any. conditions: of interpreted kernels. births, branches: in
     these.
     """
@@ -606,6 +607,8 @@ class Returned:
     contracted: bool = False
     hides_nan: bool = False
     undefined_whole: bool = False
+    reads_bits: bool = False
+    spoiled: tuple[str, ...] = ()
     copied_bytes: int = 0
     copying_line: int = 0
     conditions: tuple[StaticCondition, ...] = ()

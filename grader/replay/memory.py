@@ -95,6 +95,15 @@ class Memory:
         """Return the numbers of all storages."""
         return frozenset(self._places)
 
+    def bytes_of(self, number: int) -> Tensor:
+        """Return the bytes of a storage."""
+        return self._places[number].content
+
+    def holds(self, number: int, before: Tensor) -> bool:
+        """Return whether a storage holds these bytes, or was freed."""
+        place = self._places.get(number)
+        return place is None or torch.equal(place.content, before)
+
     def drop_but(self, spared: frozenset[int]) -> None:
         """Forget all storages but these."""
         for number in self._places.keys() - spared:

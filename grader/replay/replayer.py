@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import linecache
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -64,22 +64,35 @@ _MOST_KERNELS = 16
 
 @dataclasses.dataclass(frozen=True)
 class _Home:
-    """The memory of replays on one device: arguments, the storages of all calls, and those of the latest results."""
+    """The memory of replays on one device: arguments, and the storages of all calls.
+
+    results, given: storages of the latest results, and of the latest arguments.
+    """
 
     device: torch.device
     arguments: PlacedArguments
     memory: Memory
     results: list[int] = dataclasses.field(default_factory=list)
+    given: list[int] = dataclasses.field(default_factory=list)
 
     @classmethod
     def on(cls, device: torch.device, *, guarded: bool) -> _Home:
         """Return an empty home on a device."""
         return cls(device, PlacedArguments(device, guarded=guarded), Memory(device, guarded=guarded))
 
+    def with_memory(self, memory: Memory) -> _Home:
+        """Return this home with another memory, for one replay."""
+        return dataclasses.replace(self, memory=memory, results=[], given=[])
+
     def forget(self) -> None:
         """Forget all storages."""
         self.memory.forget()
         self.results.clear()
+        self.given.clear()
+
+    def of_earlier_calls(self, numbers: Collection[int]) -> dict[int, Tensor]:
+        """Return a copy of the bytes of each of these storages that was an earlier call's result or argument."""
+        return {number: self.memory.bytes_of(number).clone() for number in {*self.results, *self.given} & {*numbers}}
 
 
 def look_up_names() -> None:
@@ -213,11 +226,11 @@ class Replayer:
         # No call may tell a later one something that its seed does not depend on.
         self._chosen.clear()
         if replay.memory == "alone":
-            self._home = dataclasses.replace(regular, memory=Memory(regular.device, guarded=self._guarded), results=[])
+            self._home = regular.with_memory(Memory(regular.device, guarded=self._guarded))
         elif replay.memory == "before":
             blank = Memory(regular.device, guarded=self._guarded)
             before = self._before.copied(self._before.known()) if self._before else blank
-            self._home = dataclasses.replace(regular, memory=before, results=[])
+            self._home = regular.with_memory(before)
         if replay.again and replay.call.carries:
             # What it carries on is now as the replay in the programs' own order left it, and later calls find that.
             self._home = dataclasses.replace(self._home, arguments=regular.arguments.rewound())
@@ -266,9 +279,10 @@ class Replayer:
         call = replay.call
         if replay.memory == "afresh":
             self._home.forget()
+        found = self._home.memory.known() & {one.storage for one in trace.windows} - {*trace.arguments.values()}
         if replay.memory == "kept":
-            found = self._home.memory.known() & {one.storage for one in trace.windows} - {*trace.arguments.values()}
             self._before = self._home.memory.copied(found) if self._watch and found else None
+        of_others = self._home.of_earlier_calls(found)
         run = Run(self, trace, launches="run" if replay.launches else "none", unwritten=replay.unwritten)
 
         def replay_steps() -> Answer:
@@ -289,11 +303,13 @@ class Replayer:
                 self._watch.take_meets()
                 self._watch.take_pauses()
                 self._watch.take_clashes()
+                self._watch.reads_bits = False
             with self._around():
                 run.steps(trace.steps)
                 if self._home.device.type == "cuda":
                     torch.cuda.synchronize()
-            return self._returned_message(call, trace, run, memory_fd)
+            spoiled = {number for number, before in of_others.items() if not self._home.memory.holds(number, before)}
+            return self._returned_message(call, trace, run, memory_fd, spoiled)
 
         return self._answer_or_raised(replay_steps, lambda: run.line)
 
@@ -317,7 +333,9 @@ class Replayer:
                 number, self._home.arguments.buffer(name), self._home.arguments.tensor(name)
             )
 
-    def _returned_message(self, call: Call, trace: Trace, run: Run, memory_fd: int) -> Returned:
+    def _returned_message(
+        self, call: Call, trace: Trace, run: Run, memory_fd: int, spoiled: Collection[int]
+    ) -> Returned:
         given = frozenset(trace.arguments.values())
         outputs: list[tuple[Form, Tensor | None]] = []
         own: list[Window] = []
@@ -331,8 +349,10 @@ class Replayer:
                 form = dataclasses.replace(form_of(tensor), device=form.device)
                 own.append(window)
             outputs.append((dataclasses.replace(form, alias=alias, copied=False), tensor))
+        what = dict.fromkeys(self._home.given, "an argument") | dict.fromkeys(self._home.results, "a result")
         made = [window.storage for window in own if window.storage not in given]
         self._home.results[:] = [*self._home.results, *made][-_MOST_RESULTS:]
+        self._home.given[:] = [*self._home.given, *given][-_MOST_RESULTS:]
         outputs += [(form_of(one), one) for one in map(self._home.arguments.tensor, call.mutates)]
         forms = copied_out(outputs, call.slots, memory_fd, self._home.device.type)
         changed, overrun = self._home.arguments.disturbed(call.mutates)
@@ -358,6 +378,8 @@ class Replayer:
             contracted=CONTRACTION.happened,
             hides_nan=HIDDEN_NAN.happened,
             undefined_whole=PADDING.undefined_whole,
+            reads_bits=self._watch is not None and self._watch.reads_bits,
+            spoiled=tuple(sorted({what[number] for number in spoiled})),
             copied_bytes=copied_bytes,
             copying_line=copying_line,
             conditions=STATIC_CONDITIONS.noted(),

@@ -18,6 +18,7 @@ from grader.calls import launches
 from grader.calls.modes import tensors_in
 from grader.calls.tuning import is_passed_over
 from grader.exercise.tensors import dtype_name, is_whole
+from grader.interpreter.padding import SMALL_AND_ODD
 from grader.protocol import messages
 from grader.protocol.footprint import MOST_LAUNCHES
 from grader.protocol.operators import ALLOCATING, EMPTY, NUMBERING, OVERWRITING
@@ -366,14 +367,14 @@ def _nbytes(window: Window) -> int:
 
 
 def _fill(fresh: Tensor, content: messages.Filling) -> None:
-    """Fill a new tensor; of integers, with the smallest or the largest for an infinity."""
+    """Fill a new tensor; of integers, with the smallest or the largest for an infinity, or a small one."""
     if fresh.is_floating_point():
         fresh.fill_(float(content))
     elif content == "0" or fresh.dtype == torch.bool:
         fresh.zero_()
     else:
         limits = torch.iinfo(fresh.dtype)
-        fresh.fill_(limits.min if content == "-inf" else limits.max)
+        fresh.fill_({"-inf": limits.min, "inf": limits.max}.get(content, SMALL_AND_ODD))
 
 
 def _refuse_large(grid: tuple[int, ...]) -> None:

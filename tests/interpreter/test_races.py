@@ -24,7 +24,7 @@ ELEMENTS = 4
 
 @dataclass(frozen=True)
 class Step:
-    """What one program does to some elements. order, heeded: of an atomic."""
+    """What one program does to some elements; a barrier, to none. order, heeded: of an atomic."""
 
     program: int
     kind: str
@@ -50,6 +50,10 @@ def wait(program: int, *elements: int) -> Step:
     return Step(program, "wait", elements or (0,))
 
 
+def barrier(program: int) -> Step:
+    return Step(program, "barrier", ())
+
+
 def atomic(program: int, *elements: int, order: Order = "orders", heeded: bool = True) -> Step:
     return Step(program, "atomic", elements or (0,), 0, order, heeded)
 
@@ -59,6 +63,9 @@ def run(steps: Sequence[Step]) -> list[GuardFinding]:
     guard = Guard("kernel")
     pointer = int(guard.admit("x", torch.empty(ELEMENTS)))
     for line, step in enumerate(steps):
+        if step.kind == "barrier":
+            guard.pass_barrier([step.program])
+            continue
         order = "waits" if step.waits else step.order if step.kind == "atomic" else "plain"
         access = Access(
             "load" if step.waits else step.kind,  # type: ignore[arg-type]
@@ -91,13 +98,33 @@ def before(steps: Sequence[Step]) -> np.ndarray:
             hands_on = earlier.kind == "atomic" and earlier.order in ("orders", "releases")
             met = bool({*earlier.elements} & {*later.elements})
             comes[i, j] = earlier.program == later.program or (knows and hands_on and met)
-        for element in later.elements if later.waits else ():
-            flags = [i for i, one in enumerate(steps[:j]) if one.kind == "store" and one.elements == (element,)]
-            if flags:
-                comes[flags[-1], j] = True
+        for flag in flags_of(steps, j):
+            released = behind_a_barrier(steps, flag)
+            comes[released, j] = True
     for k in range(len(steps)):
         comes |= comes[:, k : k + 1] & comes[k]
+    # A flag that was seen was set, and tells nothing else of its program.
+    for j in range(len(steps)):
+        for flag in flags_of(steps, j):
+            comes[flag] |= comes[j]
+            comes[flag, j] = True
     return comes
+
+
+def flags_of(steps: Sequence[Step], waiting: int) -> list[int]:
+    """The stores that set what a step waits for."""
+    flags = []
+    for element in steps[waiting].elements if steps[waiting].waits else ():
+        found = [i for i, one in enumerate(steps[:waiting]) if one.kind == "store" and one.elements == (element,)]
+        flags += found[-1:]
+    return flags
+
+
+def behind_a_barrier(steps: Sequence[Step], flag: int) -> list[int]:
+    """The steps of a flag's program that a barrier divides from it."""
+    own = [i for i, one in enumerate(steps[:flag]) if one.program == steps[flag].program]
+    barriers = [i for i in own if steps[i].kind == "barrier"]
+    return [i for i in own if barriers and i < barriers[-1]]
 
 
 def by_definition(steps: Sequence[Step]) -> set[tuple[int, int]]:
@@ -106,7 +133,7 @@ def by_definition(steps: Sequence[Step]) -> set[tuple[int, int]]:
     for i, j in combinations(range(len(steps)), 2):
         one, other = steps[i], steps[j]
         kinds = {one.kind, other.kind}
-        mind = kinds != {"load"} and kinds != {"atomic"} and "wait" not in kinds
+        mind = kinds != {"load"} and kinds != {"atomic"} and not kinds & {"wait", "barrier"}
         same = kinds == {"store"} and one.value == other.value
         met = {*one.elements} & {*other.elements}
         if met and mind and not same and one.program != other.program and not comes[i, j]:
@@ -117,7 +144,7 @@ def by_definition(steps: Sequence[Step]) -> set[tuple[int, int]]:
 STEPS = st.builds(
     Step,
     program=st.integers(0, 3),
-    kind=st.sampled_from(["load", "store", "atomic", "atomic", "wait"]),
+    kind=st.sampled_from(["load", "store", "atomic", "atomic", "wait", "barrier"]),
     elements=st.sampled_from([(0,), (1,), (2,), (0, 1), (2, 3)]),
     value=st.integers(0, 1),
     order=st.sampled_from(["orders", "orders", "acquires", "releases", "plain"]),
@@ -161,7 +188,9 @@ def test_every_race_is_found_and_nothing_else(steps: list[Step]) -> None:
         pytest.param([store(0), atomic(0, 1), load(1), atomic(1, 1)], id="loaded_before_the_ticket"),
         pytest.param([store(0), store(0, 1), load(1)], id="a_flag_that_nobody_waits_for"),
         pytest.param([store(0), *[load(0)] * 99, *[load(1)] * 99, store(1)], id="behind_many_loads"),
-        pytest.param([wait(1, 1), store(0), store(0, 1), load(1)], id="waited_too_early"),
+        pytest.param([wait(1, 1), store(0), barrier(0), store(0, 1), load(1)], id="waited_too_early"),
+        pytest.param([store(0), store(0, 1), wait(1, 1), load(1)], id="a_flag_that_other_threads_do_not_wait_for"),
+        pytest.param([barrier(0), store(0), store(0, 1), wait(1, 1), load(1)], id="a_barrier_too_early"),
     ],
 )
 def test_it_is_a_race(steps: list[Step]) -> None:
@@ -185,7 +214,7 @@ def test_it_is_a_race(steps: list[Step]) -> None:
             id="handed_on_by_one_who_only_acquires",
         ),
         pytest.param([store(0), atomic(0, 1, heeded=False), wait(1, 1), load(1)], id="a_flag_set_by_an_atomic"),
-        pytest.param([store(0), store(0, 1), wait(1, 1), load(1)], id="a_flag_set_by_a_store"),
+        pytest.param([store(0), barrier(0), store(0, 1), wait(1, 1), load(1)], id="a_flag_set_by_a_store"),
         pytest.param(
             [store(0), atomic(0, 1), store(1, 2), atomic(1, 1), atomic(2, 1), load(2), load(2, 2)],
             id="a_ticket_of_three",
@@ -194,7 +223,11 @@ def test_it_is_a_race(steps: list[Step]) -> None:
             [store(0), atomic(0, 1, heeded=False), atomic(1, 1, heeded=False), atomic(2, 1), load(2)],
             id="handed_on_by_one_that_does_not_look",
         ),
-        pytest.param([store(0), store(0, 1), wait(1, 1), store(1, 2), wait(2, 2), load(2)], id="a_chain_of_flags"),
+        pytest.param(
+            [store(0), barrier(0), store(0, 1), wait(1, 1), barrier(1), store(1, 2), wait(2, 2), load(2)],
+            id="a_chain_of_flags",
+        ),
+        pytest.param([store(0), wait(1), store(1)], id="a_flag_that_is_taken_back"),
         pytest.param(
             [atomic(0, 1), load(0), store(0), atomic(0, 1), atomic(1, 1), load(1), store(1), atomic(1, 1)], id="a_lock"
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from grader.exercise.cases import QUICK_VOLUME
 from grader.exercise.model import Fresh
 from grader.exercise.plan import PlannedCase
 from grader.judge.bench import Bench
@@ -31,7 +32,21 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Fresh) -> Ruling:  
     for one in cases:
         if failure := judge_case(bench, one, _extra_calls(cases, one)):
             return Ruling(failure, one, metrics=metrics)
+    for one in _of_other_checks(bench) if bench.part.deterministic else ():
+        if failure := _unordered(bench, bench.try_case(one.case, one.seed)):
+            return Ruling(failure, one, metrics=metrics)
     return Ruling(None, metrics=metrics)
+
+
+def _of_other_checks(bench: Bench) -> list[PlannedCase]:
+    """Return cases of other checks whose bits may depend on the order of programs: there may be kernels for them alone.
+
+    The first in which atomics add up, and the largest quick one in which programs meet.
+    """
+    added = [seen for seen in bench.evidence if seen.unordered]
+    quick = [seen for seen in bench.evidence if seen.meets and seen.case.volume <= QUICK_VOLUME]
+    met = sorted(quick, key=lambda seen: -seen.case.volume)
+    return [PlannedCase(seen.case, seen.seed) for seen in (*added[:1], *met[:1])]
 
 
 def judge_case(bench: Bench, one: PlannedCase, more: int = 0) -> Failure | None:
