@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 import torch
 
-from grader.exercise.cases import Case
+from grader.exercise.cases import Case, Cases
 from grader.exercise.catalogue import Entry
+from grader.exercise.model import Fresh
 from grader.exercise.plan import PlannedCase
 from grader.judge.bench import _is_answer_to
-from grader.judge.rules.fresh import judge_case
+from grader.judge.rules.fresh import decide, judge_case
 from grader.judge.trial import CallRequest
 from grader.judge.truth import Expected
 from grader.protocol.messages import Form, Wanted
@@ -144,3 +145,34 @@ def test_an_answer_of_few_different_numbers_is_not_taken_for_an_earlier_one(earl
     got = value.float().numpy().tobytes()
     seen: Any = SimpleNamespace(outcome=SimpleNamespace(outputs=(got,)), expected=is_now)
     assert _is_answer_to(seen, was) == tells
+
+
+# Long vectors are added up in three parts, in any order.
+ADDED_IN_PARTS = (
+    VECTOR_ADD.replace("    z = torch", "    if x.numel() > 500:\n        return in_parts(x, y)\n    z = torch")
+    + """
+@triton.jit
+def parts(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x, y = tl.load(x_ptr + offsets, mask=mask), tl.load(y_ptr + offsets, mask=mask)
+    tl.atomic_add(z_ptr + offsets, tl.where(tl.program_id(1) == 0, x, y * 0.5), mask=mask)
+
+def in_parts(x, y):
+    z = torch.zeros_like(x)
+    parts[(triton.cdiv(x.numel(), 64), 3)](x, y, z, x.numel(), BLOCK=64)
+    return z
+"""
+)
+
+
+@pytest.mark.parametrize("longest", [500, 900])
+def test_equal_bits_are_asked_of_the_cases_of_other_checks_too(longest: int, server: ForkServer, ex_15: Entry) -> None:
+    """There may be another kernel for long vectors, which this check does not meet."""
+    with bench_of(server, ex_15, ADDED_IN_PARTS) as bench:
+        space = bench.part.checks[1].cases.space  # type: ignore[union-attr]
+        cases = [PlannedCase(space.case(N=length), 1) for length in (100, longest)]
+        assert all(trial.failure is None for trial in bench.tries([CallRequest(one.case, 1) for one in cases]))
+        ruling = decide(bench, cases[:1], Fresh(Cases(space)))
+    assert (ruling.failure is not None) == (longest > 500)
+    assert ruling.failing == (cases[1] if longest > 500 else None)

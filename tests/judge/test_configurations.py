@@ -5,6 +5,8 @@ The kernels stand in submissions/tuning/. A file with a wrong configuration says
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,11 +23,11 @@ from grader.judge.rules.agrees import _tuned_cases
 from grader.judge.rules.agrees import decide as agree
 from grader.judge.rules.work_model import decide as works
 from grader.judge.ruling import Ruling
-from grader.judge.trial import CallRequest
+from grader.judge.trial import CallRequest, NotRunHere, Trial
 from grader.protocol.messages import Wanted
 from grader.sandbox.compiling import CleanCompiler
 from grader.sandbox.server import ForkServer
-from tests.benches import bench_of
+from tests.benches import VECTOR_ADD, bench_of
 from tests.claims import ROOT, SUBMISSIONS
 from tests.conftest import plan_of
 
@@ -511,3 +513,40 @@ def test_a_table_of_the_file_is_there_for_every_configuration(server: ForkServer
             bench.pair.skip()
             (trial,) = bench.tries([CallRequest(ONE.case, ONE.seed, wanted=Wanted((place,)))])
             assert trial.failure is None
+
+
+IN_ASSEMBLY = CUT_IN_ONE_CONFIGURATION.replace(
+    "x.to(DTYPE).to(x.dtype)",
+    'tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [x], dtype=x.dtype, is_pure=True, pack=1)',
+)
+
+
+def test_a_configuration_that_only_a_gpu_runs_leaves_its_check_open_and_others_judged(
+    server: ForkServer, ex_15: Entry
+) -> None:
+    """Nobody knows here whether it is right, and an autotuner may take it."""
+    cases = [PlannedCase(ONE.case.changed(N=length), 3) for length in range(2000, 2008)]
+    space = Space({name: Choice((value,)) for name, value in ONE.case.items()} | {"N": Size(1, 9999)})
+    with bench_of(server, ex_15, IN_ASSEMBLY) as bench:
+        assert agree(bench, cases, Agrees(Cases(space, ({"N": 2000},), generated=0))).failure is None
+        with pytest.raises(NotRunHere, match=r"inline assembly .*, with BLOCK=512, CUT=True"):
+            found_in(bench)
+
+
+@pytest.mark.parametrize(("far", "is_open"), [((20000, 30000), True), ((20000,), False)])
+def test_a_check_is_open_where_most_of_its_far_ends_are_left_out(
+    far: tuple[int, ...], *, is_open: bool, server: ForkServer, ex_15: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is slow where it is wrong earns nothing by it."""
+    space = Space({name: Choice((value,)) for name, value in ONE.case.items()} | {"N": Size(1, 9999)})
+    cases = [PlannedCase(ONE.case.changed(N=length), 3) for length in (100, *far)]
+    with bench_of(server, ex_15, VECTOR_ADD) as bench:
+        tries = bench.tries
+
+        def slow(requests: Sequence[CallRequest]) -> Generator[Trial]:
+            for request, trial in zip(requests, tries(requests), strict=True):
+                yield replace(trial, left_out="too many programs" if request.may_be_left_out else "")
+
+        monkeypatch.setattr(bench, "tries", slow)
+        with pytest.raises(NotRunHere) if is_open else nullcontext():
+            assert agree(bench, cases, Agrees(Cases(space, ({"N": 100},), generated=0))).failure is None
