@@ -290,7 +290,7 @@ class MemoryWatch:
         def create_atomic_rmw(self: Any, rmwOp: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:  # noqa: N803
             heed = Heed()
             kind, order = _kind_and_order(sem, scope)
-            plain, allowed = look(kind, ptr, mask, val, order=order, heed=heed, update=rmwOp.name)
+            plain, allowed = look(kind, ptr, mask, val, order=order, heed=heed, update=getattr(rmwOp, "name", ""))
             lit = mask if allowed is None else TensorHandle(allowed, int1)
             update_in_order(plain.data, lanes_of(lit))
             remember_bytes(plain.data, lanes_of(lit), val.data.dtype)
