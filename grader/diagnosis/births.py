@@ -21,7 +21,11 @@ from grader.sandbox.outcome import Finished, Outcome
 _MOST, _SHARE = 6, 0.95
 # Weights of the line: a mistake whose values fit comes first, for the line tells where and not why. That something
 # overflows is known without it.
-_WEIGHT, _OF_OVERFLOW = 0.3, 0.05
+_WEIGHT, _OF_PADDING, _OF_OVERFLOW = 0.3, 0.8, 0.05
+_PADDING_HELP = (
+    "A masked lane loads the value of `other`, and what is computed of it need not be harmless. Set the result to 0 "
+    "there by tl.where, before it is multiplied."
+)
 _INFINITIES = ("-inf - -inf", "inf - inf", "-inf + inf", "inf + -inf")
 _LONGEST = 60
 
@@ -83,4 +87,7 @@ def _clue(birth: Birth, *others: Birth) -> Clue:
         return Clue("inf_minus_inf", _WEIGHT, where)
     if words == "0 / 0":
         return Clue("zero_divided", _WEIGHT, where)
+    if birth.padded and not others:
+        seen = f"{where} All of it lies in lanes that the mask of a load leaves out."
+        return Clue("padding_counted", _OF_PADDING, seen, help=_PADDING_HELP)
     return Clue("overflow", _OF_OVERFLOW, where)

@@ -29,6 +29,7 @@ from grader.interpreter import kind_of_kernels, patience
 from grader.interpreter.assumptions import CheckAssumptions, assumed
 from grader.interpreter.basic_blocks import begin_launch, end_branch, has_data_decided
 from grader.interpreter.beyond import refuse_what_needs_a_gpu
+from grader.interpreter.births import BIRTHS
 from grader.interpreter.conditions import JoinConditions, joined, negated, settled
 from grader.interpreter.constant_arguments import pass_ones_as_constants
 from grader.interpreter.contraction import contract_products
@@ -154,6 +155,7 @@ def _poison_masked_loads() -> None:
         if other is None or not raw.all():
             kind, given = ptrs.get_element_ty(), None if other is None else other.data
             lit = stretched(raw, ptrs.data.shape)
+            BIRTHS.note_mask(lit)
             lanes = PADDING.lanes(lit, np.dtype(_get_np_dtype(kind)), kind, given)
             other = other if lanes is given else TensorHandle(lanes, kind)
         return load(self, ptrs, mask, other, *how, **named)

@@ -553,11 +553,15 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Birth:
-    """The first infinity or NaN that a line of an interpreted kernel makes of numbers. words: the operation."""
+    """The first infinity or NaN that a line of an interpreted kernel makes of numbers.
+
+    words: the operation. padded: all that the line makes lies in lanes that a mask left out of a load.
+    """
 
     line: int
     made: Literal["inf", "nan"]
     words: str
+    padded: bool = False
 
 
 WayTaken = Literal["true", "false", "no turn", "one turn", "several turns"]

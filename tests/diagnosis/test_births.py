@@ -50,13 +50,34 @@ RIGHT = "e = tl.exp(x - top); p = e / tl.sum(e, 0)"
         ("e = tl.exp(x - top) * 0; p = e / tl.sum(e, 0)", "normal", "zero_divided", "Line 14 makes NaN: 0 / 0"),
         ("e = tl.exp(x - top) + (m - m); p = e / tl.sum(e, 0)", "normal", "inf_minus_inf", "makes NaN: -inf - -inf"),
         (
+            "e = tl.exp(tl.where(columns < N, x - top, 200.0)); p = e / tl.sum(tl.where(columns < N, e, e * 0), 0)",
+            "normal",
+            "padding_counted",
+            "All of it lies in lanes that the mask of a load leaves out.",
+        ),
+        (
+            "e = tl.exp(x - top); p = (tl.where(columns < N, 1e5, 0.0) + e).to(tl.float16).to(tl.float32)",
+            "normal",
+            "overflow",
+            "Line 14 makes infinity: 1e+05 as float16; with a number there, the result is finite.",
+        ),
+        (
             "e = tl.exp(x - top)\n    off = m - m\n    p = e / tl.sum(e, 0) + off + (m - m)",
             "normal",
             "inf_minus_inf",
             "Line 15 makes NaN: -inf - -inf; with a number there and in line 16, the result",
         ),
     ],
-    ids=["right", "overflow", "divided by zero", "zero by zero", "infinities", "infinities in two lines"],
+    ids=[
+        "right",
+        "overflow",
+        "divided by zero",
+        "zero by zero",
+        "infinities",
+        "padding",
+        "cast",
+        "infinities in two lines",
+    ],
 )
 def test_the_line_that_makes_the_nan_of_a_result_is_told(
     server: ForkServer, steps: str, values: str, kind: str, words: str
