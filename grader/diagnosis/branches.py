@@ -20,8 +20,10 @@ from grader.protocol.trace import Launch, launches_in
 from grader.syntax import tree_of
 
 KIND = "parting_branch"
-# It tells where, and not why: any guess that tells why comes first.
-_WEIGHT = 0.34
+# It tells where, and not why: any guess that tells why comes first. But what only goes wrong from a program's second
+# tile on is known.
+_WEIGHT, _OF_TILES = 0.34, 0.55
+_LATER = "later_blocks"
 # The numbers of failing and of passing calls that are made again, and the seconds of work for each and for all.
 _FAILING, _PASSING = 5, 12
 _CALL_S, _MOST_S = 1.0, 1.5
@@ -37,6 +39,10 @@ _WORDS: dict[str, str] = {
     "several turns": "the loop makes several turns",
     "launch": "a kernel is launched",
 }
+_TILES_HELP = (
+    "What belongs to the tile, and is computed or loaded before the loop, or kept from the tile before? Compute it for "
+    "each tile inside the loop."
+)
 # A way of a line: its condition, its loop, or its launch.
 _Way = tuple[int, str]
 
@@ -46,12 +52,14 @@ class Parting:
     """A line where failing calls part from passing ones.
 
     outcome: what happens in all failing calls and in no passing one, or the reverse. lines: those that run then.
+    over_tiles: it is a loop from a program's number on, over tiles of its own.
     """
 
     line: int
     outcome: str
     in_failing: bool
     lines: range
+    over_tiles: bool = False
 
 
 def partings_of(bench: Bench, text: str, failing: Sequence[Recipe]) -> tuple[list[Parting], Clue | None]:
@@ -65,9 +73,14 @@ def partings_of(bench: Bench, text: str, failing: Sequence[Recipe]) -> tuple[lis
     right = _ways_of_calls(bench, _spread(quick_calls(bench, failed=False), _PASSING), until_s)
     if len(wrong) < _LEAST_FAILING or len(right) < _LEAST_PASSING:
         return [], None
-    runs = _lines_of(text)
+    runs, tiles = _lines_of(text), _loops_over_tiles(text)
     found = [
-        Parting(*way, calls is wrong, runs.get((kernel, "launch") if kernel else way, range(way[0], way[0] + 1)))
+        Parting(
+            *way,
+            calls is wrong,
+            runs.get((kernel, "launch") if kernel else way, range(way[0], way[0] + 1)),
+            way[0] in tiles,
+        )
         for calls, others in ((wrong, right), (right, wrong))
         for way, kernel in calls[0].items()
         if all(way in one for one in calls) and not any(way in one for one in others)
@@ -127,6 +140,26 @@ def _lines_of(text: str) -> dict[_Way, range]:
     return found
 
 
+def _loops_over_tiles(text: str) -> set[int]:
+    """Return the lines of loops that begin at a program's number: persistent programs do one tile after another."""
+    found = set[int]()
+    for function in ast.walk(tree_of(text)):
+        if isinstance(function, ast.FunctionDef) and not is_long(function):
+            numbers = {
+                target.id
+                for node in ast.walk(function)
+                if isinstance(node, ast.Assign) and "program_id" in ast.unparse(node.value)
+                for target in node.targets
+                if isinstance(target, ast.Name)
+            }
+            for node in ast.walk(function):
+                if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) and len(node.iter.args) > 1:
+                    start = ast.unparse(node.iter.args[0])
+                    if start in numbers or "program_id" in start:
+                        found.add(node.iter.lineno)
+    return found
+
+
 def _range(statements: Sequence[ast.stmt]) -> range:
     return range(statements[0].lineno, (statements[-1].end_lineno or statements[-1].lineno) + 1)
 
@@ -138,4 +171,7 @@ def _clue(found: Collection[Parting], failing: int, passing: int) -> Clue:
         told = [f"in line {one.line} {_WORDS[one.outcome]}" for one in found][:_MOST_TOLD]
         calls = f"all {passing} passing calls that were made again, and in none of {failing} failing ones"
     words = " and ".join(told)
+    if any(one.over_tiles and one.in_failing and one.outcome == "several turns" for one in found):
+        seen = f"{words[0].upper()}{words[1:]} in {calls}: a program's first tile is right, and a later one is not."
+        return Clue(_LATER, _OF_TILES, seen, help=_TILES_HELP)
     return Clue(KIND, _WEIGHT, f"{words[0].upper()}{words[1:]} in {calls}.")

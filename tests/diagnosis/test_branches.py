@@ -96,3 +96,40 @@ def test_a_launch_of_failing_calls_alone_is_told(server: ForkServer, ex_15: Entr
 @pytest.mark.parametrize("wrong", [{}, {"LATER": "+ 1"}, {"COPIED": "* (n % 2 + 1)"}], ids=["right", "all", "some"])
 def test_where_no_line_parts_them_nothing_is_told(server: ForkServer, ex_15: Entry, wrong: dict[str, str]) -> None:
     assert partings(server, ex_15, **wrong) == ([], None)
+
+
+PERSISTENT = """import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    first = tl.program_id(0)
+    kept = 0.0
+    for tile in range(first, tl.cdiv(n, BLOCK), tl.num_programs(0)):
+        offsets = tile * BLOCK + tl.arange(0, BLOCK)
+        z = tl.load(x_ptr + offsets, mask=offsets < n) + tl.load(y_ptr + offsets, mask=offsets < n)
+        tl.store(z_ptr + offsets, z + kept, mask=offsets < n)
+        kept = 1.0
+
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    add_kernel[(8,)](x, y, z, x.numel(), BLOCK=64)
+    return z
+"""
+
+
+def test_a_persistent_program_that_is_wrong_from_its_second_tile_on_is_told_as_such(
+    server: ForkServer, ex_15: Entry
+) -> None:
+    failing: list[Recipe] = []
+    with bench_of(server, ex_15, PERSISTENT, "vector_add") as bench:
+        for n in SIZES:
+            trial = bench.try_case(Case({"N": n, "dtype": "float32", "values": "normal", "offset": 0}), 5)
+            failing += [trial.recipe] if trial.failure else []
+        _, clue = partings_of(bench, PERSISTENT, failing)
+    assert clue is not None
+    assert clue.kind == "later_blocks"
+    assert "a program's first tile is right, and a later one is not" in clue.seen
