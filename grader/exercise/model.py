@@ -445,13 +445,14 @@ class Part:
     """One function of the stub: its arguments and outputs, its checks, and three hints from vague to plain.
 
     `mutates` names arguments that the contract changes in place: their contents after the call are outputs, listed
-    after the returned ones. `deterministic` promises equal bits for equal inputs. `on`: the device that the function
-    runs on, "cpu" or "gpu", whatever the machine has; '' means wherever kernels run. `tensors`: the kind of tensors
-    that it gets, torch's or CuTe's (cutlass.cute.runtime.from_dlpack). `chooses` names the argument that holds the
-    things, one of them the result. `needs` are packages that an installation may lack. `defaults` are the values of the
-    last arguments that a caller may leave out, by name; some cases do. `bounds` gives, by name and in words of shapes,
-    limits on the values of arguments: launch code may use them in place of the values. `reduces`: a result comes from
-    several elements of an input; without that, no card names a mistake in a sum or a maximum.
+    after the returned ones. `deterministic` promises equal bits for equal inputs; `in_any_order`, whatever the order of
+    programs: the stub must say so. `on`: the device that the function runs on, "cpu" or "gpu", whatever the machine
+    has; '' means wherever kernels run. `tensors`: the kind of tensors that it gets, torch's or CuTe's
+    (cutlass.cute.runtime.from_dlpack). `chooses` names the argument that holds the things, one of them the result.
+    `needs` are packages that an installation may lack. `defaults` are the values of the last arguments that a caller
+    may leave out, by name; some cases do. `bounds` gives, by name and in words of shapes, limits on the values of
+    arguments: launch code may use them in place of the values. `reduces`: a result comes from several elements of an
+    input; without that, no card names a mistake in a sum or a maximum.
     """
 
     name: str
@@ -463,6 +464,7 @@ class Part:
     hints: tuple[str, str, str]
     mutates: tuple[str, ...] = ()
     deterministic: bool = True
+    in_any_order: bool = False
     on: Literal["", "cpu", "gpu"] = ""
     tensors: Literal["torch", "cute"] = "torch"
     chooses: str = ""

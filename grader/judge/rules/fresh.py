@@ -32,7 +32,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Fresh) -> Ruling:  
     for one in cases:
         if failure := judge_case(bench, one, _extra_calls(cases, one)):
             return Ruling(failure, one, metrics=metrics)
-    for one in _of_other_checks(bench) if bench.part.deterministic else ():
+    for one in _of_other_checks(bench) if bench.part.in_any_order else ():
         if failure := _unordered(bench, bench.try_case(one.case, one.seed)):
             return Ruling(failure, one, metrics=metrics)
     return Ruling(None, metrics=metrics)
@@ -168,7 +168,7 @@ def _repeats(bench: Bench, first: Trial, again: Trial) -> Failure | None:
 def _unordered(bench: Bench, trial: Trial) -> Failure | None:
     """Return the failure of a call whose bits depend on the order of its programs; or None."""
     answer = trial.outcome.answer if isinstance(trial.outcome, Finished) else None
-    if answer is None or not bench.part.deterministic:
+    if answer is None or not bench.part.in_any_order:
         return None
     if answer.unordered:
         line = answer.unordered[0]
