@@ -5,20 +5,24 @@ from __future__ import annotations
 import inspect
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
+from grader.protocol.messages import Interrupted, Pause
+
 # The most programs that have begun and not ended, and the frames of Python's that one of them may need.
 _MOST_RUNNING = 64
 _FRAMES = 200
 # A program waits if it makes so many more atomics and volatile loads in a line than any program does that need not.
 _TURN = 16
-# The share of the programs that are interrupted, and of those, the share that is so at the first pass of a line.
-_OFTEN, _AT_FIRST = 7 / 8, 1 / 2
+# The share of the programs that are interrupted where most are, and their number where few are.
+_OFTEN, _FEW = 7 / 8, 2
+# Of these, the share that is interrupted at the first pass of a line, and at the last; others are at any.
+_AT_FIRST, _AT_LAST = 1 / 2, 1 / 4
 
 
 class BackwardsKernel:
@@ -28,9 +32,9 @@ class BackwardsKernel:
     A program that waits is interrupted: another one, which has not begun, runs to its end. Which one, chance decides,
     so that no kernel can wait for just those that come first.
 
-    usual: by line, the most atomics and volatile loads that a program makes there without waiting. interrupted:
-    programs that do not wait are interrupted too, once, behind one of these lines. Each line has the same chance: a
-    loop of harmless loads hides no other line.
+    usual: the lines with atomics and volatile loads, as programs pass them without waiting. interrupted: programs that
+    do not wait are interrupted too, once, behind one of these lines. Each line that all programs pass has the same
+    chance: a loop of harmless loads hides no other line.
     """
 
     def __init__(
@@ -38,14 +42,15 @@ class BackwardsKernel:
         kernel: Callable[..., Any],
         builder: Any,
         chance: Generator,
-        usual: Mapping[int, int],
-        *,
-        interrupted: bool = False,
+        usual: Sequence[Pause],
+        interrupted: Interrupted = "none",
     ) -> None:
         self.__name__ = kernel.__name__
         self.__signature__ = inspect.signature(kernel)
-        self._kernel, self._builder, self._chance, self._usual = kernel, builder, chance, usual
-        self._interrupted = interrupted and bool(usual)
+        self._kernel, self._builder, self._chance = kernel, builder, chance
+        self._usual = {one.line: one.most for one in usual}
+        self._lines, self._weights = [one.line for one in usual], np.array([one.programs for one in usual], float)
+        self._interrupted: Interrupted = interrupted if usual else "none"
         self._begun: set[int] = set()
         # Programs that have begun and not ended: the first ones wait for what the last one does.
         self._running = 0
@@ -93,11 +98,16 @@ class BackwardsKernel:
 
     def _draw_pause(self) -> tuple[int, int] | None:
         """Return the line, and the pass of it, behind which a program is interrupted; None: nowhere."""
-        if not self._interrupted or self._chance.random() > _OFTEN:
+        if self._interrupted == "none":
             return None
-        line = [*self._usual][int(self._chance.integers(len(self._usual)))]
-        at_first = self._chance.random() < _AT_FIRST
-        return line, 1 if at_first else int(self._chance.integers(1, self._usual[line] + 1))
+        share = _OFTEN if self._interrupted == "most" else _FEW / self._total
+        if self._chance.random() >= share:
+            return None
+        line = int(self._chance.choice(self._lines, p=self._weights / self._weights.sum()))
+        drawn, most = self._chance.random(), self._usual[line]
+        if drawn < _AT_FIRST:
+            return line, 1
+        return line, most if drawn < _AT_FIRST + _AT_LAST else int(self._chance.integers(1, most + 1))
 
     def _run(self, number: int) -> None:
         place, limit = self._builder.grid_idx, sys.getrecursionlimit()

@@ -10,7 +10,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from numpy.random import default_rng
 from numpy.typing import NDArray
+
+from grader.protocol.messages import Lanes
 
 Array = NDArray[Any]
 
@@ -76,25 +79,36 @@ def read(addresses: Array, dtype: np.dtype[Any]) -> Array:
 
 
 class LaneOrder:
-    """Which lane of a store stays where several meet at one address: a GPU leaves it open.
+    """Decides which lane of a store or an exchange stays where several meet at one address: a GPU leaves it open.
 
-    first: the first one; otherwise the last one.
+    Usually that is the last one.
     """
 
     def __init__(self) -> None:
-        self.first = False
+        self._order: Lanes = "last"
+        self._chance = default_rng()
+
+    def begin(self, order: Lanes, seed: int) -> None:
+        """Start over with a call."""
+        self._order, self._chance = order, default_rng(seed)
+
+    def of(self, lanes: int) -> NDArray[np.int64] | None:
+        """Return the order in which so many lanes act; None for their own."""
+        if self._order == "last":
+            return None
+        return np.arange(lanes)[::-1] if self._order == "first" else self._chance.permutation(lanes)
 
 
 LANE_ORDER = LaneOrder()
 
 
 def write(addresses: Array, values: Array) -> None:
-    """Store values at addresses; of several at one address, the last one stays, or the first by LANE_ORDER."""
+    """Store values at addresses; of several at one address, the last one stays, or another by LANE_ORDER."""
     from triton.runtime.interpreter import _interpreter
 
-    if LANE_ORDER.first:
-        values = np.broadcast_to(values, addresses.shape).reshape(-1)[::-1]
-        addresses = addresses.reshape(-1)[::-1]
+    if (order := LANE_ORDER.of(addresses.size)) is not None:
+        values = np.broadcast_to(values, addresses.shape).reshape(-1)[order]
+        addresses = addresses.reshape(-1)[order]
     places = _places(addresses, values.dtype)
     if places is None:
         _interpreter.store(addresses, np.broadcast_to(values, addresses.shape), np.ones(addresses.shape, dtype=bool))

@@ -35,7 +35,7 @@ from grader.interpreter.races import (
     without_repeated_stores,
 )
 from grader.protocol.footprint import Footprint
-from grader.protocol.messages import GuardFinding, Traffic
+from grader.protocol.messages import GuardFinding, Pause, Traffic
 
 Addresses = npt.NDArray[np.uint64]
 Lanes = npt.NDArray[np.bool_]
@@ -377,10 +377,10 @@ class Guard:
         values: npt.NDArray[np.generic] | None,
         programs: npt.NDArray[np.int32] | None = None,
     ) -> None:
-        if access.kind != "atomic":
+        if access.kind != "atomic" or access.update == "XCHG":
             apart = offsets if programs is None else offsets + programs.astype(np.uint64) * np.uint64(extent.nbytes)
             first = _first_of_each(apart)
-            if first is not None and access.kind == "store" and values is not None and _differ(apart, values):
+            if first is not None and values is not None and _differ(apart, values):
                 self.clashes[access.where[0]] = None
             if first is not None and access.kind == "load":
                 # Lanes of one load with the same address share one fetch, and are recorded once.
@@ -484,14 +484,14 @@ class Guard:
             complete=not self._thinned,
         )
 
-    def pauses(self) -> dict[int, int]:
-        """Return, by line, the most atomics and volatile loads that one program made there."""
+    def pauses(self) -> list[Pause]:
+        """Return the lines with atomics and volatile loads."""
         atomics = (one for one in self._operations if one.access.kind == "atomic")
         counts = Counter((one.access.where[0], one.access.program) for one in (*atomics, *self._waits))
-        most: dict[int, int] = {}
+        passes: dict[int, list[int]] = {}
         for (line, _), count in counts.items():
-            most[line] = max(count, most.get(line, 0))
-        return most
+            passes.setdefault(line, []).append(count)
+        return [Pause(line, max(each), len(each)) for line, each in passes.items()]
 
     def footprint(self) -> Footprint:
         """Return the footprint of the launch: of a large one without loads, of a very large one without tensors."""

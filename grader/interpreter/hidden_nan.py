@@ -1,4 +1,4 @@
-"""Notes that an operation hides NaN: a maximum and a minimum pass over it, and a comparison with it is false.
+"""Notes that an operation hides NaN: a maximum and a minimum pass over it, a comparison with it is false, it has bits.
 
 Undefined lanes and unwritten memory hold NaN here, so that they reach the result. Behind such an operation nothing of
 them is left, while on a GPU they hold any number.

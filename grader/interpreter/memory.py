@@ -7,7 +7,7 @@ scatter are lowered onto them. The upper bits of a pointer hold the number of th
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from math import prod
@@ -18,6 +18,7 @@ import torch
 from numpy.random import Generator
 
 from grader.interpreter.backwards import BackwardsKernel
+from grader.interpreter.gather import LANE_ORDER
 from grader.interpreter.groups import Alone, programs_at_once, remember_bytes, update_in_order
 from grader.interpreter.guard import Addresses, Guard, Lanes, address_of
 from grader.interpreter.instructions import InstructionCounter
@@ -30,7 +31,7 @@ from grader.interpreter.sums import AtomicSums
 from grader.interpreter.unspecified import undefined
 from grader.interpreter.versions import no_cache_policy, rereads
 from grader.protocol.footprint import Footprint
-from grader.protocol.messages import GuardFinding, Pause, Traffic
+from grader.protocol.messages import GuardFinding, Interrupted, Pause, Traffic
 
 # What a tensor memory accelerator stores at once.
 _UNIT_BYTES = 16
@@ -86,15 +87,15 @@ class MemoryWatch:
         self.traffic: Traffic | None = None
         self._latest: Guard | None = None
         self._backwards: Generator | None = None
-        self._interrupted = False
-        self._usual: Mapping[int, int] = {}
+        self._interrupted: Interrupted = "none"
+        self._usual: Sequence[Pause] = ()
         self._meets = False
         # Whether a kernel took fractions in memory for whole numbers, since it was last set to False.
         self.reads_bits = False
         # Lines of stores whose lanes clash.
         self._clashes: dict[int, None] = {}
-        # By line, the most atomics and volatile loads of one program.
-        self._pauses: dict[int, int] = {}
+        # By line, atomics and volatile loads.
+        self._pauses: dict[int, Pause] = {}
 
     def footprint(self) -> Footprint | None:
         """Count the footprint of the latest launch: few launches are told with theirs."""
@@ -127,16 +128,18 @@ class MemoryWatch:
         return found[:_MOST_LINES]
 
     def take_pauses(self) -> tuple[Pause, ...]:
-        """Return the lines behind which programs of a launch may pause, since the last call."""
-        found = tuple(Pause(line, most) for line, most in sorted(self._pauses.items()))
+        """Return the lines behind which programs of a launch may pause, since the last call: those of most first."""
+        found = sorted(self._pauses.values(), key=lambda one: (-one.programs, one.line))
         self._pauses.clear()
-        return found[:_MOST_LINES]
+        return tuple(found[:_MOST_LINES])
 
-    def run_backwards(self, chance: Generator | None, usual: Mapping[int, int], *, interrupted: bool = False) -> None:
+    def run_backwards(
+        self, chance: Generator | None, usual: Sequence[Pause] = (), interrupted: Interrupted = "none"
+    ) -> None:
         """Run the programs of each launch in the opposite order from now on; None: in their own.
 
-        chance: decides which program runs while another one waits. usual: by line, the most atomics and volatile loads
-        of one program that does not wait. interrupted: programs that do not wait are interrupted as well.
+        chance: decides which program runs while another one waits. usual: where programs pass that do not wait.
+        interrupted: which of these programs others interrupt.
         """
         self._backwards, self._usual, self._interrupted = chance, usual, interrupted
 
@@ -156,6 +159,7 @@ class MemoryWatch:
         Builder.create_dot = self._around_dot(Builder.create_dot)
         self._builder = interpreter.interpreter_builder
         self._around_accesses(Builder)
+        Builder.create_barrier = self._around_barrier(Builder.create_barrier)
         _take_off_tags(Builder)
         _store_whole_units(Builder)
 
@@ -169,7 +173,7 @@ class MemoryWatch:
             self.traffic, self._latest, self.strayed = None, None, False
             if self._backwards is not None:
                 executor.fn = BackwardsKernel(
-                    executor.fn, self._builder, self._backwards, self._usual, interrupted=self._interrupted
+                    executor.fn, self._builder, self._backwards, self._usual, self._interrupted
                 )
             elif self._known is not None:
                 executor.fn = LockstepKernel(executor.fn, self._builder, _Log(guard, self._sums), self._known)
@@ -182,8 +186,10 @@ class MemoryWatch:
                 self._meets = self._meets or guard.meets
                 self._clashes |= guard.clashes
                 self.reads_bits = self.reads_bits or guard.reads_bits
-                for line, most in guard.pauses().items():
-                    self._pauses[line] = max(most, self._pauses.get(line, 0))
+                for one in guard.pauses():
+                    known = self._pauses.get(one.line, one)
+                    most, programs = max(one.most, known.most), max(one.programs, known.programs)
+                    self._pauses[one.line] = Pause(one.line, most, programs)
                 self.strayed = guard.strayed
                 self._guard = outer
                 self._pointers.clear()
@@ -232,9 +238,8 @@ class MemoryWatch:
         from triton.language import int1
         from triton.runtime.interpreter import TensorHandle
 
-        load, store, barrier = builder.create_masked_load, builder.create_masked_store, builder.create_barrier
-        rmw, cas = builder.create_atomic_rmw, builder.create_atomic_cas
-        sums, watch = self._sums, self
+        load, store, cas = builder.create_masked_load, builder.create_masked_store, builder.create_atomic_cas
+        rmw, sums = _in_lane_order(builder.create_atomic_rmw), self._sums
 
         class AtomicResult(TensorHandle):  # type: ignore[misc]
             """The result of an atomic, which notes whether the program reads it."""
@@ -289,8 +294,10 @@ class MemoryWatch:
 
         def create_atomic_rmw(self: Any, rmwOp: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:  # noqa: N803
             heed = Heed()
-            kind, order = _kind_and_order(sem, scope)
-            plain, allowed = look(kind, ptr, mask, val, order=order, heed=heed, update=getattr(rmwOp, "name", ""))
+            (kind, order), update = _kind_and_order(sem, scope), getattr(rmwOp, "name", "")
+            # Of an exchange, the last lane stays.
+            stored = val.data if update == "XCHG" else None
+            plain, allowed = look(kind, ptr, mask, val, order=order, values=stored, heed=heed, update=update)
             lit = mask if allowed is None else TensorHandle(allowed, int1)
             update_in_order(plain.data, lanes_of(lit))
             remember_bytes(plain.data, lanes_of(lit), val.data.dtype)
@@ -309,11 +316,6 @@ class MemoryWatch:
                 return TensorHandle(np.zeros_like(cmp.data), cmp.dtype.scalar)
             return cas(self, plain, cmp, val, sem, scope)
 
-        def create_barrier(self: Any) -> None:
-            barrier(self)
-            watch._pass_barrier()
-
-        builder.create_barrier = create_barrier
         builder.create_masked_load = create_masked_load
         builder.create_masked_store = create_masked_store
         builder.create_atomic_rmw = create_atomic_rmw
@@ -340,10 +342,14 @@ class MemoryWatch:
             return addresses, None
         return guard.access(access(program=self._program(), where=running_line()), pointers, active, values)
 
-    def _pass_barrier(self) -> None:
-        if self._guard is not None:
-            programs = programs_at_once()
-            self._guard.pass_barrier([self._program()] if programs is None else programs.tolist())
+    def _around_barrier(self, barrier: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(builder: Any) -> Any:
+            if self._guard is not None:
+                programs = programs_at_once()
+                self._guard.pass_barrier([self._program()] if programs is None else programs.tolist())
+            return barrier(builder)
+
+        return noted
 
     def _program(self) -> int:
         """Return the number of the program that runs, in the interpreter's order."""
@@ -363,6 +369,22 @@ class MemoryWatch:
     def _count(self, elements: int, special: bool) -> None:
         if self._guard is not None:
             self._guard.compute(elements, special=special)
+
+
+def _in_lane_order(rmw: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the atomics of the builder, whose exchanges take lanes in the order of LANE_ORDER."""
+    from triton.runtime.interpreter import TensorHandle
+
+    def ordered(self: Any, operation: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:
+        lanes = LANE_ORDER.of(ptr.data.size) if getattr(operation, "name", "") == "XCHG" else None
+        if lanes is None:
+            return rmw(self, operation, ptr, val, mask, sem, scope)
+        moved = (TensorHandle(one.data.reshape(-1)[lanes], one.dtype) for one in (ptr, val, mask))
+        found = rmw(self, operation, *moved, sem, scope)
+        found.data = found.data[np.argsort(lanes)].reshape(ptr.data.shape)
+        return found
+
+    return ordered
 
 
 def _take_off_tags(builder: Any) -> None:

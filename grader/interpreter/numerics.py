@@ -251,6 +251,14 @@ def _convert_to_the_nearest() -> None:
             raise NotImplementedError(f"{source} rounded toward zero to {target} does not compile for a GPU")
         return TensorHandle(toward_zero(src.data, target), dst_type.scalar)
 
+    bitcast = InterpreterBuilder.create_bitcast
+
+    def create_bitcast(self: Any, src: Any, dst_type: Any) -> Any:
+        if not dst_type.scalar.is_floating():
+            HIDDEN_NAN.note(_numbers(src))
+        return bitcast(self, src, dst_type)
+
+    InterpreterBuilder.create_bitcast = create_bitcast
     InterpreterBuilder.cast_impl = cast_impl
     InterpreterBuilder.create_fp_to_fp = create_fp_to_fp
     InterpreterBuilder.get_bf16 = lambda self, value: TensorHandle(to_bfloat16(np.array([value])), tl.bfloat16)

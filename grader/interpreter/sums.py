@@ -29,10 +29,10 @@ class AtomicSums:
         self._lanes = 0
 
     def note(self, line: int, addresses: Array, before: Array, values: Array) -> None:
-        """Note an addition of `values` to what lay at these addresses before it, lane by lane."""
-        if values.dtype.kind == "f" and self._lanes < _MOST_LANES:
-            self._lanes += values.size
-            self._added.append((line, addresses, before, values.copy()))
+        """Note an addition of `values` to what lay at these addresses before it, lane by lane. Zeros do not count."""
+        if values.dtype.kind == "f" and self._lanes < _MOST_LANES and (added := values != 0).any():
+            self._lanes += int(added.sum())
+            self._added.append((line, addresses[added], before[added], values[added]))
 
     def mark(self) -> tuple[int, int]:
         """Return the present state, for `go_back`."""

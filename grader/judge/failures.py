@@ -246,8 +246,8 @@ def wrong_with_other_lanes(failure: Failure, lines: Sequence[int], words: str) -
     cause = Cause(
         "race",
         title,
-        f"For {words}, lanes of one program store different values to one element ({where}). Where the first of them "
-        f"stays, and not the last: {failure.cause.rationale}",
+        f"For {words}, lanes of one program store different values to one element ({where}). Where another of them "
+        f"stays than the last: {failure.cause.rationale}",
         help_text,
     )
     seen = f"It is right only where the last lane of {where} stays."

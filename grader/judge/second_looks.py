@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from grader.exercise.cases import Case
 from grader.exercise.tensors import dtype_of, is_whole
@@ -19,11 +20,14 @@ from grader.judge.failures import (
 )
 from grader.judge.trial import NotRunHere
 from grader.judge.truth import Expected
-from grader.protocol.messages import NEEDS_GPU, ONLY_ON_A_GPU, Call, Filling, Raised, only
+from grader.protocol.messages import NEEDS_GPU, ONLY_ON_A_GPU, Call, Filling, Interrupted, Lanes, Raised, only
 from grader.protocol.operators import EMPTY
 from grader.protocol.trace import Trace, operators_in
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime
 from grader.sandbox.pair import Pair, RecordedAnswer
+
+_OTHER_LANES: tuple[Lanes, ...] = ("first", "drawn")
+_INTERRUPTED: tuple[Interrupted, ...] = ("most", "few", "none")
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,8 @@ def _in_opposite_order(pair: Pair, right: RightCall) -> Failure | None:
     if not right.outcome.answer.meets:
         return None
     wanted = only(right.outcome.answer.configuration)
-    for interrupted in (True, False):
+    # Where a paused program holds a lock, all others wait for it. With fewer pauses, none may.
+    for interrupted in _INTERRUPTED if right.outcome.answer.pauses else _INTERRUPTED[-1:]:
         pauses = right.outcome.answer.pauses
         other = pair.replay_backwards(right.recorded, right.call, wanted, pauses, interrupted=interrupted)
         if isinstance(other, Raised) and other.kind == NEEDS_GPU:
@@ -84,20 +89,28 @@ def _with_other_lanes(pair: Pair, right: RightCall) -> Failure | None:
     """
     if not (lines := right.outcome.answer.clashes):
         return None
-    other = pair.replay_first_lane(right.recorded, right.call, only(right.outcome.answer.configuration))
-    failure = None if is_unfinished(other) else right.failure_of(other)
-    return failure and wrong_with_other_lanes(failure, lines, right.words)
+    wanted = only(right.outcome.answer.configuration)
+    for lanes in _OTHER_LANES:
+        other = pair.replay_other_lanes(right.recorded, right.call, wanted, lanes)
+        failure = None if is_unfinished(other) else right.failure_of(other)
+        if failure:
+            return wrong_with_other_lanes(failure, lines, right.words)
+    return None
 
 
 def _with_other_garbage(pair: Pair, right: RightCall) -> Failure | None:
     """Return the failure of a right call that is wrong if memory that nobody wrote holds other numbers than NaN.
 
     Only a call can depend on that in which an operation hid NaN, or that must give NaN, or one with whole numbers,
-    which have no NaN. Raises NotRunHere where the call comes to no end then.
+    which have no NaN. Where programs meet, in both orders: a flag may have been set before. Raises NotRunHere where
+    the call comes to no end then.
     """
     lines, wanted = right.outcome.answer.undefined, only(right.outcome.answer.configuration)
-    for filling in _other_fillings(right):
-        other = pair.replay_refilled(right.recorded, right.call, wanted, lines, filling)
+    orders = (False, True) if right.outcome.answer.meets else (False,)
+    for filling, backwards in product(_other_fillings(right), orders):
+        other = pair.replay_refilled(right.recorded, right.call, wanted, lines, filling, backwards=backwards)
+        if is_unfinished(other) and backwards:
+            continue
         if is_unfinished(other):
             raise NotRunHere(f"a kernel that ends here only while unwritten memory is NaN, for {right.words}")
         failure = right.failure_of(other)
@@ -117,8 +130,9 @@ def _other_fillings(right: RightCall) -> Iterator[Filling]:
         # Of whole numbers, the smallest; so far they were the largest.
         yield "-inf"
     if (answer.hides_nan and unwritten) or whole or reads_bits:
-        # Memory that was used before holds finite numbers.
+        # Memory that was used before holds finite numbers, and most often 0.
         yield "1.337"
+        yield "0"
 
 
 def _unwritten(trace: Trace) -> set[int]:

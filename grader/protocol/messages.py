@@ -193,10 +193,20 @@ def only(place: int) -> Wanted:
 
 @dataclass(frozen=True)
 class Pause:
-    """A line of an interpreted kernel with an atomic or a volatile load. most: passes of the program with the most."""
+    """A line of an interpreted kernel with an atomic or a volatile load.
+
+    most: passes of the program with the most. programs: those that pass it.
+    """
 
     line: int
     most: int
+    programs: int = 1
+
+
+# The lane that stays where several of a store meet at one address.
+Lanes = Literal["last", "first", "drawn"]
+# The share of the programs that others interrupt: nearly every one, about two of a launch, or none but those that wait.
+Interrupted = Literal["most", "few", "none"]
 
 
 @dataclass(frozen=True)
@@ -212,9 +222,9 @@ class ReplayCall:
     compiled ones do. text: the text that holds the kernels; "": the submission's. again: the call was just replayed,
     and carries on what that replay found. backwards: interpreted programs of each launch run in the opposite order; one
     that waits is interrupted by another. pauses: of that call in the programs' own order. interrupted: programs that do
-    not wait are interrupted behind one of these. births: note where interpreted kernels make infinities and NaN;
-    settled: lines where a number stands in their place. branches: note the ways that interpreted kernels take.
-    first_lane: of lanes that store to one address, the first one wins, and not the last.
+    not wait, behind one of these. births: note where interpreted kernels make infinities and NaN; settled: lines where
+    a number stands in their place. branches: note the ways that interpreted kernels take. first_lane: of lanes that
+    store to one address, the first one wins, and not the last.
     """
 
     call: Call
@@ -232,8 +242,8 @@ class ReplayCall:
     again: bool = False
     backwards: bool = False
     pauses: tuple[Pause, ...] = ()
-    interrupted: bool = False
-    first_lane: bool = False
+    interrupted: Interrupted = "none"
+    lanes: Lanes = "last"
     births: bool = False
     settled: tuple[int, ...] = ()
     branches: bool = False

@@ -293,13 +293,12 @@ class Replayer:
             HIDDEN_NAN.begin()
             STATIC_CONDITIONS.begin()
             BRANCHES.begin(replay.branches)
-            LANE_ORDER.first = replay.first_lane
+            LANE_ORDER.begin(replay.lanes, call.recipe.seed)
             if self._watch:
                 self._watch.count_instructions(replay.instructions)
                 BIRTHS.switch(replay.births, replay.settled)
                 chance = default_rng(call.recipe.seed) if replay.backwards else None
-                usual = {one.line: one.most for one in replay.pauses}
-                self._watch.run_backwards(chance, usual, interrupted=replay.interrupted)
+                self._watch.run_backwards(chance, replay.pauses, replay.interrupted)
                 self._watch.take_meets()
                 self._watch.take_pauses()
                 self._watch.take_clashes()

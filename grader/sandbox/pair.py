@@ -23,6 +23,8 @@ from grader.protocol.messages import (
     ANY,
     Call,
     Filling,
+    Interrupted,
+    Lanes,
     Loaded,
     Pause,
     Raised,
@@ -297,32 +299,38 @@ class Pair:
         wanted: Wanted,
         pauses: tuple[Pause, ...] = (),
         *,
-        interrupted: bool = False,
+        interrupted: Interrupted = "none",
     ) -> Outcome:
         """Replay a call again that was just replayed, with the programs of each launch in the opposite order.
 
-        pauses: of that replay. interrupted: programs are interrupted by others behind one of these.
+        pauses: of that replay. interrupted: the programs that others interrupt behind one of these.
         """
         usual = ReplayCall(call, recorded.message, "alone", wanted=wanted, again=True)
         request = replace(usual, backwards=True, pauses=pauses, interrupted=interrupted)
         return self._replay_again(recorded, request)
 
-    def replay_first_lane(self, recorded: RecordedAnswer, call: Call, wanted: Wanted) -> Outcome:
-        """Replay a call again that was just replayed; of lanes that store to one address, the first one wins."""
+    def replay_other_lanes(self, recorded: RecordedAnswer, call: Call, wanted: Wanted, lanes: Lanes) -> Outcome:
+        """Replay a call again that was just replayed. lanes: of those that store to one address, the one that stays."""
         usual = ReplayCall(call, recorded.message, "alone", wanted=wanted, again=True)
-        return self._replay_again(recorded, replace(usual, first_lane=True))
+        return self._replay_again(recorded, replace(usual, lanes=lanes))
 
     def replay_refilled(
-        self, recorded: RecordedAnswer, call: Call, wanted: Wanted, lines: tuple[int, ...], filling: Filling
+        self,
+        recorded: RecordedAnswer,
+        call: Call,
+        wanted: Wanted,
+        lines: tuple[int, ...],
+        filling: Filling,
+        *,
+        backwards: bool = False,
     ) -> Outcome:
         """Replay a call again that was just replayed, with other numbers where nobody wrote any.
 
-        lines: of loads; their masked lanes hold `filling`, and so do empty allocations.
+        lines: of loads; their masked lanes hold `filling`, and so do empty allocations. backwards: programs run in the
+        opposite order.
         """
-        request = ReplayCall(
-            call, recorded.message, "alone", wanted=wanted, again=True, filled=lines, filling=filling, unwritten=filling
-        )
-        return self._replay_again(recorded, request)
+        usual = ReplayCall(call, recorded.message, "alone", wanted=wanted, again=True, backwards=backwards)
+        return self._replay_again(recorded, replace(usual, filled=lines, filling=filling, unwritten=filling))
 
     def _replay_again(self, recorded: RecordedAnswer, request: ReplayCall) -> Outcome:
         """Replay a call on the memory and the carried arguments that its latest replay found; drop what it makes."""

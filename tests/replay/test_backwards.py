@@ -138,7 +138,7 @@ def test_an_update_in_two_steps_is_lost_where_another_program_runs_between_them(
         outcome, whole = one.replay(told), one.pair.replay_backwards(told, one.call(5), ANY)
         assert isinstance(outcome, Finished)
         pauses = outcome.answer.pauses
-        interrupted = one.pair.replay_backwards(told, one.call(5), ANY, pauses, interrupted=True)
+        interrupted = one.pair.replay_backwards(told, one.call(5), ANY, pauses, interrupted="most")
         assert outcome.answer.meets
         torch.testing.assert_close(answer_in(whole), one.wanted(), rtol=0, atol=0)
         assert not torch.equal(answer_in(interrupted), one.wanted())
@@ -173,7 +173,7 @@ def test_a_ticket_is_right_where_another_program_runs_behind_it(server: ForkServ
         told = one.record()
         outcome = one.replay(told)
         assert isinstance(outcome, Finished)
-        interrupted = one.pair.replay_backwards(told, one.call(5), ANY, outcome.answer.pauses, interrupted=True)
+        interrupted = one.pair.replay_backwards(told, one.call(5), ANY, outcome.answer.pauses, interrupted="most")
         torch.testing.assert_close(answer_in(interrupted), one.wanted(), rtol=0, atol=0)
         assert isinstance(interrupted, Finished)
         assert not interrupted.answer.findings
