@@ -60,6 +60,8 @@ from grader.sandbox.pair import Pair, RecordedAnswer, decoys_of, remembers, seed
 # Number of right answers to remember, and of elements that make one recognisable.
 _RECENT = 6
 _TELLING = 4
+# On a GPU, one case in so many begins with another configuration of an autotuned kernel than the first.
+_ONE_IN_ON_A_GPU = 4
 # Groups of kernels of one part whose calls are kept.
 _MOST_GROUPS = 32
 # Limits of outputs that are compared with and without launches.
@@ -405,7 +407,7 @@ class Bench:
         """Return the configurations that a call may run, the one to try first in front.
 
         An autotuner may take any. In the interpreter each quick case begins with another one, so that together the
-        cases try them all.
+        cases try them all. A GPU compiles each, so there only some cases do.
         """
         if request.wanted.places:
             return request.wanted
@@ -413,8 +415,10 @@ class Bench:
         refused = self.refused.wrong_ones(part, count)
         unable = {place for place in range(count) if (part, count, place) in self._only_on_a_gpu}
         places = tuple(place for place in range(count) if place not in refused and place not in unable)
-        if places and self.interpreter is None and self.device == "cpu" and request.is_plain:
-            turn = _number_of(request.case) % len(places) if request.case.volume <= QUICK_VOLUME else 0
+        turns, number = divmod(_number_of(request.case), _ONE_IN_ON_A_GPU)
+        interprets = self.interpreter is None and self.device == "cpu"
+        if places and request.is_plain and request.case.volume <= QUICK_VOLUME and (interprets or number == 0):
+            turn = turns % len(places)
             places = (*places[turn:], *places[:turn])
         return ANY if places == tuple(range(count)) else Wanted(places)
 
