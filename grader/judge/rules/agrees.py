@@ -96,8 +96,8 @@ def _looked_into(
 
     Once: the other cases would give the same.
     """
-    if not failed or failed[0][0] not in trials:
-        return [*failed]
+    if not failed:
+        return []
     (one, failure), *others = failed
     if is_due_to_configuration(bench, one, trials[one]):
         return [(one, name_configuration_of(trials[one], failure)) for one, failure in failed]
