@@ -90,7 +90,7 @@ class MemoryWatch:
         self._interrupted: Interrupted = "none"
         self._usual: Sequence[Pause] = ()
         self._meets = False
-        # Whether a kernel took fractions in memory for whole numbers, since it was last set to False.
+        # Whether a kernel took fractions in memory for whole numbers.
         self.reads_bits = False
         # Lines of stores whose lanes clash.
         self._clashes: dict[int, None] = {}
@@ -120,6 +120,12 @@ class MemoryWatch:
         """Return whether programs of a launch met since the last call, in conflicting ways."""
         found, self._meets = self._meets, False
         return found
+
+    def begin(self) -> None:
+        """Start over with a call: nothing met, paused, clashed or read as bits."""
+        self._meets = self.reads_bits = False
+        self._pauses.clear()
+        self._clashes.clear()
 
     def take_clashes(self) -> tuple[int, ...]:
         """Return the lines where lanes of one store store different values to one address, since the last call."""

@@ -412,6 +412,8 @@ class Bench:
         if request.wanted.places:
             return request.wanted
         part, count = recorded.call.recipe.part, recorded.configurations
+        if count < 2:
+            return ANY
         refused = self.refused.wrong_ones(part, count)
         unable = {place for place in range(count) if (part, count, place) in self._only_on_a_gpu}
         places = tuple(place for place in range(count) if place not in refused and place not in unable)

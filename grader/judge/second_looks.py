@@ -68,10 +68,9 @@ def _in_opposite_order(pair: Pair, right: RightCall) -> Failure | None:
     """
     if not right.outcome.answer.meets:
         return None
-    wanted = only(right.outcome.answer.configuration)
+    wanted, pauses = only(right.outcome.answer.configuration), right.outcome.answer.pauses
     # Where a paused program holds a lock, all others wait for it. With fewer pauses, none may.
-    for interrupted in _INTERRUPTED if right.outcome.answer.pauses else _INTERRUPTED[-1:]:
-        pauses = right.outcome.answer.pauses
+    for interrupted in _INTERRUPTED if pauses else _INTERRUPTED[-1:]:
         other = pair.replay_backwards(right.recorded, right.call, wanted, pauses, interrupted=interrupted)
         if isinstance(other, Raised) and other.kind == NEEDS_GPU:
             raise NotRunHere(f"programs that end here in one order only, for {right.words}")
@@ -109,9 +108,9 @@ def _with_other_garbage(pair: Pair, right: RightCall) -> Failure | None:
     orders = (False, True) if right.outcome.answer.meets else (False,)
     for filling, backwards in product(_other_fillings(right), orders):
         other = pair.replay_refilled(right.recorded, right.call, wanted, lines, filling, backwards=backwards)
-        if is_unfinished(other) and backwards:
-            continue
         if is_unfinished(other):
+            if backwards:
+                continue
             raise NotRunHere(f"a kernel that ends here only while unwritten memory is NaN, for {right.words}")
         failure = right.failure_of(other)
         if failure and isinstance(other, Finished | Raised):

@@ -299,10 +299,7 @@ class Replayer:
                 BIRTHS.switch(replay.births, replay.settled)
                 chance = default_rng(call.recipe.seed) if replay.backwards else None
                 self._watch.run_backwards(chance, replay.pauses, replay.interrupted)
-                self._watch.take_meets()
-                self._watch.take_pauses()
-                self._watch.take_clashes()
-                self._watch.reads_bits = False
+                self._watch.begin()
             with self._around():
                 run.steps(trace.steps)
                 if self._home.device.type == "cuda":

@@ -305,14 +305,11 @@ class Pair:
 
         pauses: of that replay. interrupted: the programs that others interrupt behind one of these.
         """
-        usual = ReplayCall(call, recorded.message, "alone", wanted=wanted, again=True)
-        request = replace(usual, backwards=True, pauses=pauses, interrupted=interrupted)
-        return self._replay_again(recorded, request)
+        return self._replay_again(recorded, call, wanted, backwards=True, pauses=pauses, interrupted=interrupted)
 
     def replay_other_lanes(self, recorded: RecordedAnswer, call: Call, wanted: Wanted, lanes: Lanes) -> Outcome:
         """Replay a call again that was just replayed. lanes: of those that store to one address, the one that stays."""
-        usual = ReplayCall(call, recorded.message, "alone", wanted=wanted, again=True)
-        return self._replay_again(recorded, replace(usual, lanes=lanes))
+        return self._replay_again(recorded, call, wanted, lanes=lanes)
 
     def replay_refilled(
         self,
@@ -329,14 +326,16 @@ class Pair:
         lines: of loads; their masked lanes hold `filling`, and so do empty allocations. backwards: programs run in the
         opposite order.
         """
-        usual = ReplayCall(call, recorded.message, "alone", wanted=wanted, again=True, backwards=backwards)
-        return self._replay_again(recorded, replace(usual, filled=lines, filling=filling, unwritten=filling))
+        garbage = {"filled": lines, "filling": filling, "unwritten": filling}
+        return self._replay_again(recorded, call, wanted, backwards=backwards, **garbage)
 
-    def _replay_again(self, recorded: RecordedAnswer, request: ReplayCall) -> Outcome:
-        """Replay a call on the memory and the carried arguments that its latest replay found; drop what it makes."""
-        if recorded.found:
-            request = replace(request, memory="before")
-        return self._replayers[0].replay(request)
+    def _replay_again(self, recorded: RecordedAnswer, call: Call, wanted: Wanted, **how: Any) -> Outcome:
+        """Replay a call on the memory and the carried arguments that its latest replay found; drop what it makes.
+
+        how: other fields of ReplayCall.
+        """
+        memory: Literal["before", "alone"] = "before" if recorded.found else "alone"
+        return self._replayers[0].replay(ReplayCall(call, recorded.message, memory, wanted=wanted, again=True, **how))
 
     def replay_apart(self, recorded: RecordedAnswer, request: ReplayCall, most_s: float = math.inf) -> Outcome | None:
         """Replay a call alone, as a request says, within so many seconds; the memory that it makes is dropped.
