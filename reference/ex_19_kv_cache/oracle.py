@@ -269,6 +269,10 @@ def _rounded_by_product(q: Tensor, k: Tensor, scale: float, half_ulp: float) -> 
 
 # A kind, what it looks like, what to do about it, and what it returns.
 Mistake = tuple[str, str, str, Tensor]
+# The first slots of some sequences of one length, by their numbers, [G], and that length.
+Slots = Callable[[Tensor, int], Group]
+# Slots that are taken at once, of all sequences of one length.
+SLOTS_TOGETHER = 1 << 16
 USUAL_TILES = (16, 32, 64, 128)
 USUAL_SPLITS = (2, 4, 8, 16)
 USUAL_TILES_OF_ROWS = (4, 8, 16, 32, 64, 128)
@@ -347,10 +351,10 @@ def append_kv_mistakes(
         title = f"Looks as if tokens go one slot {where}"
         help_text = "Slots count from 0: which slot is the first free one of a sequence of length 1?"
         yield "position_shifted", title, help_text, appended(k_new, v_new, lengths + by)
-    for b, length in enumerate(lengths.tolist()):
-        if bool((lengths != length).any()):
+    for b in _few(len(lengths)):
+        if bool((lengths != lengths[b]).any()):
             title = f"Looks as if all tokens go where sequence {b} ends"
-            yield "length_of_first", title, LENGTH_HELP, appended(k_new, v_new, torch.full_like(lengths, length))
+            yield "length_of_first", title, LENGTH_HELP, appended(k_new, v_new, lengths[b].expand_as(lengths))
     heads, tokens = k_new.shape[1:3]
     for tile, order in product(USUAL_TILES_OF_ROWS, ((0, 1, 2), (0, 2, 1))):
         shape = [k_new.shape[axis] for axis in order]
@@ -394,11 +398,9 @@ def decode_attention_mistakes(
     q: Tensor, k_cache: Tensor, v_cache: Tensor, lengths: Tensor, scale: float | None
 ) -> Iterator[Mistake]:
     """In float64: what usual mistakes return."""
-    every = torch.arange(k_cache.shape[2])
 
-    def slots(b: int, length: int) -> Group:
-        chosen = every[: max(length, 0)]
-        return k_cache[b : b + 1, :, chosen], v_cache[b : b + 1, :, chosen]
+    def slots(rows: Tensor, length: int) -> Group:
+        return k_cache[rows, :, : max(length, 0)], v_cache[rows, :, : max(length, 0)]
 
     yield from _decode_mistakes(q, lengths, scale, slots)
 
@@ -409,35 +411,38 @@ def paged_decode_attention_mistakes(
     """Yield the same mistakes, and those of the table."""
     page, pages = k_pages.shape[1], k_pages.shape[0]
 
-    def through(table: Tensor, by: int = page) -> Callable[[int, int], Group]:
+    def at(places: tuple[Tensor, Tensor]) -> Group:
+        return k_pages[places].transpose(1, 2), v_pages[places].transpose(1, 2)
+
+    def through(table: Tensor, by: int = page) -> Slots:
         """Return the slots that a table leads to. by: how many each page counts as."""
 
-        def slots(b: int, length: int) -> Group:
+        def slots(rows: Tensor, length: int) -> Group:
             reached = torch.arange(min(max(length, 0), table.shape[1] * by))
-            place = table[b].long()[reached // by].clamp(0, pages - 1), (reached % by).clamp(max=page - 1)
-            return k_pages[place].transpose(0, 1)[None], v_pages[place].transpose(0, 1)[None]
+            found = table[rows].long()[:, reached // by].clamp(0, pages - 1)
+            return at((found, (reached % by).clamp(max=page - 1)))
 
         return slots
 
-    def attended(slots: Callable[[int, int], Group]) -> Tensor:
-        return _by_sequence(q, lengths, slots, partial(_attention, scale=scale))
+    def attended(slots: Slots) -> Tensor:
+        return _by_length(q, lengths, slots, partial(_attention, scale=scale))
 
-    def by_tiles(tile: int, *, beyond: bool) -> Callable[[int, int], Group]:
+    def by_tiles(tile: int, *, beyond: bool) -> Slots:
         """Return the slots where each tile looks up its first page alone. beyond: it walks on into the next ones."""
 
-        def slots(b: int, length: int) -> Group:
+        def slots(rows: Tensor, length: int) -> Group:
             reached = torch.arange(max(length, 0))
             first = reached // tile * tile
-            at = block_table[b].long()[first // page] * page + (reached - first if beyond else reached % page)
-            place = (at // page).clamp(0, pages - 1), at % page
-            return k_pages[place].transpose(0, 1)[None], v_pages[place].transpose(0, 1)[None]
+            start = block_table[rows].long()[:, first // page] * page
+            found = start + (reached - first if beyond else reached % page)
+            return at(((found // page).clamp(0, pages - 1), found % page))
 
         return slots
 
     ordered = torch.arange(block_table.numel()).view(block_table.shape)
     help_text = "Slot j of sequence b is slot j % page of page block_table[b, j // page]."
     yield "table_ignored", "Looks as if the pages are read in order", help_text, attended(through(ordered))
-    for b in range(len(block_table)):
+    for b in _few(len(block_table)):
         if len(block_table) > 1:
             title = f"Looks as if all sequences use the table of sequence {b}"
             yield "table_of_first", title, help_text, attended(through(block_table[b].expand_as(block_table)))
@@ -460,24 +465,31 @@ def paged_decode_attention_mistakes(
         "A last page has (length - 1) % page + 1 slots.",
     )
     right = partial(_attention, scale=scale)
-    yield "block_left_out", title, help_text, _by_sequence(q, ends, through(block_table), right)
+    yield "block_left_out", title, help_text, _by_length(q, ends, through(block_table), right)
     yield from _decode_mistakes(q, lengths, scale, through(block_table))
 
 
-def _by_sequence(
-    q: Tensor, lengths: Tensor, slots: Callable[[int, int], Group], attend: Callable[[Tensor, Tensor, Tensor], Tensor]
+def _by_length(
+    q: Tensor, lengths: Tensor, slots: Slots, attend: Callable[[Tensor, Tensor, Tensor], Tensor]
 ) -> Tensor:
-    """[B, Hq, D]: `attend` of each sequence's query and the slots that it is given."""
-    return torch.cat([attend(q[b : b + 1], *slots(b, length)) for b, length in enumerate(lengths.tolist())])
+    """[B, Hq, D]: `attend` of the queries of all sequences of one length, and of the slots that these are given."""
+    o = torch.empty_like(q)
+    for length in lengths.unique().tolist():
+        for rows in (lengths == length).nonzero().flatten().split(max(1, SLOTS_TOGETHER // max(1, length))):
+            o[rows] = attend(q[rows], *slots(rows, length))
+    return o
 
 
-def _decode_mistakes(
-    q: Tensor, lengths: Tensor, scale: float | None, slots: Callable[[int, int], Group]
-) -> Iterator[Mistake]:
-    """Those that both ways to decode share; slots(b, length) are the first `length` slots of sequence b."""
+def _few(sequences: int) -> Iterable[int]:
+    """Return the sequences whose length or table a mistake may take for all: the first ones, and the last."""
+    return sorted({*range(min(sequences, 4)), *range(max(0, sequences - 1), sequences)})
+
+
+def _decode_mistakes(q: Tensor, lengths: Tensor, scale: float | None, slots: Slots) -> Iterator[Mistake]:
+    """Those that both ways to decode share."""
 
     def attended(attend: Callable[[Tensor, Tensor, Tensor], Tensor], counted: Tensor = lengths) -> Tensor:
-        return _by_sequence(q, counted, slots, attend)
+        return _by_length(q, counted, slots, attend)
 
     given = _scale(q, scale)
     right = partial(_attention, scale=scale)
@@ -508,10 +520,10 @@ def _decode_mistakes(
             yield "scaled_after_mask", title, help_text, spoilt
     yield "heads_mapping", "Looks as if query head h reads kv head h % Hkv", HEADS_HELP, attended(_modulo(right))
     yield "length_off_by_one", "Looks as if the newest token is left out", LENGTH_HELP, attended(right, lengths - 1)
-    for b, length in enumerate(lengths.tolist()):
-        if bool((lengths != length).any()):
+    for b in _few(len(lengths)):
+        if bool((lengths != lengths[b]).any()):
             title = f"Looks as if all sequences are as long as sequence {b}"
-            yield "length_of_first", title, LENGTH_HELP, attended(right, torch.full_like(lengths, length))
+            yield "length_of_first", title, LENGTH_HELP, attended(right, lengths[b].expand_as(lengths))
     help_text = "In float32 exp(89) is inf: what can you subtract without changing the quotient?"
     title = "Looks as if the maximum is not subtracted"
     for dtype, least in product((torch.float32, torch.float16, torch.bfloat16), (0.0, 1.0)):
@@ -531,7 +543,7 @@ def _decode_mistakes(
         help_text = "Without slots, the sum of weights is 0: what divides by it?"
         empty = attended(right).masked_fill((lengths == 0)[:, None, None], torch.nan)
         yield "empty_sequence", "Looks like 0 / 0 in sequences that have no slot", help_text, empty
-    slots_in_all, longest = slots(0, 1 << 40)[0].shape[2], int(lengths.max())
+    slots_in_all, longest = slots(torch.arange(1), 1 << 40)[0].shape[2], int(lengths.max())
     o, lse = attended(right), attended(partial(_lse, scale=given))
     for empty in (one for splits in USUAL_SPLITS for one in _ways_to_split(lengths, splits, slots_in_all)):
         title, help_text = "Looks like 0 / 0 in splits that have no slot", "What does a split past the length store?"
