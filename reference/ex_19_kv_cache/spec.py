@@ -814,6 +814,7 @@ PAGED_DECODE_ATTENTION = Part(
                     Cases(
                         decodes(
                             slots=Size(1, 1000),
+                            batches=Choice((*FEW.values, 136)),
                             lengths=("equal", "ragged"),
                             groups=GROUPS,
                             unused=Size(0, 200),
@@ -827,7 +828,11 @@ PAGED_DECODE_ATTENTION = Part(
                             ragged(90, 2, table="permuted", page=64, dtype="bfloat16"),
                         ),
                         generated=2,
-                        far=(sized(9001, group=4, table="permuted", page=64),),
+                        far=(
+                            sized(9001, group=4, table="permuted", page=64),
+                            # Enough sequences for a GPU, so that nobody splits them; each has many pages.
+                            sized(640, 136, table="permuted", page=16),
+                        ),
                     ),
                     # With several large pages, a tile may lie in one, or reach into the next.
                     every_configuration=True,
