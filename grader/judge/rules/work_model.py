@@ -319,7 +319,8 @@ class _Wastes:
 
     again: loaded more than once by one launch, beyond the room in the model. restored: stored more than once by one
     launch; as many are loaded in between, and do not count as loaded again. handed: stored beside the results and
-    loaded again. loaded_times, stored_times: how often a launch loads and stores a byte, on average.
+    loaded again. loaded_times, stored_times: how often a launch loads and stores a byte, on average. counted: each byte
+    was followed; where not, loads beyond the model count as loaded again.
     """
 
     again: int
@@ -327,6 +328,7 @@ class _Wastes:
     handed: int
     loaded_times: float
     stored_times: float
+    counted: bool = True
 
     @property
     def through(self) -> int:
@@ -343,8 +345,10 @@ def _wastes(work: Work, traffic: Sequence[Traffic], results: int) -> _Wastes:
     loaded_once = sum(each.unique_loaded_bytes for each in traffic)
     stored_once = sum(each.unique_stored_bytes for each in traffic)
     if not all(each.complete for each in traffic):
-        # Without unique bytes, only the bytes stored beside the results are known.
-        return _Wastes(0, 0, 2 * max(work.stored_bytes - results, 0), 1.0, 1.0)
+        # Without unique bytes, only the bytes stored beside the results and those beyond the model are known.
+        model = max(work.model_bytes, 1)
+        again, handed = work.loaded_bytes - model, 2 * max(work.stored_bytes - results, 0)
+        return _Wastes(max(again, 0), 0, handed, work.loaded_bytes / model, 1.0, counted=False)
     room = max(work.model_bytes - loaded_once - stored_once, 0)
     restored = work.stored_bytes - stored_once
     return _Wastes(
@@ -368,10 +372,8 @@ def _advice(work: Work, wastes: _Wastes, copying: str) -> str:
     if _is_copied(work, wastes):
         return f"{copying} Read an input by its strides in the kernel, without a copy."
     if wastes.is_read_again:
-        return (
-            f"A launch loads each byte {wastes.loaded_times:.1f} times on average: load it once, and use it more often "
-            "(larger tiles, or a row kept in registers)."
-        )
+        often = f"each byte {wastes.loaded_times:.1f} times on average" if wastes.counted else "some bytes many times"
+        return f"A launch loads {often}: load it once, and use it more often (larger tiles, or a row kept in registers)."
     if wastes.restored > wastes.handed and wastes.stored_times >= _AGAIN:
         return (
             f"A launch stores each byte {wastes.stored_times:.1f} times on average: keep a value in registers until it "
@@ -401,6 +403,8 @@ def _clues(work: Work, wastes: _Wastes, results: int, copying: str) -> Iterator[
         yield Clue("copied_by_torch", 0.9, copying)
         return
     read = f"Each loaded byte is loaded {wastes.loaded_times:.1f} times on average."
+    if not wastes.counted:
+        read = f"{_bytes(work.loaded_bytes)} are loaded, {wastes.loaded_times:.1f} times what this part needs."
     needed_once = 0 <= work.unique_stored_bytes <= _AGAIN * results and work.unique_bytes <= work.allowed_bytes
     if needed_once and min(wastes.loaded_times, wastes.stored_times) >= _AGAIN:
         seen = f"Each byte is loaded {wastes.loaded_times:.1f} times and stored "
