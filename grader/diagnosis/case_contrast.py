@@ -176,7 +176,8 @@ def refuted(
     sizes = _sizes(space)
     if sizes and any(all(int(case.get(axis, 0)) % FULL == 0 for axis in sizes) for case in failing):
         factors.update(dict.fromkeys(RAGGED_KINDS, REFUTED))
-    if sum(not one.failed for one in tried) >= _SOME:
+    passing = sum(not one.failed for one in tried)
+    if passing >= _SOME and _LUCKY * passing > len(failing):
         factors.update(dict.fromkeys(EVERYWHERE_KINDS, REFUTED))
     return factors
 

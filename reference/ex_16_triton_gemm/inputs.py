@@ -46,6 +46,8 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
     Most families apply to a; then b is normal, and for "large" so small that every element of the product is finite.
     overflowing: the first half of each sum outgrows float16, and the second half cancels it. nonfinite: a few rows of a
     hold one inf, -inf or NaN each (every element of these rows of the product is then inf or NaN), and b some zeros.
+    zeroed: a is 0 in the first half of K, b is 0 in the second, and the other operand holds such numbers there: 0 · inf
+    is NaN.
     """
     family, dtype = str(case["values"]), dtype_of(case["dtype"])
     rows, columns, depth = int(case["M"]), int(case["N"]), int(case["K"])
@@ -54,16 +56,28 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
     if family == "nonfinite":
         a = values("normal", (rows, depth), dtype, generator)
         b = values("normal", (depth, columns), dtype, generator)
-        hit = values("nonfinite", (rows, 1), dtype, generator)
-        at = values("one_hot", (rows, depth), dtype, generator) != 0
-        a = torch.where(at & ~hit.isfinite(), hit, a)
-        return a, torch.where(b.abs() < NOISE, torch.zeros_like(b), b)
+        return _with_nonfinite(a, generator), torch.where(b.abs() < NOISE, torch.zeros_like(b), b)
+    if family == "zeroed":
+        half = depth // 2
+        a = values("normal", (rows, depth), dtype, generator)
+        b = values("normal", (depth, columns), dtype, generator)
+        a[:, :half], b[half:] = 0, 0
+        a[:, half:] = _with_nonfinite(a[:, half:], generator)
+        b[:half] = _with_nonfinite(b[:half].t(), generator).t()
+        return a, b
     a = values(family if family in A_FAMILIES else "normal", (rows, depth), dtype, generator)
     if family == "constant":
         return a, values("constant", (depth, columns), dtype, generator)
     b = values("normal", (depth, columns), torch.float32, generator)
     scale = 4 * math.sqrt(depth) if family == "large" else 1
     return a, (b / scale).to(dtype)
+
+
+def _with_nonfinite(matrix: Tensor, generator: Generator) -> Tensor:
+    """Return a matrix [R, C] of which a few rows hold one inf, -inf or NaN each."""
+    hit = values("nonfinite", (matrix.shape[0], 1), matrix.dtype, generator)
+    at = values("one_hot", tuple(matrix.shape), matrix.dtype, generator) != 0
+    return torch.where(at & ~hit.isfinite(), hit, matrix)
 
 
 A_FAMILIES = ("large", "tiny", "constant", "one_hot", "shifted", "stretch")

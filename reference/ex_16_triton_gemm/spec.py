@@ -45,7 +45,18 @@ RAGGED = Size(1, 200)
 FULL = Size(128, 256, multiple_of=128)
 TIMED = Size(1, 1 << 16)
 
-PRODUCT_VALUES = ("normal", "large", "tiny", "constant", "shifted", "overflowing", "one_hot", "nonfinite", "stretch")
+PRODUCT_VALUES = (
+    "normal",
+    "large",
+    "tiny",
+    "constant",
+    "shifted",
+    "overflowing",
+    "one_hot",
+    "nonfinite",
+    "stretch",
+    "zeroed",
+)
 FUSED_VALUES = (
     "normal",
     "large",
@@ -56,6 +67,7 @@ FUSED_VALUES = (
     "extreme",
     "nonfinite",
     "stretch",
+    "zeroed",
 )
 
 Named = tuple[dict[str, Value], ...]
@@ -181,6 +193,10 @@ STRIDED: Named = (
 )
 
 
+# Several tiles of zeros meet inf and NaN.
+HALF_ZEROS = sized(40, 50, 200, "float16", values="zeroed")
+
+
 def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling: Named = ()) -> tuple[Check, ...]:
     """Return the correctness checks of a part; `points` in their order.
 
@@ -244,7 +260,7 @@ def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling
             "Right for large, tiny, constant and other unusual values",
             points[4],
             WRITES,
-            Agrees(Cases(products(families, where=little_work), (*unusual, *telling), generated=3)),
+            Agrees(Cases(products(families, where=little_work), (*unusual, HALF_ZEROS, *telling), generated=3)),
         ),
         Check(
             "strides",

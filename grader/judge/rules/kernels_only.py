@@ -12,6 +12,7 @@ from types import MappingProxyType
 from grader.exercise.plan import PlannedCase
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
+from grader.judge.configurations import is_due_to_configuration, name_configuration_of
 from grader.judge.evidence import Evidence
 from grader.judge.failures import Failure
 from grader.judge.trial import NotRunHere, Trial
@@ -101,8 +102,9 @@ def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure,
     """Return the failure of a replay, or what is behind it.
 
     The call is made again without memory of earlier calls, and in the submission's own process: if it is right there,
-    something besides the kernels does part of the work. Beside a GPU, kernels that are right in the interpreter by
-    themselves do all of it: on the GPU they race, and only the replay met it. briefly: as in Bench.right_otherwise.
+    something besides the kernels does part of the work; or an autotuner takes another configuration there. Beside a
+    GPU, kernels that are right in the interpreter by themselves do all of it: on the GPU they race, and only the replay
+    met it. briefly: as in Bench.right_otherwise.
     """
     replayed = bench.part.is_replayed and not trial.untold and isinstance(trial.outcome, Finished)
     doubted = replayed and failure.status == "fail" and failure.cause.kind not in _SEEN_IN_REPLAYS
@@ -112,6 +114,8 @@ def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure,
         return replace(failure, clues=(*failure.clues, Clue(LEFT_OVER, 0.7, seen)))
     if not how or _are_right_alone(bench, one):
         return failure
+    if is_due_to_configuration(bench, one, trial):
+        return name_configuration_of(trial, failure)
     found = policy_failure(
         "outside_kernels",
         "Your kernels do not do all of the work",
