@@ -398,17 +398,18 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
     yield "lse_incomplete", "Looks as if lse lacks the logarithm of the row's sum", "lse = m + log(l).", (o, top)
     row_sum = (lse - top).exp()[..., None]
     not_divided = o * row_sum
-    # In float32, where exp of a large logit is inf.
+    # In float32, where exp of a large logit is inf; the weights also in fewer bits, and rows whose sum is 0 left as 0.
     plain = logits.exp().float().double()
-    yield (
-        "no_maximum",
-        "Looks as if the row's maximum is not subtracted",
-        "In float32 exp(89) is inf and exp(-104) is 0: what can you subtract without changing the quotient?",
-        (
-            (plain @ v[:, heads]) / plain.sum(-1, keepdim=True).masked_fill(~seen.any(-1)[:, None], 1.0),
-            plain.sum(-1).log(),
-        ),
-    )
+    total = plain.sum(-1, keepdim=True)
+    hidden = ~seen.any(-1)[:, None]
+    for dtype, spared in product((torch.float32, torch.float16, torch.bfloat16), (hidden, total == 0)):
+        weights = plain.to(dtype).double()
+        yield (
+            "no_maximum",
+            "Looks as if the row's maximum is not subtracted",
+            "In float32 exp(89) is inf and exp(-104) is 0: what can you subtract without changing the quotient?",
+            ((weights @ v[:, heads]) / total.masked_fill(spared, 1.0), total[..., 0].log()),
+        )
     # In float32, relative to the largest logit of a tile of queries.
     for rows in [rows for rows in USUAL_TILES if q.shape[2] > 1 and rows < 2 * q.shape[2]]:
         tops = torch.cat([part.amax((-1, -2), keepdim=True).expand_as(part) for part in logits.split(rows, 2)], 2)
