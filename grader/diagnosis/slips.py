@@ -604,7 +604,16 @@ def _starts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             from_infinity = ("inf_minus_inf",) if infinite and "inf" not in value else ()
             yield scope.edit(node.args[place], value, (*from_infinity, *kinds))
     if called(node) == "where" and len(node.args) == 3:
+        if _ends_at_a_number(node.args[0]):
+            yield scope.edit(node, scope.text(node.args[1]), ("not_all_covered", "no_maximum"), MOST)
         yield scope.edit(node, scope.text(node.args[1]), ("padding_counted", "value_shortcut"), NOW_AND_THEN)
+
+
+def _ends_at_a_number(condition: ast.expr) -> bool:
+    """Return whether a condition holds only below a number that the text gives, as in `columns < 8192`."""
+    is_below = isinstance(condition, ast.Compare) and isinstance(condition.ops[0], ast.Lt | ast.LtE)
+    end = condition.comparators[0] if isinstance(condition, ast.Compare) and is_below else None
+    return isinstance(end, ast.Constant) and isinstance(end.value, int) and end.value > 1
 
 
 def _missing_factors(scope: Scope, node: ast.AST) -> Iterator[Edit]:

@@ -1,6 +1,6 @@
 """vector_add.tail fail: one of an autotuner's five configurations walks over whole blocks only; the others are right.
 
-Cause: remainder_skipped
+Cause: remainder_skipped or not_all_covered
 """
 
 import torch
