@@ -34,15 +34,14 @@ from grader.interpreter.conditions import JoinConditions, joined, negated, settl
 from grader.interpreter.constant_arguments import pass_ones_as_constants
 from grader.interpreter.contraction import contract_products
 from grader.interpreter.gather import load_and_store_blocks, stretched
-from grader.interpreter.groups import firsts, go_alone
 from grader.interpreter.implicit_dots import multiply_sums_as_dots
 from grader.interpreter.libdevice import provide_libdevice
 from grader.interpreter.loops import WrapLoops, carried, entering, numbered, static_range
-from grader.interpreter.lowering import value_was_read
 from grader.interpreter.numerics import correct_numerics
 from grader.interpreter.once import replace_in_language
 from grader.interpreter.padding import PADDING
 from grader.interpreter.places import is_ours
+from grader.interpreter.promises import forget_promises, hold_to_promises
 from grader.interpreter.reductions import correct_reductions
 from grader.interpreter.static_conditions import NoteConditions, decided
 from grader.interpreter.unspecified import reorder_and_gather
@@ -66,7 +65,7 @@ def apply_corrections() -> None:
     _refuse_numbers_of_warps()
     pass_ones_as_constants()
     _poison_masked_loads()
-    _hold_to_promises()
+    hold_to_promises()
     _check_assumptions()
     _keep_closures()
     _answer_launchers()
@@ -161,51 +160,6 @@ def _poison_masked_loads() -> None:
         return load(self, ptrs, mask, other, *how, **named)
 
     InterpreterBuilder.create_masked_load = create_masked_load
-
-
-def _hold_to_promises() -> None:
-    """Raise where a tl.multiple_of promise is false: compiled code relies on it, and goes wrong.
-
-    Only the first element of a block is checked: the promise is about the start of every contiguous stretch. A promise
-    about a constant does not compile, and raises TypeError.
-    """
-    from triton.runtime import interpreter
-    from triton.runtime.interpreter import TensorHandle, tl
-
-    set_attr = TensorHandle.set_attr
-
-    def checked(self: Any, key: str, value: Any) -> None:
-        value_was_read()
-        if key == "tt.divisibility" and any((firsts(self.data) % int(one)).any() for one in value):
-            # The message is about one program.
-            go_alone()
-        first = int(self.data.flat[0]) if key == "tt.divisibility" and self.data.size else 0
-        for multiple in value if first else ():
-            if past := first % int(multiple):
-                if self.dtype.is_ptr():
-                    rule = f"an address that is a multiple of {multiple} bytes, and this one is {past} bytes past one"
-                else:
-                    rule = f"a multiple of {multiple}, and this is {first}"
-                raise ValueError(f"tl.multiple_of promises {rule}")
-        set_attr(self, key, value)
-
-    TensorHandle.set_attr = checked
-    patch = interpreter._patch_lang_core
-
-    def about_tensors(name: str, promise: Callable[..., Any]) -> Callable[..., Any]:
-        def promised(input: Any, values: Any) -> Any:
-            if not isinstance(input, tl.tensor):
-                raise TypeError(f"tl.{name} promises something of a tensor, and here it gets the constant {input}")
-            return promise(input, values)
-
-        return promised
-
-    def patched(lang: Any, scope: Any) -> None:
-        patch(lang, scope)
-        for name in ("multiple_of", "max_contiguous", "max_constancy"):
-            scope.set_attr(lang, name, about_tensors(name, getattr(lang, name)))
-
-    interpreter._patch_lang_core = patched
 
 
 def _check_assumptions() -> None:
@@ -441,6 +395,7 @@ def _let_kernels_launch_nothing() -> None:
             raise TypeError("a kernel launches no kernel: call it without [grid]")
         running.append(False)
         begin_launch()
+        forget_promises()
         try:
             return launch(executor, *args, **options)
         finally:

@@ -85,7 +85,7 @@ def test_races_are_told_with_the_programs_that_met(compared: dict[str, Compariso
 
 def test_a_program_that_strays_or_fails_is_told_as_by_itself(compared: dict[str, Comparison]) -> None:
     assert compared["the_last_one_strays"].findings == ["store"]
-    assert "promises a multiple of 8, and this is 1" in compared["one_of_them_fails"].error
+    assert "promises a multiple of 8, and here one is 1" in compared["one_of_them_fails"].error
 
 
 def test_every_kernel_of_the_script_is_looked_at(compared: dict[str, Comparison]) -> None:

@@ -142,7 +142,7 @@ def test_code_that_insists_on_a_gpu_is_told_where_tensors_are(message: str, code
 
 
 def test_a_promise_that_does_not_hold_is_told_with_what_to_leave_out() -> None:
-    promise = "tl.multiple_of promises a multiple of 16, and this is 8"
+    promise = "tl.multiple_of promises a multiple of 16, and here one is 8"
     failure = judged(raised(kind="ValueError", message=promise, frames=(Frame(7, "double", "tl.multiple_of(x, 16)"),)))
     assert promise in failure.cause.rationale
     assert "remove tl.multiple_of where a size, a stride or a first element can be any number" in failure.cause.help

@@ -373,7 +373,9 @@ def _advice(work: Work, wastes: _Wastes, copying: str) -> str:
         return f"{copying} Read an input by its strides in the kernel, without a copy."
     if wastes.is_read_again:
         often = f"each byte {wastes.loaded_times:.1f} times on average" if wastes.counted else "some bytes many times"
-        return f"A launch loads {often}: load it once, and use it more often (larger tiles, or a row kept in registers)."
+        return (
+            f"A launch loads {often}: load it once, and use it more often (larger tiles, or a row kept in registers)."
+        )
     if wastes.restored > wastes.handed and wastes.stored_times >= _AGAIN:
         return (
             f"A launch stores each byte {wastes.stored_times:.1f} times on average: keep a value in registers until it "

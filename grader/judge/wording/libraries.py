@@ -168,7 +168,7 @@ def _no_gpu(_: re.Match[str], __: Fault) -> Words:
 _ON_THE_CPU = "Tensors are on the CPU here: allocate on x.device, and remove code that insists on a GPU."
 
 
-@RULES.rule("tl.(multiple_of|assume) promises")
+@RULES.rule("tl.(multiple_of|max_contiguous|max_constancy|assume) promises")
 def _broken_promise(found: re.Match[str], _: Fault) -> Words:
     return Words(
         "A promise to the compiler is false",
