@@ -37,7 +37,7 @@ RELYING = (
         "once",
     ),
     *("beyond", "conditions", "gather", "patience", "leading_axis", "lockstep", "versions", "instructions"),
-    *("unspecified", "workspaces", "births"),
+    *("unspecified", "workspaces", "births", "promises"),
 )
 
 
