@@ -66,8 +66,8 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
   intermediate value in too few bits.
 - **Altered inputs** (`grader/diagnosis/altered.py`): the oracle is computed on inputs that are read in a wrong way: one
   tensor in another's place, the first block again in every step, neighbours, exchanged axes, another tensor's strides,
-  steps along another axis, blocks that start at a wrong place, zeros from another axis's size on. An answer with these
-  values is not a guess either.
+  steps along another axis, blocks that start at a wrong place, zeros from another axis's size on; or right results are
+  stored by the strides of an argument. An answer with these values is not a guess either.
 - **Misplaced values** (`grader/diagnosis/misplaced.py`): stretches of an output that hold the right values of another
   place, all as far off, in exchanged tiles, or without an order; and sums that hold another place's value as well.
 - **Case contrast** (`grader/diagnosis/case_contrast.py`): all cases of the part, failing and passing, along every axis.

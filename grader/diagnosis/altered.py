@@ -1,7 +1,8 @@
 """Recognise values of altered inputs: what the oracle gives where a kernel reads one tensor in a wrong way.
 
 A kernel that reads x for y, the first block in every step, or a tensor by the strides of another one computes the
-right formula on other numbers. So every exercise's oracle knows these mistakes, without a line of its own.
+right formula on other numbers. So every exercise's oracle knows these mistakes, without a line of its own. Nor does it
+need one for a result that is stored by the strides of an input.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations, product
+from itertools import chain, combinations, product
 
 import torch
 from torch import Tensor
@@ -65,6 +66,37 @@ class Alteration:
         return altered
 
 
+@dataclass(frozen=True)
+class Stored:
+    """One result, stored by the strides of an argument. Both are positions."""
+
+    output: int
+    argument: int
+    title: str
+    help: str
+    kind: str = "strides_ignored"
+
+    def outputs(self, found: Sequence[Tensor], inputs: Sequence[object]) -> tuple[Tensor, ...] | None:
+        """Return what a call with these right results leaves; None where these strides lead to the right places."""
+        right, by = found[self.output], inputs[self.argument]
+        if not isinstance(by, Tensor) or by.dim() != right.dim():
+            return None
+        placed = _scattered(right, by.stride())
+        return None if placed is None else (*found[: self.output], placed, *found[self.output + 1 :])
+
+
+_Mistake = Alteration | Stored
+
+
+def stored_by_others(outputs: Sequence[str], names: Sequence[str], inputs: Sequence[object]) -> Iterator[Stored]:
+    """Yield the results stored by the strides of each argument with as many axes."""
+    for (output, result), (argument, name) in product(enumerate(outputs), enumerate(names)):
+        if isinstance(inputs[argument], Tensor) and name:
+            title = f"Looks as if {result} is stored by the strides of {name}"
+            told = f"Pass {result}'s own strides to the kernel, and multiply its indices by them."
+            yield Stored(output, argument, title, told)
+
+
 def alterations(names: Sequence[str], inputs: Sequence[object], blocks: Sequence[int]) -> Iterator[Alteration]:
     """Yield the wrong ways to read each tensor among the inputs, the plainest first.
 
@@ -113,7 +145,9 @@ def altered_clues(bench: Bench, failures: Sequence[Failure]) -> list[Clue]:
     for seen in calls[:_LOOKED_AT]:
         inputs, answers = bench.truth.inputs(seen.recipe), list(seen.answers())
         found = []
-        for one in alterations(names, inputs, blocks_of(seen.outcome.answer.launches)):
+        reads = alterations(names, inputs, blocks_of(seen.outcome.answer.launches))
+        ways: Iterator[_Mistake] = chain(stored_by_others(part.outputs, names, inputs), reads)
+        for one in ways:
             if time.thread_time() > until:
                 break
             if _gives(one, bench, answers, inputs):
@@ -122,8 +156,8 @@ def altered_clues(bench: Bench, failures: Sequence[Failure]) -> list[Clue]:
         for one in found:
             shows = all(_gives(one, bench, list(each.answers()), bench.truth.inputs(each.recipe)) for each in others)
             if shows and not _fails_passing(one, bench, seen):
-                told = replace(one, kind="wrong_address") if _by_program(one, seen, inputs) else one
-                clue = sure(told.kind, "The values are those of this mistake.", told.title, told.help)
+                kind = "wrong_address" if isinstance(one, Alteration) and _by_program(one, seen, inputs) else one.kind
+                clue = sure(kind, "The values are those of this mistake.", one.title, one.help)
                 return [replace(clue, by_known_mistake=True)]
     return []
 
@@ -144,14 +178,16 @@ def blocks_of(launched: Sequence[LaunchInfo]) -> list[int]:
 
 
 def _gives(
-    one: Alteration, bench: Bench, answers: Sequence[tuple[Tensor, Tensor, Expected]], inputs: Sequence[object]
+    one: _Mistake, bench: Bench, answers: Sequence[tuple[Tensor, Tensor, Expected]], inputs: Sequence[object]
 ) -> bool:
     """Return whether the alteration of a call's inputs gives its answers."""
     outputs = _outputs(one, bench, inputs)
     return outputs is not None and explains_all(outputs, answers)
 
 
-def _outputs(one: Alteration, bench: Bench, inputs: Sequence[object]) -> tuple[Tensor, ...] | None:
+def _outputs(one: _Mistake, bench: Bench, inputs: Sequence[object]) -> tuple[Tensor, ...] | None:
+    if isinstance(one, Stored):
+        return one.outputs(bench.truth.answer(bench.part, inputs), inputs)
     altered = one.applied(inputs)
     if altered is None:
         return None
@@ -162,7 +198,7 @@ def _outputs(one: Alteration, bench: Bench, inputs: Sequence[object]) -> tuple[T
         return None
 
 
-def _fails_passing(one: Alteration, bench: Bench, seen: WrongCall) -> bool:
+def _fails_passing(one: _Mistake, bench: Bench, seen: WrongCall) -> bool:
     """Return whether the alteration would fail a case that passes; looks at those most like the failing one."""
     for recipe in passing_like(bench, seen):
         outputs = _outputs(one, bench, bench.truth.inputs(recipe))
@@ -454,6 +490,23 @@ def _swapped(values: Sequence[int], first: int, second: int) -> tuple[int, ...]:
     swapped = list(values)
     swapped[first], swapped[second] = swapped[second], swapped[first]
     return tuple(swapped)
+
+
+def _scattered(one: Tensor, strides: Sequence[int]) -> Tensor | None:
+    """Return new memory in which each element lies where other strides lead, and NaN the others.
+
+    None where these lead to the right places, or several elements to one.
+    """
+    places = torch.zeros((), dtype=torch.int64)
+    for axis, (size, stride) in enumerate(zip(one.shape, strides, strict=True)):
+        along = torch.arange(size) * stride
+        places = places + along.view(-1, *([1] * (one.dim() - axis - 1)))
+    places = places.reshape(-1)
+    if torch.equal(places, torch.arange(one.numel())) or bool((places.sort().values.diff() == 0).any()):
+        return None
+    inside, memory = places < one.numel(), torch.full((one.numel(),), torch.nan, dtype=one.dtype)
+    memory[places[inside]] = one.reshape(-1)[inside]
+    return memory.view(one.shape)
 
 
 def _by_strides(one: Tensor, strides: Sequence[int]) -> Tensor | None:

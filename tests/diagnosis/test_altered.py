@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from grader.diagnosis.altered import Alteration, alterations, altered_clues
+from grader.diagnosis.altered import Alteration, alterations, altered_clues, stored_by_others
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.judge.clue import Clue
@@ -93,6 +93,31 @@ def test_operands_of_one_shape_may_be_read_alike() -> None:
     altered = both[0].applied((A, A + 1))
     assert altered is not None
     assert [torch.equal(one, want) for one, want in zip(altered, (-A, -A - 1), strict=True)] == [True, True]
+
+
+def test_a_result_may_be_stored_by_the_strides_of_an_argument() -> None:
+    right, turned = torch.arange(6.0).reshape(2, 3), torch.empty(3, 2).t()
+    (told,) = stored_by_others(("c",), ("a",), (turned,))
+    stored = told.outputs((right,), (turned,))
+    assert told.title == "Looks as if c is stored by the strides of a"
+    assert stored is not None
+    assert stored[0].reshape(-1).tolist() == [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    "argument", [torch.empty(2, 3), torch.empty(1, 3).expand(2, 3), torch.empty(6)], ids=["own", "meet", "other axes"]
+)
+def test_strides_that_lead_to_the_right_places_or_to_one_place_are_no_mistake(argument: Tensor) -> None:
+    (told,) = stored_by_others(("c",), ("a",), (argument,))
+    assert told.outputs((torch.arange(6.0).reshape(2, 3),), (argument,)) is None
+
+
+def test_what_other_strides_leave_out_was_never_stored() -> None:
+    (told,) = stored_by_others(("c",), ("a",), (torch.empty(2, 8)[:, :3],))
+    stored = told.outputs((torch.arange(6.0).reshape(2, 3),), (torch.empty(2, 8)[:, :3],))
+    assert stored is not None
+    assert stored[0].reshape(-1)[:3].tolist() == [0.0, 1.0, 2.0]
+    assert stored[0].reshape(-1)[3:].isnan().all()
 
 
 def test_an_argument_without_a_name_is_left_alone() -> None:
