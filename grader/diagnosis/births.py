@@ -6,12 +6,13 @@ line makes: a result that is finite then got them there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 from grader.judge.bench import Bench
-from grader.judge.clue import Clue
+from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure, WrongCall
 from grader.protocol.messages import Birth, ReplayCall
 from grader.record import clean
@@ -26,6 +27,11 @@ _PADDING_HELP = (
     "A masked lane loads the value of `other`, and what is computed of it need not be harmless. Set the result to 0 "
     "there by tl.where, before it is multiplied."
 )
+_MASKS_HELP = (
+    "0 · inf is NaN: a mask that multiplies removes no infinity. Take tl.where(mask, value, 0.0), with the condition "
+    "that the mask is made of."
+)
+_ZERO_TIMES = re.compile(r"-?0 \* -?inf|-?inf \* -?0")
 _INFINITIES = ("-inf - -inf", "inf - inf", "-inf + inf", "inf + -inf")
 _LONGEST = 60
 
@@ -44,14 +50,23 @@ def birth_clues(bench: Bench, failure: Failure) -> list[Clue]:
             return _is_finite(replay(partial(_settling, some)), seen)
 
         for birth in births:
-            if is_finite_without((birth,)):
-                return [_clue(birth)]
+            settled = replay(partial(_settling, (birth,)))
+            if _is_finite(settled, seen):
+                of_line = (one for one in births if one.line == birth.line and _ZERO_TIMES.fullmatch(one.words))
+                times = next(of_line, None) if settled and bench.gives_right(seen.recipe, settled) else None
+                return [_clue_of_mask(times) if times else _clue(birth)]
         if len({birth.line for birth in births}) > 1 and is_finite_without(births):
             for birth in births:
                 others = [one for one in births if one.line != birth.line]
                 births = others if is_finite_without(others) else births
             return [_clue(*births)]
     return []
+
+
+def _clue_of_mask(birth: Birth) -> Clue:
+    """Return the clue of a mask that multiplies an infinity, where 0 in place of the product makes the call right."""
+    words = f"Line {birth.line} makes NaN: {clean(birth.words, _LONGEST)}. With 0 there, this call is right."
+    return sure("masked_by_product", words, help_text=_MASKS_HELP)
 
 
 def _settling(births: Sequence[Birth], usual: ReplayCall) -> ReplayCall:

@@ -206,6 +206,11 @@ _KINDS = (
         "Which two numbers are both -inf in one step? Where a maximum is still -inf, subtract 0 instead of it.",
     ),
     Kind(
+        "masked_by_product",
+        "a mask that multiplies: 0 · inf, which is NaN",
+        "A mask of 0 and 1 removes no infinity: take tl.where(mask, value, 0.0).",
+    ),
+    Kind(
         "clamped",
         "values that are cut off at a limit",
         "Which is the largest value that the result can hold? Does a step before it have a narrower limit?",

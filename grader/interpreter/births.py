@@ -99,7 +99,9 @@ class Births:
                     padded = self._is_padded(np.broadcast_to(born, data.shape))
                     self._note(Birth(line, kind, words, padded))
             if line in self._settled:
-                result.data = np.where(nan | infinite, data.dtype.type(_SETTLED), data)
+                # A mask that multiplies is meant to leave 0.
+                numbers = np.where(nan, 0.0, _SETTLED) if operands[-1] is np.multiply else _SETTLED
+                result.data = np.where(nan | infinite, numbers, data).astype(data.dtype)
             return result
 
         return noting
