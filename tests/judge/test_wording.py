@@ -28,7 +28,7 @@ def said(message: str, code: str, kind: str = "ValueError", launch: str = "kerne
             "kernel is a kernel, and was called without a grid",
             "kernel(x, y, BLOCK=64)",
             "the grid between its name and its arguments",
-            "`kernel[grid](x, y, BLOCK=64)`",
+            "`kernel[grid](x, y, BLOCK=64)`, with a tuple as the grid, such as `grid = (triton.cdiv(x.numel(), 64),)`",
         ),
         (
             "PTXAS error: `ptxas` failed with error code -11\n`ptxas` stderr:\n",
@@ -134,9 +134,9 @@ def said(message: str, code: str, kind: str = "ValueError", launch: str = "kerne
         ("'tuple' object has no attribute 'type'", "tl.store(z_ptr + offsets, x)", "no pointer", "torch.empty_like(x)"),
         (
             "Both operands must be same dtype. Got fp32 and fp16",
-            "acc += tl.dot(a.to(tl.float32), b)",
+            "acc = tl.dot(a.to(tl.float32), b, acc)",
             "got fp32 and fp16",
-            "`tl.dot(a, b)`",
+            "`tl.dot(a, b, acc)`",
         ),
         ("a static assertion failed", "tl.static_assert(BLOCK_N <= D)", "`BLOCK_N <= D` is false", "block sizes"),
         (
@@ -230,7 +230,24 @@ def said(message: str, code: str, kind: str = "ValueError", launch: str = "kerne
             "one block has 1024 elements and the other 512",
             "`rows[:, None]`",
         ),
-        (BLOCK_STORE, "tl.store(z_ptr, x + y)", "`z_ptr` points to one element", "`tl.store(z_ptr + offsets, …)`"),
+        (
+            BLOCK_STORE,
+            "tl.store(z_ptr, x + y)",
+            "`z_ptr` points to one element",
+            "`tl.store(z_ptr + offsets, …, mask=mask)`",
+        ),
+        (
+            BLOCK_STORE,
+            "tl.store(z_ptr + pid * BLOCK, x)",
+            "`z_ptr + pid * BLOCK` points",
+            "`tl.store(z_ptr + offsets, …",
+        ),
+        (
+            "`and` joins truth values, and here it gets fp32: compare it, as in `n != 0`",
+            "z = tl.where(mask and x, x, 0.0)",
+            "one side is a block of fp32",
+            "`mask & (x != 0)`",
+        ),
         (
             "Unsupported ptr type <['1024'], int32> in `tl.store`",
             "tl.store(offsets, x)",

@@ -205,7 +205,11 @@ def _no_power_of_two(_: re.Match[str], fault: Fault) -> Words:
     for name in names:
         size = fault.number(name) if size is None else size
     got = f", and {size} is none" if size else ""
-    larger = f"{1 << (size - 1).bit_length()}, the next one," if size else "`triton.next_power_of_2(size)`"
+    name = names[0] if names else "size"
+    larger = (
+        f"{1 << (size - 1).bit_length()}, the next one," if size else f"`triton.next_power_of_2({name})`, where the "
+    )
+    larger += "" if size else f"launch gives `{name}`,"
     return Words(
         "A block size that is no power of two",
         f"The sides of a block must be powers of two{got}.",
@@ -235,14 +239,32 @@ def _no_axis_of_grid(found: re.Match[str], _: Fault) -> Words:
     )
 
 
+def _operands_of(fault: Fault) -> str:
+    """Return the two names that a line combines, in words."""
+    for node in ast.walk(fault.tree or ast.Pass()):
+        if isinstance(node, ast.BinOp) and isinstance(node.left, ast.Name) and isinstance(node.right, ast.Name):
+            return f"`{node.left.id}` and `{node.right.id}`"
+    return "both"
+
+
+@RULES.rule(r"`(and|or)` joins truth values, and here it gets (\w+)")
+def _joined_numbers(found: re.Match[str], _: Fault) -> Words:
+    sign = "&" if found[1] == "and" else "|"
+    return Words(
+        f"`{found[1]}` of numbers in a kernel",
+        f"`{found[1]}` joins conditions, and one side is a block of {found[2]}.",
+        f"Compare it, as in `x != 0`, and join conditions of blocks by `{sign}` in brackets: `mask {sign} (x != 0)`.",
+    )
+
+
 @RULES.rule(r"incompatible dimensions at index (\d+): (\d+) and (\d+)")
-def _shapes(found: re.Match[str], _: Fault) -> Words:
+def _shapes(found: re.Match[str], fault: Fault) -> Words:
     return Words(
         "Two shapes that do not fit together",
         f"Along axis {found[1]} one block has {found[2]} elements and the other {found[3]}; sizes must be equal, or "
         "one of them 1.",
-        "Are both made with the same block size? To combine every row with every column, give each an axis of its "
-        "own: `rows[:, None]` and `columns[None, :]`.",
+        f"Make {_operands_of(fault)} with the same block size, in the lines that load or compute them. To combine every "
+        "row with every column, give each an axis of its own: `rows[:, None]` and `columns[None, :]`.",
     )
 
 
@@ -264,13 +286,20 @@ def _broadcast(found: re.Match[str], fault: Fault) -> Words:
 def _scalar_pointer(found: re.Match[str], fault: Fault) -> Words:
     call = next(fault.calls("load", "store"), None)
     pointer = ast.unparse(call.args[0]) if call and call.args else "the pointer"
+    base = ast.unparse(_first_term(call.args[0])) if call and call.args else pointer
     what = {"Value": "the value", "Mask": "`mask=`", "Other": "`other=`"}[found[1]]
     verb = "store" if call is not None and last_name(call.func) == "store" else "load"
     return Words(
         f"A block, and a pointer to one element, in tl.{verb}",
         f"`{pointer}` points to one element, and {what} is a whole block.",
-        f"Write `tl.{verb}({pointer} + offsets, …)`: a block of pointers, one for each lane.",
+        f"Write `tl.{verb}({base} + offsets, …, mask=mask)`: a block of pointers, one for each lane, with the indices and "
+        "the mask that the other accesses of this block take.",
     )
+
+
+def _first_term(node: ast.expr) -> ast.expr:
+    """Return the first term of a sum: z_ptr of `z_ptr + pid * BLOCK`."""
+    return _first_term(node.left) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) else node
 
 
 @RULES.rule(r"Unsupported ptr type .* in `tl\.(load|store)`")
@@ -310,7 +339,9 @@ def _dot_dtypes(found: re.Match[str], fault: Fault) -> Words:
     if call is not None and len(call.args) > 1:
         left, right = (ast.unparse(_unconverted(one)) for one in call.args[:2])
         plain = [left, right] == [ast.unparse(one) for one in call.args[:2]]
-        example = f"`tl.dot({left}, {right}.to({left}.dtype))`" if plain else f"`tl.dot({left}, {right})`"
+        second = f"{right}.to({left}.dtype)" if plain else right
+        meant = ast.Call(call.func, [ast.Name(left), ast.Name(second), *call.args[2:]], call.keywords)
+        example = quoted(meant) or f"`{second}`"
     return Words(
         "dtypes that do not mix in tl.dot",
         f"tl.dot multiplies two blocks of the same dtype, and got {found[1]} and {found[2]}.",

@@ -45,14 +45,16 @@ def _in_host_memory(found: re.Match[str], _: Fault) -> Words:
 @RULES.rule(r"^(\w+) is a kernel, and was called without a grid")
 def _no_grid(found: re.Match[str], fault: Fault) -> Words:
     call = next(fault.calls(found[1]), None)
-    launch = ""
+    launch, block = "", "BLOCK"
     if call is not None:
+        sizes = (ast.unparse(one.value) for one in call.keywords if str(one.arg).isupper())
+        block = next(sizes, block)
         launch = quoted(ast.Call(ast.Subscript(call.func, ast.Name("grid", ast.Load())), call.args, call.keywords))
     return Words(
         "A kernel is called without a grid",
         f"`{found[1]}` is a kernel: the grid between its name and its arguments says how many programs run it.",
         f"Write {launch or f'`{found[1]}[grid](…)`'}, with a tuple as the grid, such as "
-        "`grid = (triton.cdiv(n_elements, BLOCK),)`.",
+        f"`grid = (triton.cdiv(x.numel(), {block}),)`.",
     )
 
 
