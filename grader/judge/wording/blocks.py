@@ -240,11 +240,14 @@ def _no_axis_of_grid(found: re.Match[str], _: Fault) -> Words:
 
 
 def _operands_of(fault: Fault) -> str:
-    """Return the two names that a line combines, in words."""
-    for node in ast.walk(fault.tree or ast.Pass()):
-        if isinstance(node, ast.BinOp) and isinstance(node.left, ast.Name) and isinstance(node.right, ast.Name):
-            return f"`{node.left.id}` and `{node.right.id}`"
-    return "both"
+    """Return the two names that a line combines, in words. A pointer and its offsets are no pair."""
+    pairs = [
+        f"`{node.left.id}` and `{node.right.id}`"
+        for node in ast.walk(fault.tree or ast.Pass())
+        if isinstance(node, ast.BinOp) and isinstance(node.left, ast.Name) and isinstance(node.right, ast.Name)
+        if "ptr" not in f"{node.left.id} {node.right.id}"
+    ]
+    return pairs[0] if len(pairs) == 1 else "both"
 
 
 @RULES.rule(r"`(and|or)` joins truth values, and here it gets (\w+)")
@@ -263,8 +266,8 @@ def _shapes(found: re.Match[str], fault: Fault) -> Words:
         "Two shapes that do not fit together",
         f"Along axis {found[1]} one block has {found[2]} elements and the other {found[3]}; sizes must be equal, or "
         "one of them 1.",
-        f"Make {_operands_of(fault)} with the same block size, in the lines that load or compute them. To combine every "
-        "row with every column, give each an axis of its own: `rows[:, None]` and `columns[None, :]`.",
+        f"Make {_operands_of(fault)} with the same block size, in the lines that load or compute them. To combine "
+        "every row with every column, give each an axis of its own: `rows[:, None]` and `columns[None, :]`.",
     )
 
 
@@ -292,8 +295,8 @@ def _scalar_pointer(found: re.Match[str], fault: Fault) -> Words:
     return Words(
         f"A block, and a pointer to one element, in tl.{verb}",
         f"`{pointer}` points to one element, and {what} is a whole block.",
-        f"Write `tl.{verb}({base} + offsets, …, mask=mask)`: a block of pointers, one for each lane, with the indices and "
-        "the mask that the other accesses of this block take.",
+        f"Write `tl.{verb}({base} + offsets, …, mask=mask)`: a block of pointers, one for each lane, with the indices "
+        "and the mask that the other accesses of this block take.",
     )
 
 
