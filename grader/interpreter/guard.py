@@ -21,10 +21,13 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
+from grader.interpreter.exchanges import Barrier, find_exchanges
 from grader.interpreter.footprint import MOST_LANES as MOST_OF_FOOTPRINT
 from grader.interpreter.footprint import footprint_of
+from grader.interpreter.lanes import Places
 from grader.interpreter.races import (
     Access,
+    Heed,
     Operation,
     Race,
     Sync,
@@ -39,6 +42,9 @@ from grader.protocol.messages import GuardFinding, Pause, Traffic
 
 Addresses = npt.NDArray[np.uint64]
 Lanes = npt.NDArray[np.bool_]
+# Of an access: the lanes of its block in one program, a flag for each that took part (None: all did), and the number of
+# programs that did the same.
+Block = tuple[int, Lanes | None, int]
 
 # User-space addresses end below this bit: the bits above hold the tensor's tag through all pointer arithmetic.
 _TAG_SHIFT = 48
@@ -205,6 +211,10 @@ class Guard:
     _thinned: bool = False
     _overlooked: bool = False
     _sync: Sync = field(default_factory=Sync)
+    # Where the threads of a program wait for one another; and the tags of tensors that share memory with one that was
+    # stored to.
+    _barriers: list[Barrier] = field(default_factory=list)
+    _touched: set[int] = field(default_factory=set)
 
     def admit(self, name: str, tensor: Tensor) -> np.uint64:
         """Register a tensor argument and return the tagged pointer for the kernel."""
@@ -246,6 +256,7 @@ class Guard:
         if access.kind != "load":
             self.writers[access.program] = None
         stored = None if values is None else values.reshape(-1) if whole else values.reshape(-1)[lit]
+        block = flat.size, None if whole else lit, 1
         extent = self.extents.get(int(lanes[0]) >> _TAG_SHIFT)
         if extent is not None:
             offsets = lanes - extent.tagged
@@ -253,7 +264,7 @@ class Guard:
                 rule = f"at an address that is a multiple of {access.width}, and this one is {past} bytes past one"
                 raise ValueError(f"{access.kind} of {access.width} bytes must begin {rule}")
             if not access.spill and extent.holds_all(offsets, access.width):
-                self._keep(access, extent, offsets, stored)
+                self._keep(access, extent, offsets, stored, block=block)
                 return address_of(pointers), None
         if access.spill and extent is not None:
             inside = extent.has_room(offsets, access.width)
@@ -262,7 +273,7 @@ class Guard:
                 self._keep(access, extent, offsets[visible], None if stored is None else stored[visible])
             self._spilled += access.width * int((inside & ~visible).sum())
         else:
-            inside = self._one_by_one(access, lanes, stored)
+            inside = self._one_by_one(access, lanes, stored, block)
         if inside.all():
             return address_of(pointers), None
         self._report(access, lanes, ~inside, masked=not whole)
@@ -309,7 +320,9 @@ class Guard:
         if access.kind != "load":
             write = active.reshape(rows, -1).any(axis=1)
             self.writers |= dict.fromkeys((programs[write] if rows == len(programs) else programs).tolist())
-        self._keep(access, extent, offsets, stored, owners.astype(np.int32))
+        lit = None if isinstance(chosen, slice) else chosen
+        block = width, lit, len(programs) if lit is None or rows == 1 else 1
+        self._keep(access, extent, offsets, stored, owners.astype(np.int32), block=block)
         return address_of(pointers)
 
     @property
@@ -321,6 +334,15 @@ class Guard:
         """Note that all threads of these programs wait for one another: what they stored before is stored."""
         for program in programs:
             self._sync.pass_barrier(program, len(self._operations))
+        self.share(np.asarray(programs))
+
+    def share(self, programs: int | npt.NDArray[np.signedinteger], heed: Heed | None = None) -> None:
+        """Note that the threads of each of these programs wait for one another, as they do to share values.
+
+        heed: of an atomic, whose result they share if the program reads it.
+        """
+        if self.writers and not self._overlooked:
+            self._barriers.append(Barrier(len(self._operations), programs, heed))
 
     def mark(self) -> tuple[int, ...]:
         """Return the present state, for `go_back`."""
@@ -333,13 +355,14 @@ class Guard:
             self._exponentials,
             self._computed,
             self._spilled,
+            len(self._barriers),
         )
 
     def go_back(self, mark: tuple[int, ...]) -> None:
         """Forget everything after a mark."""
         operations, writers, self._lanes, self._loaded, self._stored, self._dot_flops, *others = mark
-        self._dots, self._exponentials, self._computed, self._spilled = others
-        del self._operations[operations:]
+        self._dots, self._exponentials, self._computed, self._spilled, barriers = others
+        del self._operations[operations:], self._barriers[barriers:]
         self._sync.go_back(operations)
         for program in [*self.writers][writers:]:
             del self.writers[program]
@@ -351,7 +374,9 @@ class Guard:
         for one in sorted(each, key=lambda one: (one.access.program, one.time)):
             self._sync.note(one)
 
-    def _one_by_one(self, access: Access, lanes: Addresses, values: npt.NDArray[np.generic] | None) -> Lanes:
+    def _one_by_one(
+        self, access: Access, lanes: Addresses, values: npt.NDArray[np.generic] | None, block: Block
+    ) -> Lanes:
         """Return a mask of the lanes that lie inside the tensor of their pointer; lanes may have different tensors.
 
         An address without a tag, which did not come from a tensor argument, may lie in any tensor.
@@ -365,7 +390,8 @@ class Guard:
                     offsets = lanes - base
                     found = (tags == tag) & ~inside & extent.holds(offsets, access.width)
                     if found.any():
-                        self._keep(access, extent, offsets[found], None if values is None else values[found])
+                        held = None if values is None else values[found]
+                        self._keep(access, extent, offsets[found], held, block=block, picked=np.flatnonzero(found))
                         inside |= found
         return inside
 
@@ -376,7 +402,12 @@ class Guard:
         offsets: Addresses,
         values: npt.NDArray[np.generic] | None,
         programs: npt.NDArray[np.int32] | None = None,
+        *,
+        block: Block | None = None,
+        picked: npt.NDArray[np.int64] | None = None,
     ) -> None:
+        """Record an access. block: None where its lanes do not matter. picked: the lanes kept, None: all of these."""
+        places = self._places(access, extent, block, picked)
         if access.kind != "atomic" or access.update == "XCHG":
             apart = offsets if programs is None else offsets + programs.astype(np.uint64) * np.uint64(extent.nbytes)
             first = _first_of_each(apart)
@@ -385,6 +416,7 @@ class Guard:
             if first is not None and access.kind == "load":
                 # Lanes of one load with the same address share one fetch, and are recorded once.
                 offsets, programs = offsets[first], None if programs is None else programs[first]
+                places = None if places is None else places.only(first)
         if access.kind != "store":
             self.reads_bits = self.reads_bits or (access.whole and not extent.whole)
             # Every lane of an atomic is an access of its own.
@@ -398,19 +430,35 @@ class Guard:
             self._overlooked = True
             self._operations.clear()
             self._waits.clear()
+            self._barriers.clear()
             return
         time = len(self._operations)
         if extent.nbytes < _SHORT:
             offsets = offsets.astype(np.uint32)
-        operation = Operation(access, time, extent.start, offsets, extent.name, values, programs)
+        operation = Operation(access, time, extent.start, offsets, extent.name, values, programs, places)
         if access.order == "waits":
             self._sync.wait(operation)
             self._waits.append(operation)
             return
         self._operations.append(operation)
+        if access.update and places is not None and places.size == 1:
+            self.share(access.program if programs is None else programs, access.heed)
         if programs is None or (access.kind == "store" and _one_each(programs)):
             for one in operation.of_each_program():
                 self._sync.note(one)
+
+    def _places(
+        self, access: Access, extent: Extent, block: Block | None, picked: npt.NDArray[np.int64] | None
+    ) -> Places | None:
+        """Return the lanes of an access; None for a load of what no program stored to so far."""
+        if access.kind != "load" and extent.tag not in self._touched:
+            end = extent.start + extent.nbytes
+            overlapping = (one for one in self.extents.values() if one.start < end)
+            self._touched |= {one.tag for one in overlapping if extent.start < one.start + one.nbytes}
+        if block is None or extent.tag not in self._touched:
+            return None
+        size, lit, times = block
+        return Places(size, None if lit is None else np.packbits(lit), times, picked)
 
     def _thin_out(self) -> bool:
         """Forget loads where nothing was stored, and repeated stores. Return whether that makes room.
@@ -469,9 +517,16 @@ class Guard:
             waits = [one for one in self._waits if low <= one.start < high]
             self.meets = self.meets or do_programs_meet([*here, *waits])
             unique_loaded += touched_bytes([one for one in here if one.access.kind != "store"])
-            unique_stored += touched_bytes([one for one in here if one.access.kind != "load"])
+            changing = [one for one in here if one.access.kind != "load"]
+            changed = touched_bytes(changing)
+            unique_stored += changed
             for race in find_races(here, self._sync, _MOST_FINDINGS - len(self.findings)):
                 self.findings.append(self._told(race))
+            if changed < sum(one.access.width * one.offsets.size for one in changing) or any(
+                one.places is not None and one.access.kind == "load" for one in here
+            ):
+                for race in find_exchanges(here, self._barriers, _MOST_FINDINGS - len(self.findings)):
+                    self.findings.append(self._told(race))
         return Traffic(
             loaded_bytes=self._loaded,
             stored_bytes=self._stored + self._spilled,

@@ -156,13 +156,14 @@ class MemoryWatch:
     def install(self) -> None:
         """Install the hooks. Call it after every other patch."""
         from triton.runtime import interpreter
-        from triton.runtime.interpreter import GridExecutor
+        from triton.runtime.interpreter import GridExecutor, ReduceScanOpInterface
         from triton.runtime.interpreter import InterpreterBuilder as Builder
 
         GridExecutor.__call__ = self._around_launch(GridExecutor.__call__)
         GridExecutor._init_args_hst = self._around_arguments(GridExecutor._init_args_hst)
         interpreter._implicit_cvt = self._around_conversion(interpreter._implicit_cvt)
         Builder.create_dot = self._around_dot(Builder.create_dot)
+        ReduceScanOpInterface.apply = self._around_reductions(ReduceScanOpInterface.apply)
         self._builder = interpreter.interpreter_builder
         self._around_accesses(Builder)
         Builder.create_barrier = self._around_barrier(Builder.create_barrier)
@@ -357,6 +358,19 @@ class MemoryWatch:
 
         return noted
 
+    def _around_reductions(self, apply: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(reduction: Any, values: Any) -> Any:
+            self._share()
+            return apply(reduction, values)
+
+        return noted
+
+    def _share(self) -> None:
+        """Note that the threads of the programs that run share values, and so wait for one another."""
+        if self._guard is not None:
+            programs = programs_at_once()
+            self._guard.share(self._program() if programs is None else programs)
+
     def _program(self) -> int:
         """Return the number of the program that runs, in the interpreter's order."""
         (x, y, z), grid = self._builder.grid_idx, self._builder.grid_dim
@@ -368,6 +382,7 @@ class MemoryWatch:
                 programs = programs_at_once()
                 shape, count = (a.data.shape, 1) if programs is None else (a.data.shape[1:], len(programs))
                 self._guard.dot(2 * count * prod(shape) * b.data.shape[-1], count)
+                self._share()
             return dot(builder, a, b, *args, **kwargs)
 
         return counted

@@ -23,6 +23,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from grader.interpreter.lanes import Places
+
 Kind = Literal["load", "store", "atomic"]
 Order = Literal["plain", "orders", "acquires", "releases", "waits"]
 Ints = npt.NDArray[np.int64]
@@ -72,7 +74,8 @@ class Operation:
     """An access that happened, at `offsets` bytes from `start`, in the tensor of that name.
 
     time: a counter through the launch. values: the values that a store stored. programs: the program of each lane, in
-    ascending order, where several programs made the access in lockstep.
+    ascending order, where several programs made the access in lockstep. places: the lanes of its block; None where
+    they do not matter.
     """
 
     access: Access
@@ -82,6 +85,7 @@ class Operation:
     argument: str
     values: npt.NDArray[np.generic] | None = None
     programs: npt.NDArray[np.int32] | None = None
+    places: Places | None = None
 
     def of_each_program(self) -> list[Operation]:
         """Return the operations of single programs that this one consists of."""
@@ -247,9 +251,9 @@ def find_races(operations: Sequence[Operation], sync: Sync, most: int) -> Iterat
     if not in_lockstep and len({one.access.program for one in operations}) < 2:
         return
     told: set[frozenset[tuple[int, str]]] = set()
-    unit = _unit(operations)
+    unit = unit_of(operations)
     if in_lockstep:
-        if not _conflicts(operations, *_numbering(operations, unit)).any():
+        if not _conflicts(operations, *numbering(operations, unit)).any():
             return
         each = [single for one in operations for single in one.of_each_program()]
         # As one program after another makes them.
@@ -259,11 +263,11 @@ def find_races(operations: Sequence[Operation], sync: Sync, most: int) -> Iterat
         lines = frozenset((a.access.where, b.access.where))
         if lines in told or sync.orders(a, b):
             continue
-        differing = _differing(a, b, addresses, unit)
-        if not differing.size:
+        apart = differing(a, b, addresses, unit)
+        if not apart.size:
             continue
         told.add(lines)
-        place, elements = int(differing[0]), int(np.unique((differing - b.start) // b.access.width).size)
+        place, elements = int(apart[0]), int(np.unique((apart - b.start) // b.access.width).size)
         yield Race(a, b, place, elements, _both_update(operations, (a.access.program, b.access.program), place))
         if len(told) >= most:
             return
@@ -277,14 +281,14 @@ def do_programs_meet(operations: Sequence[Operation]) -> bool:
     """
     if not operations or all(one.access.kind == "load" for one in operations):
         return False
-    unit = _unit(operations)
-    if bool(_conflicts(operations, *_numbering(operations, unit)).any()):
+    unit = unit_of(operations)
+    if bool(_conflicts(operations, *numbering(operations, unit)).any()):
         return True
     atomics = [one for one in operations if one.access.kind == "atomic"]
     commute = len({one.access.update for one in atomics}) < 2 and all(one.access.update != "XCHG" for one in atomics)
     asked = [one for one in atomics if not commute or one.access.heed is None or one.access.heed.looked]
     as_stores = [replace(one, access=replace(one.access, kind="store")) for one in asked]
-    return bool(as_stores) and bool(_conflicts(as_stores, *_numbering(as_stores, unit)).any())
+    return bool(as_stores) and bool(_conflicts(as_stores, *numbering(as_stores, unit)).any())
 
 
 def _both_update(operations: Sequence[Operation], programs: tuple[int, int], address: int) -> bool:
@@ -301,7 +305,7 @@ def _both_update(operations: Sequence[Operation], programs: tuple[int, int], add
     return False
 
 
-def _unit(operations: Sequence[Operation]) -> int:
+def unit_of(operations: Sequence[Operation]) -> int:
     """Return the unit of comparison in bytes: the operations' common width, or 1 where widths differ."""
     width = operations[0].access.width
     alike = all(
@@ -311,7 +315,7 @@ def _unit(operations: Sequence[Operation]) -> int:
     return width if alike else 1
 
 
-def _spread(operation: Operation, unit: int) -> Ints:
+def spread(operation: Operation, unit: int) -> Ints:
     """Return the address of every unit that an operation touches, lane by lane."""
     base = operation.offsets.astype(np.int64) + operation.start
     if operation.access.width == unit:
@@ -319,14 +323,14 @@ def _spread(operation: Operation, unit: int) -> Ints:
     return (base[:, None] + np.arange(0, operation.access.width, unit)).reshape(-1)
 
 
-def _numbering(operations: Sequence[Operation], unit: int) -> tuple[Callable[[Operation], Ints], int]:
+def numbering(operations: Sequence[Operation], unit: int) -> tuple[Callable[[Operation], Ints], int]:
     """Return a function that numbers the units of an operation, and the count of numbers."""
     low = min(one.start for one in operations)
     high = max(one.start + int(one.offsets.max()) + one.access.width for one in operations)
     if (high - low) // unit <= _MOST_NUMBERS:
-        return lambda one: (_spread(one, unit) - low) // unit, -(-(high - low) // unit)
-    every = np.unique(np.concatenate([_spread(one, unit) for one in operations]))
-    return lambda one: np.searchsorted(every, _spread(one, unit)), every.size
+        return lambda one: (spread(one, unit) - low) // unit, -(-(high - low) // unit)
+    every = np.unique(np.concatenate([spread(one, unit) for one in operations]))
+    return lambda one: np.searchsorted(every, spread(one, unit)), every.size
 
 
 def without_idle_loads(operations: Sequence[Operation]) -> list[Operation]:
@@ -337,8 +341,8 @@ def without_idle_loads(operations: Sequence[Operation]) -> list[Operation]:
     made = [one for one in operations if one.offsets.size]
     if not made:
         return [*operations]
-    unit = _unit(made)
-    numbers, count = _numbering(made, unit)
+    unit = unit_of(made)
+    numbers, count = numbering(made, unit)
     stored = np.zeros(count, dtype=bool)
     for one in made:
         if one.access.kind != "load":
@@ -347,9 +351,10 @@ def without_idle_loads(operations: Sequence[Operation]) -> list[Operation]:
     def thinned(one: Operation) -> Operation:
         if one.access.kind != "load" or not one.offsets.size:
             return one
-        kept = stored[numbers(one)].reshape(one.offsets.size, -1).any(1)
+        kept = np.asarray(stored[numbers(one)].reshape(one.offsets.size, -1).any(1))
         programs = None if one.programs is None else one.programs[kept]
-        return replace(one, offsets=one.offsets[kept], programs=programs)
+        places = None if one.places is None else one.places.only(kept)
+        return replace(one, offsets=one.offsets[kept], programs=programs, places=places)
 
     return [*map(thinned, operations)]
 
@@ -373,15 +378,15 @@ def without_repeated_stores(operations: Sequence[Operation]) -> list[Operation]:
 def _without_lanes(one: Operation) -> Operation:
     none = slice(0, 0)
     programs = None if one.programs is None else one.programs[none]
-    return replace(one, offsets=one.offsets[none], programs=programs, values=None)
+    return replace(one, offsets=one.offsets[none], programs=programs, values=None, places=None)
 
 
 def touched_bytes(operations: Sequence[Operation]) -> int:
     """Return the number of bytes that these operations touch, each counted once."""
     if not operations:
         return 0
-    unit = _unit(operations)
-    numbers, count = _numbering(operations, unit)
+    unit = unit_of(operations)
+    numbers, count = numbering(operations, unit)
     touched = np.zeros(count, dtype=bool)
     for one in operations:
         touched[numbers(one)] = True
@@ -393,11 +398,11 @@ def _contested(operations: Sequence[Operation], unit: int) -> tuple[Ints, Ints]:
 
     Two loads do not conflict, nor do two atomics.
     """
-    numbers, count = _numbering(operations, unit)
+    numbers, count = numbering(operations, unit)
     contested = _conflicts(operations, numbers, count)
     addresses, owners = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for place, one in enumerate(operations if contested.any() else ()):
-        found = _spread(one, unit)[contested[numbers(one)]]
+        found = spread(one, unit)[contested[numbers(one)]]
         addresses.append(found)
         owners.append(np.full(found.size, place, dtype=np.int64))
     return np.concatenate(addresses), np.concatenate(owners)
@@ -472,7 +477,7 @@ def _meetings(operations: Sequence[Operation], unit: int) -> Iterator[tuple[int,
         yield earlier, later, np.unique(met[begin:end])
 
 
-def _differing(a: Operation, b: Operation, addresses: Ints, unit: int) -> Ints:
+def differing(a: Operation, b: Operation, addresses: Ints, unit: int) -> Ints:
     """Return the addresses at which the order matters: not those where both store the same."""
     stored = [_stored(one, addresses, unit) for one in (a, b)]
     if stored[0] is None or stored[1] is None:

@@ -251,6 +251,8 @@ def _readings(found: GuardFinding) -> Iterator[_AccessReading]:
 
 def _race_kinds(found: GuardFinding) -> tuple[tuple[str, float], ...]:
     kinds = {found.access, found.other_access}
+    if _is_exchange(found):
+        return (("race", 0.9),)
     if kinds == {"store"} and found.lanes >= found.active_lanes > 1:
         # A missing mask lets the end of a block meet the next one, and not all of it.
         return (("stores_collide", 0.95),)
@@ -267,6 +269,15 @@ def _race_kinds(found: GuardFinding) -> tuple[tuple[str, float], ...]:
 def _race_cause(found: GuardFinding) -> Cause:
     name = clean(found.argument, 80)
     other = f"line {found.other_line}" if found.other_line != found.line else "the same line"
+    if _is_exchange(found):
+        return Cause(
+            "race",
+            f"Threads of one program race for {name}",
+            f"{_line(found)}: {_program(found.program)} {_verb(found.access)} {_shared_elements(found, name)}, which "
+            f"another thread of this program {_verb(found.other_access)} in {other}; their order is not fixed.",
+            "On a GPU the threads of a program hold different lanes of its blocks, and go on by themselves. Put "
+            f"tl.debug_barrier() between {_both(found)}, or keep the values in a block and out of memory.",
+        )
     return Cause(
         "race",
         f"Programs race for {name}",
@@ -276,8 +287,20 @@ def _race_cause(found: GuardFinding) -> Cause:
     )
 
 
+def _is_exchange(found: GuardFinding) -> bool:
+    """Return whether both accesses are one program's: its threads race."""
+    return found.program == found.other_program
+
+
+def _both(found: GuardFinding) -> str:
+    """Return in words where both accesses are."""
+    if found.line == found.other_line:
+        return "one turn and the next"
+    return f"line {found.other_line} and line {found.line}"
+
+
 def _shared_elements(found: GuardFinding, name: str) -> str:
-    """Return in words the elements that both programs access."""
+    """Return in words the elements that both access."""
     where, more = _element(name, found.index), found.lanes - 1
     if more > 0:
         where += f" and {more} more {'element' if more == 1 else 'elements'}"

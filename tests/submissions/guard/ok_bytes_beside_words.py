@@ -10,6 +10,8 @@ def add_kernel(x_ptr, y_ptr, z_ptr, sums_ptr, n, BLOCK: tl.constexpr):
     pid = tl.program_id(0)
     offsets = tl.minimum(pid * BLOCK, n - BLOCK) + tl.arange(0, BLOCK)
     tl.store(z_ptr + offsets, tl.load(x_ptr + offsets) + tl.load(y_ptr + offsets))
+    # Another thread may have stored a word of which this one reads a byte.
+    tl.debug_barrier()
     # The first 100 elements are program 0's alone.
     lanes = tl.arange(0, 256)
     mine = tl.load(z_ptr.to(tl.pointer_type(tl.uint8)) + lanes, mask=pid == 0, other=0)
