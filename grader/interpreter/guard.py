@@ -2,7 +2,7 @@
 
 Every lane of every load, store and atomic must lie in the visible elements of the tensor that its pointer came from; a
 lane outside is reported and not executed. All others are recorded: bytes moved, and operations for the race check
-(grader.interpreter.races).
+(grader.interpreter.races, grader.interpreter.exchanges).
 
 Pure bookkeeping on NumPy arrays; the hooks are in grader.interpreter.memory.
 """

@@ -7,6 +7,8 @@ both. A program that does not read the result of its atomic acquires nothing. A 
 volatile loads, acquires from the program that set it: by an atomic, or by a store behind a barrier. Without the barrier
 another thread of that program may not have stored yet.
 
+Here, the accesses of one program count as ordered; grader.interpreter.exchanges looks at its threads.
+
 Two programs that store equal values to one address are no race: overlapping tiles do that. Pure: reads operations only.
 """
 

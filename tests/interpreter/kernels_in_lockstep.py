@@ -331,6 +331,28 @@ def reordered(x_ptr, z_ptr, n, BLOCK: tl.constexpr):
     tl.store(z_ptr + tl.program_id(0) * BLOCK + places, z)
 
 
+@triton.jit
+def exchanges(x_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    mine, places = z_ptr + tl.program_id(0) * BLOCK, tl.arange(0, BLOCK)
+    tl.store(mine + places, tl.load(x_ptr + tl.program_id(0) * BLOCK + places))
+    backwards = tl.load(mine + BLOCK - 1 - places)
+    tl.debug_barrier()
+    tl.store(mine + places, backwards + tl.load(mine + places), places < tl.program_id(0))
+    tl.store(mine + places, tl.load(mine + (places ^ 1)))
+
+
+@triton.jit
+def exchanges_with_barriers(x_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    mine, places = z_ptr + tl.program_id(0) * BLOCK, tl.arange(0, BLOCK)
+    tl.store(mine + places, tl.load(x_ptr + tl.program_id(0) * BLOCK + places))
+    tl.debug_barrier()
+    backwards = tl.load(mine + BLOCK - 1 - places)
+    total = tl.sum(backwards, 0) + tl.load(mine + places)
+    tl.debug_barrier()
+    tl.store(mine + places, backwards + total)
+    tl.store(mine + places, tl.load(mine + places) + tl.max(backwards, 0))
+
+
 GRIDS: dict[str, tuple[int, ...]] = {"rows": (4,), "persistent": (4,), "two_axes": (3, 4)}
 KERNELS = [
     one for one in list(globals().values()) if type(one).__name__ == "InterpretedFunction" and one.__name__[0] != "_"

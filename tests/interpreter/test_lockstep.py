@@ -19,7 +19,7 @@ NEVER_ALONE = (
     *("masked", "undefined_lanes", "rows", "tiles", "narrow", "descriptors", "combined", "contracted"),
     *("summed_products", "random_numbers", "equal_stores", "two_axes"),
     *("sums_of_broadcast_products", "reordered"),
-    *("atomics", "atomics_of_scalars", "atomics_in_a_loop"),
+    *("atomics", "atomics_of_scalars", "atomics_in_a_loop", "exchanges_with_barriers"),
     *(["block_pointers"] if TRITON < (3, 9) else []),
 )
 PARTING = (
@@ -29,7 +29,7 @@ PARTING = (
 ALONE = ("locks", "atomics_out_of_order", "printing", "the_last_one_strays", "one_of_them_fails")
 # They part first, and then must not add in another order.
 PARTING_IN_VAIN = ("atomics_of_odd_ones",)
-RACES = {"races": 4, "races_with_atomics": 1}
+RACES = {"races": 4, "races_with_atomics": 1, "exchanges": 2}
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,12 @@ def atomic(program: int, *elements: int, order: Order = "orders", heeded: bool =
     return Step(program, "atomic", elements or (0,), 0, order, heeded)
 
 
+def races(guard: Guard) -> list[GuardFinding]:
+    """The races between programs; test_exchanges.py looks at those within one."""
+    guard.finish()
+    return [one for one in guard.findings if one.program != one.other_program]
+
+
 def run(steps: Sequence[Step]) -> list[GuardFinding]:
     """The races among steps, taken in this order; each step's line is its place among them."""
     guard = Guard("kernel")
@@ -78,8 +84,7 @@ def run(steps: Sequence[Step]) -> list[GuardFinding]:
         lanes = np.array([pointer + 4 * element for element in step.elements], dtype=np.uint64)
         values = np.full(lanes.shape, step.value, dtype=np.int32)
         guard.access(access, lanes, np.ones(lanes.shape, dtype=bool), values)
-    guard.finish()
-    return guard.findings
+    return races(guard)
 
 
 def pairs(steps: Sequence[Step]) -> set[tuple[int, int]]:
@@ -273,8 +278,7 @@ def widths(*steps: tuple[int, str, int, int, np.ndarray]) -> list[GuardFinding]:
         lanes = pointer + offset + width * np.arange(values.size, dtype=np.uint64)
         one = Access(kind, width, program, (line, "kernel.py"))  # type: ignore[arg-type]
         guard.access(one, lanes, np.ones(lanes.shape, dtype=bool), values)
-    guard.finish()
-    return guard.findings
+    return races(guard)
 
 
 def test_bytes_meet_words() -> None:
