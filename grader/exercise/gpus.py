@@ -203,6 +203,9 @@ _ROWS = (
 
 ARCHITECTURES: Mapping[int, Architecture] = MappingProxyType({row.capability: row for row in _ROWS})
 USUAL = _ROWS[0]
+# The multiprocessors of the usual GPU that launch code is told of without a GPU, as if its owner lent a part of it:
+# persistent programs take several tiles in small cases.
+LENT_MULTIPROCESSORS = 28
 
 
 def named(capability: str) -> str:

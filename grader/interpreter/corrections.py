@@ -24,7 +24,7 @@ from triton.compiler.errors import CompileTimeAssertionFailure
 from grader.compile.disguise import pretend
 from grader.compile.driver import stand_in
 from grader.compile.static_conditions import mark_conditions
-from grader.exercise.gpus import USUAL
+from grader.exercise.gpus import LENT_MULTIPROCESSORS, USUAL
 from grader.interpreter import kind_of_kernels, patience
 from grader.interpreter.assumptions import CheckAssumptions, assumed
 from grader.interpreter.basic_blocks import begin_launch, end_branch, has_data_decided
@@ -49,8 +49,6 @@ from grader.interpreter.versions import level
 from grader.interpreter.workspaces import ask_before_descriptors
 
 _BITS_OF_A_BYTE = 8
-# Two sevenths of an A100, which its owner may lend as a GPU: persistent programs take several tiles in small cases.
-_LENT_MULTIPROCESSORS = 28
 
 
 @functools.cache
@@ -68,7 +66,7 @@ def apply_corrections() -> None:
     hold_to_promises()
     _check_assumptions()
     _keep_closures()
-    _answer_launchers()
+    answer_launchers(LENT_MULTIPROCESSORS)
     _note_conditions()
     _make_counters_scalars()
     _join_conditions()
@@ -179,14 +177,14 @@ def _check_assumptions() -> None:
     InterpreterBuilder.create_assume = create_assume
 
 
-def _answer_launchers() -> None:
-    """Answer launch code that asks for a GPU's size, its stream, or Triton's driver.
+def answer_launchers(multiprocessors: int) -> None:
+    """Answer launch code that asks for a GPU's size, its stream, or Triton's driver. Call it before code has asked.
 
     The answers are those of the first row of grader.exercise.gpus, but for the multiprocessors.
     """
     from triton.runtime.driver import driver
 
-    lent = replace(USUAL, gpus=(replace(USUAL.gpu, multiprocessors=_LENT_MULTIPROCESSORS),))
+    lent = replace(USUAL, gpus=(replace(USUAL.gpu, multiprocessors=multiprocessors),))
     pretend(lent)
     driver.set_active(stand_in(lent))
 

@@ -52,7 +52,7 @@ from grader.protocol.messages import (
     Wanted,
     only,
 )
-from grader.protocol.trace import Deed, Launch, launches_in
+from grader.protocol.trace import Deed, Launch, fingerprint, launches_in
 from grader.record import Coverage
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered
 from grader.sandbox.pair import Pair, RecordedAnswer, decoys_of, remembers, seeds_after
@@ -128,6 +128,7 @@ class Bench:
     refuses a configuration; refused: what it said. shared_inputs: traces do not decide seeds, so that other files meet
     the same inputs. first_failure: a comparison of values ends with its first failing case. configurations: those of
     autotuned kernels in which calls ran, each with the first line of its kernel; None until a check asks for all.
+    depends_on_size: a call was wrong on a GPU with more multiprocessors alone.
     """
 
     pair: Pair
@@ -148,6 +149,7 @@ class Bench:
     shared_inputs: bool = False
     first_failure: bool = False
     configurations: set[tuple[int, str]] | None = None
+    depends_on_size: bool = False
     refused: RefusedConfigurations = field(init=False)
     # Configurations of a part that need a GPU: of how many, and which.
     _only_on_a_gpu: set[tuple[str, int, int]] = field(default_factory=set)
@@ -417,7 +419,7 @@ class Bench:
         refused = self.refused.wrong_ones(part, count)
         unable = {place for place in range(count) if (part, count, place) in self._only_on_a_gpu}
         places = tuple(place for place in range(count) if place not in refused and place not in unable)
-        turns, number = divmod(_number_of(request.case), _ONE_IN_ON_A_GPU)
+        turns, number = divmod(number_of(request.case), _ONE_IN_ON_A_GPU)
         interprets = self.interpreter is None and self.device == "cpu"
         if places and request.is_plain and request.case.volume <= QUICK_VOLUME and (interprets or number == 0):
             turn = turns % len(places)
@@ -562,6 +564,12 @@ class Bench:
                 recorded = self._record(request)
         return recorded if isinstance(recorded, RecordedAnswer) else None, self._call_with_slots(request, recipe)
 
+    def records_alike(self, request: CallRequest, known: bytes) -> bool:
+        """Record a call, and return whether its trace does what one with a known fingerprint does."""
+        recorded = self._record(request)
+        self.pair.skip()
+        return isinstance(recorded, RecordedAnswer) and recorded.is_replayed and fingerprint(recorded.message) == known
+
     def kernels_matter(self, request: CallRequest) -> bool:
         """Return whether a replay gives another answer when its launches are left out."""
         recorded = self.pair.record(self._call(request, self._recipe(request)))
@@ -654,7 +662,7 @@ def _seeded(recipe: Recipe, seed: Callable[[int], int]) -> Recipe:
     return replace(recipe, seed=seed(recipe.seed), patch_seed=patch)
 
 
-def _number_of(case: Case, about: str = "configuration") -> int:
+def number_of(case: Case, about: str = "configuration") -> int:
     """Return a number that depends on a case, and on what it decides, alone."""
     return zlib.crc32(f"{about}: {case.words()}".encode())
 
@@ -666,5 +674,5 @@ def left_out(part: Part, recipe: Recipe) -> dict[str, Value | None]:
     """
     if not part.defaults:
         return {}
-    count = _number_of(Case(recipe.case), part.name) % (len(part.defaults) + 1)
+    count = number_of(Case(recipe.case), part.name) % (len(part.defaults) + 1)
     return dict([*part.defaults.items()][len(part.defaults) - count :])

@@ -87,6 +87,7 @@ class Start:
     grader.exercise.gpus.ARCHITECTURES, that a child of a server of mode "compile" is for: a submission's process finds
     it and is recorded on it; a replayer compiles for it and launches nothing. packages: modules beyond torch and triton
     that some part needs; where one is not installed, its name stands for nothing, so that the file loads all the same.
+    multiprocessors: those of the GPU that launch code is told of where none is used; 0: the usual number.
     """
 
     submission_name: str
@@ -96,6 +97,7 @@ class Start:
     target: int = 0
     packages: tuple[str, ...] = ()
     role: Literal["submission", "replay"] = "submission"
+    multiprocessors: int = 0
 
 
 @dataclass(frozen=True)

@@ -244,14 +244,14 @@ class Pair:
         return [replace(recorded, untried=places) for recorded, places in zip(calls, late.places, strict=True)]
 
     @contextmanager
-    def in_new_process(self, text: str = "") -> Iterator[None]:
+    def in_new_process(self, text: str = "", *, multiprocessors: int = 0) -> Iterator[None]:
         """Record the calls of the block in another process of the submission, which remembers no earlier call.
 
-        text: of the submission; "": the same one.
+        text: of the submission; "": the same one. multiprocessors: of the GPU that launch code is told of; 0: as usual.
         """
         kept = self.session
         try:
-            with kept.another(text) as self.session:
+            with kept.another(text, multiprocessors=multiprocessors) as self.session:
                 self._apart = True
                 yield
         finally:

@@ -199,9 +199,12 @@ class Session:
     def __enter__(self) -> Session:
         return self
 
-    def another(self, text: str = "") -> Session:
-        """Return a session with a folder and processes of its own. text: of the submission; "": the same one."""
-        start = replace(self._start, submission=text) if text else self._start
+    def another(self, text: str = "", *, multiprocessors: int = 0) -> Session:
+        """Return a session with a folder and processes of its own.
+
+        text: of the submission; "": the same one. multiprocessors: as in Start.
+        """
+        start = replace(self._start, submission=text or self._start.submission, multiprocessors=multiprocessors)
         return Session(self._server, start, self._limits)
 
     def __exit__(self, *_: object) -> None:

@@ -16,6 +16,7 @@ from grader.judge.configurations import (
     name_configuration_of,
 )
 from grader.judge.failures import Failure
+from grader.judge.gpu_sizes import OnTheWholeGpu
 from grader.judge.rules.kernels_only import judged_apart
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest, NotRunHere, Trial
@@ -39,7 +40,8 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
 
     An exception or the death of the process ends the check at once; so does a wrong value where the bench says so.
     Where the rule says so, one case of each dtype also runs in every configuration of autotuned kernels. So does, here
-    and in later checks of the part, one of each set of configurations that pruning leaves.
+    and in later checks of the part, one of each set of configurations that pruning leaves. Some cases are also recorded
+    where launch code is told of a larger GPU.
     """
     worst, run = 0.0, 0
     tuned = _tuned_cases(cases, rule)
@@ -48,6 +50,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     failed: list[tuple[PlannedCase, Failure]] = []
     trials_failed: dict[PlannedCase, Trial] = {}
     left_out: dict[PlannedCase, str] = {}
+    whole_gpu = OnTheWholeGpu(bench)
     # Only the far ends of a star may have too many programs for the interpreter.
     far = [not rule.cases.space.holds(one.case) for one in cases]
     requests = [CallRequest(one.case, one.seed, may_be_left_out=is_far) for one, is_far in zip(cases, far, strict=True)]
@@ -60,6 +63,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
                 break
             continue
         worst, run = max(worst, trial.worst), run + 1
+        whole_gpu.note(one, trial)
         if one in tuned or trial.kept:
             usual[one] = trial
         elif rule.every_configuration or bench.configurations is not None:
@@ -81,6 +85,8 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     if left_out:
         metrics["cases_left_out"] = len(left_out)
     notes = tuple(f"not judged here: {one.case.words()} (a GPU has to run {why})" for one, why in left_out.items())
+    if not failed and (wrong := whole_gpu.first_failure()):
+        failed = [wrong]
     if not failed:
         found, failing = _in_every_configuration(bench, _configured_cases(bench, rule, tuned, usual, largest), usual)
         return Ruling(found.failure, failing, evidence=found.evidence, metrics=metrics | found.metrics, notes=notes)

@@ -34,7 +34,7 @@ from grader.exercise import tensors
 from grader.exercise.gpus import ARCHITECTURES, USUAL
 from grader.files import write_atomically
 from grader.interpreter import contract
-from grader.interpreter.corrections import apply_corrections
+from grader.interpreter.corrections import answer_launchers, apply_corrections
 from grader.interpreter.memory import MemoryWatch
 from grader.protocol.decode import decode
 from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
@@ -148,6 +148,8 @@ class Worker:
             self._pretending = Disguise
         elif _interpreted():
             apply_corrections()
+            if self._start.multiprocessors:
+                answer_launchers(self._start.multiprocessors)
             self._memory = MemoryWatch()
             self._memory.install()
             self._pretending = Disguise

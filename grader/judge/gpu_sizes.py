@@ -1,0 +1,104 @@
+"""Judge some calls a second time, as launch code makes them on a GPU with more multiprocessors.
+
+Launch code is told of a part of a GPU. A number of programs that follows from it may be right there alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from grader.exercise.cases import QUICK_VOLUME
+from grader.exercise.gpus import LENT_MULTIPROCESSORS, USUAL
+from grader.exercise.plan import PlannedCase
+from grader.judge.bench import Bench, number_of
+from grader.judge.failures import Failure
+from grader.judge.trial import CallRequest, NotRunHere, Trial
+from grader.protocol.messages import Raised
+from grader.protocol.trace import fingerprint
+from grader.sandbox.outcome import Finished
+
+# One case in so many is recorded for the whole GPU, too.
+_ONE_IN = 4
+_WHOLE = USUAL.gpu.multiprocessors
+
+
+class OnTheWholeGpu:
+    """The cases of a check that are recorded again in a process that is told of all multiprocessors of the usual GPU.
+
+    The case alone decides, but for the first case of a part, which is always one of them: it is the only case where a
+    failure is replayed. After a failure all are, since smaller cases are tried then. A trace that does what the known
+    one does is not replayed. On a real GPU, launch code sees that one's size.
+    """
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._known: dict[PlannedCase, bytes] = {}
+
+    def note(self, one: PlannedCase, trial: Trial) -> None:
+        """Note what a case launched, if it is one of those to record again."""
+        pretends = self._bench.device == "cpu" and self._bench.interpreter is None
+        recorded = trial.recorded
+        if trial.failure or not pretends or recorded is None or not recorded.is_replayed:
+            return
+        if one.case.volume <= QUICK_VOLUME and self._is_chosen(one):
+            self._known[one] = fingerprint(recorded.message)
+
+    def _is_chosen(self, one: PlannedCase) -> bool:
+        is_first = all(known.case == one.case for known in self._bench.tried)
+        number = number_of(one.case, "multiprocessors")
+        return self._bench.depends_on_size or is_first or number % _ONE_IN == 0
+
+    def first_failure(self) -> tuple[PlannedCase, Failure] | None:
+        """Return the first case that is wrong on the whole GPU, with its failure, or None.
+
+        A case that only a GPU can run there says nothing, and ends the search.
+        """
+        for one, trial in self._tried():
+            if trial.failure and isinstance(trial.outcome, Finished | Raised):
+                usual = self._bench.repeat(trial.recipe).failure
+                self._bench.depends_on_size = usual is None
+                return one, usual or _only_there(trial.failure)
+        return None
+
+    def _tried(self) -> Iterator[tuple[PlannedCase, Trial]]:
+        """Return the trials on the whole GPU, up to the first failure."""
+        bench, found = self._bench, list[tuple[PlannedCase, Trial]]()
+        if not self._known:
+            return iter(found)
+        launching = dict(bench.launching)
+        try:
+            with bench.aside(), bench.pair.in_new_process(multiprocessors=_WHOLE):
+                requests = {one: CallRequest(one.case, one.seed) for one in self._known}
+                other = [one for one in requests if not bench.records_alike(requests[one], self._known[one])]
+                trials = bench.tries([requests[one] for one in other])
+                for one, trial in zip(other, trials, strict=False):
+                    found.append((one, trial))
+                    if trial.failure:
+                        break
+                trials.close()
+        except NotRunHere:
+            pass
+        finally:
+            bench.launching.clear()
+            bench.launching.update(launching)
+        return iter(found)
+
+
+def _only_there(failure: Failure) -> Failure:
+    """Return the failure of a call that is wrong on the whole GPU alone."""
+    cause = failure.cause
+    told = f"For this call, launch code is told of a GPU with {_WHOLE} multiprocessors, and this goes wrong"
+    return replace(
+        failure,
+        cause=replace(
+            cause,
+            title=f"{cause.title}: on a GPU with {_WHOLE} multiprocessors",
+            rationale=f"{told}. {cause.rationale} With {LENT_MULTIPROCESSORS} the same call is right.",
+            help="How many programs do you launch there, and what in the file has room for fewer? Let every size that "
+            f"depends on the number of programs follow from it. {cause.help}".rstrip(),
+            mismatch=None,
+        ),
+        clues=(),
+        seen=None,
+    )
