@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any, Self
 
 import torch
@@ -18,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.dlpack import DLDeviceType
 from triton.runtime.autotuner import Autotuner
 
+from grader.calls import streams
 from grader.calls.launches import benchmark_once
 from grader.compile.cute import on_gpu
 from grader.exercise.gpus import Architecture
@@ -75,7 +75,7 @@ def pretend(target: Architecture) -> None:
         setattr(torch.accelerator, name, answer)
     vars(torch.cuda.nvtx)["_nvtx"] = _Nvtx()
     # Code that torch.compile wrote asks below torch.cuda.
-    vars(torch._C)["_cuda_getCurrentRawStream"] = lambda device: 0
+    vars(torch._C)["_cuda_getCurrentRawStream"] = lambda device: streams.STREAMS.current.cuda_stream
     # Launchers tell a GPU of NVIDIA's from others by it.
     torch.version.cuda = torch.version.cuda or _CUDA
     # Launchers that tune by themselves ask for times.
@@ -147,32 +147,11 @@ class _OnlyGpu:
         """Restore nothing."""
 
 
-class _Stream(_OnlyGpu):
-    """A stream that nothing runs on."""
-
-    cuda_stream = stream_id = priority = 0
-    device = _GPU
-
-    def __init__(self, *_: object, **__: object) -> None:
-        self.synchronize = self.wait_stream = self.wait_event = lambda *_: None
-        self.query = lambda: True
-        self.record_event = lambda event=None: event or _FinishedEvent()
-
-
 class _Nvtx:
     """The marks of a profiler that does not run."""
 
     def __getattr__(self, name: str) -> Callable[..., int]:
         return lambda *_, **__: 0
-
-
-class _FinishedEvent:
-    """An event that is complete."""
-
-    def __init__(self, *_: object, **__: object) -> None:
-        self.record = self.synchronize = self.wait = lambda *_: None
-        self.query = lambda: True
-        self.elapsed_time = lambda other: 1.0
 
 
 def _answers(target: Architecture) -> dict[str, Callable[..., Any]]:
@@ -197,7 +176,6 @@ def _answers(target: Architecture) -> dict[str, Callable[..., Any]]:
         shared_memory_per_block_optin=target.shared_bytes_per_program,
         shared_memory_per_multiprocessor=target.shared_bytes,
     )
-    stream = _Stream()
     return {
         "is_available": lambda: True,
         "device_count": lambda: 1,
@@ -205,14 +183,14 @@ def _answers(target: Architecture) -> dict[str, Callable[..., Any]]:
         "get_device_capability": lambda device=None: capability,
         "get_device_properties": lambda device=None: described,
         "get_device_name": lambda device=None: gpu.name,
-        "current_stream": lambda device=None: stream,
-        "default_stream": lambda device=None: stream,
-        "stream": lambda stream: nullcontext(),
-        "set_stream": lambda stream: None,
-        "Stream": _Stream,
-        "ExternalStream": _Stream,
+        "current_stream": lambda device=None: streams.STREAMS.current,
+        "default_stream": lambda device=None: streams.DEFAULT,
+        "stream": streams.STREAMS.on,
+        "set_stream": streams.set_current,
+        "Stream": streams.PretendedStream,
+        "ExternalStream": streams.ExternalStream,
         "is_current_stream_capturing": lambda: False,
-        "Event": _FinishedEvent,
+        "Event": streams.PretendedEvent,
         "mem_get_info": lambda device=None: (memory_bytes, memory_bytes),
         # Torch asks whether something is one of these.
         "device": type("device", (_OnlyGpu,), {}),
@@ -220,7 +198,7 @@ def _answers(target: Architecture) -> dict[str, Callable[..., Any]]:
         "_DeviceGuard": type("_DeviceGuard", (_OnlyGpu,), {}),
         "set_device": lambda device: None,
         "init": lambda: None,
-        "synchronize": lambda device=None: None,
+        "synchronize": streams.synchronize,
         "empty_cache": lambda: None,
         "ipc_collect": lambda: None,
         "reset_peak_memory_stats": lambda device=None: None,

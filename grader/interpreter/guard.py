@@ -330,6 +330,11 @@ class Guard:
         """Return the most lanes that one access of one program had so far."""
         return self._widest
 
+    @property
+    def operations(self) -> Sequence[Operation] | None:
+        """Return the operations so far; None where there were too many to keep."""
+        return None if self._overlooked else self._operations
+
     def pass_barrier(self, programs: Sequence[int]) -> None:
         """Note that all threads of these programs wait for one another: what they stored before is stored."""
         for program in programs:

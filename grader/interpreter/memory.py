@@ -26,7 +26,7 @@ from grader.interpreter.leading_axis import reduce_within_programs
 from grader.interpreter.lockstep import LockstepKernel
 from grader.interpreter.patience import PATIENCE
 from grader.interpreter.places import running_line
-from grader.interpreter.races import Access, Heed, Kind, Order
+from grader.interpreter.races import Access, Heed, Kind, Operation, Order
 from grader.interpreter.sums import AtomicSums
 from grader.interpreter.unspecified import undefined
 from grader.interpreter.versions import no_cache_policy, rereads
@@ -100,6 +100,10 @@ class MemoryWatch:
     def footprint(self) -> Footprint | None:
         """Count the footprint of the latest launch: few launches are told with theirs."""
         return self._latest.footprint() if self._latest else None
+
+    def operations(self) -> Sequence[Operation] | None:
+        """Return the operations of the latest launch; None where there were too many to keep."""
+        return self._latest.operations if self._latest else []
 
     def run_in_lockstep(self) -> None:
         """Run many programs of a launch at once. Call it after `install` and after the language is patched once."""

@@ -250,6 +250,8 @@ def _readings(found: GuardFinding) -> Iterator[_AccessReading]:
 
 
 def _race_kinds(found: GuardFinding) -> tuple[tuple[str, float], ...]:
+    if found.between != "programs":
+        return (("race", 1.0),)
     kinds = {found.access, found.other_access}
     if _is_exchange(found):
         return (("race", 0.9),)
@@ -267,6 +269,8 @@ def _race_kinds(found: GuardFinding) -> tuple[tuple[str, float], ...]:
 
 
 def _race_cause(found: GuardFinding) -> Cause:
+    if found.between != "programs":
+        return _unordered_cause(found)
     name = clean(found.argument, 80)
     other = f"line {found.other_line}" if found.other_line != found.line else "the same line"
     if _is_exchange(found):
@@ -297,6 +301,31 @@ def _both(found: GuardFinding) -> str:
     if found.line == found.other_line:
         return "one turn and the next"
     return f"line {found.other_line} and line {found.line}"
+
+
+def _unordered_cause(found: GuardFinding) -> Cause:
+    """Return the cause of a race of a launch with another one, or with the end of the call."""
+    name, kernel = clean(found.argument, 80), one_line(found.kernel, 80)
+    what = name if name and not name.isdigit() else "a tensor"
+    wait = "torch.cuda.current_stream().wait_stream(s)"
+    if found.between == "end":
+        return Cause(
+            "race",
+            "Nothing waits for a stream",
+            f"Line {found.line}: {kernel} {_verb(found.access)} {what} on a stream that the call leaves, and the call "
+            "ends without waiting for that stream.",
+            f"Whoever uses the result does so on the stream that the call began on. Write `{wait}` behind the launch, "
+            "for the stream s of the launch, or let an event do that.",
+        )
+    return Cause(
+        "race",
+        "Launches on two streams race",
+        f"Line {found.line}: {kernel} {_verb(found.access)} {what}, which {one_line(found.other_kernel, 80)} in line "
+        f"{found.other_line} {_verb(found.other_access)} on another stream, and neither stream waits for the other.",
+        f"Launches on two streams run at the same time. Write `{wait}` between them, for the stream s of the first, "
+        "where the stream of the second is the current one. To let a stream s wait for earlier work, write "
+        "`s.wait_stream(torch.cuda.current_stream())` before you launch on it.",
+    )
 
 
 def _shared_elements(found: GuardFinding, name: str) -> str:

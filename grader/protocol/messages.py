@@ -504,7 +504,8 @@ class GuardFinding:
     made that mask. beside: the distance behind `index`, in elements, in a gap between two; wide: the access touches
     more than one element; spill: a descriptor's store past the end of a row, to the end of a unit of 16 bytes. For a
     race, `access` describes this access, and the `other_` fields the one that came first in the interpreter; updates:
-    both programs load there and store there.
+    both programs load there and store there. between: what races; streams: two launches; end: a launch and the end of
+    the call, which does not wait for its stream. line and other_line are then those of the launches.
     """
 
     kind: Literal["load", "store", "atomic", "race"]
@@ -530,6 +531,8 @@ class GuardFinding:
     wide: bool = False
     updates: bool = False
     spill: bool = False
+    between: Literal["programs", "streams", "end"] = "programs"
+    other_kernel: str = ""
 
 
 @dataclass(frozen=True)

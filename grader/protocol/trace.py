@@ -275,7 +275,20 @@ class Free:
     storages: tuple[int, ...]
 
 
-Step = Operator | Constant | Launch | CuteCall | Choose | Free
+@dataclass(frozen=True)
+class StreamStep:
+    """Says which stream works, or what waits for what.
+
+    use: later steps run on `stream`; 0 is the one that the call began on. mark: `event` stands behind all work of
+    `stream` so far. wait: `stream` waits for `event`. A stream of -1 is the host, an event of -1 all work so far.
+    """
+
+    action: Literal["use", "mark", "wait"]
+    stream: int
+    event: int = 0
+
+
+Step = Operator | Constant | Launch | CuteCall | Choose | Free | StreamStep
 
 
 @dataclass(frozen=True)
@@ -367,7 +380,9 @@ def launch_numbers(steps: Sequence[Step]) -> dict[int, int]:
 
 def _goes_on_after_launch(steps: Sequence[Step]) -> bool:
     """Return whether torch does something after a launch."""
-    return is_out_of_order([isinstance(one, Launch | CuteCall | Choose) for one in steps if not isinstance(one, Free)])
+    return is_out_of_order(
+        [isinstance(one, Launch | CuteCall | Choose) for one in steps if not isinstance(one, Free | StreamStep)]
+    )
 
 
 def is_out_of_order(launches: Sequence[bool]) -> bool:
@@ -469,6 +484,9 @@ def fingerprint(message: Mapping[str, Any]) -> bytes:
                     # A storage without a window in this trace makes no difference.
                     if seen := [numbers[one] for one in storages if one in numbers]:
                         plain_steps.append(["free", seen])
+                case ["stream", *_]:
+                    # A GPU's streams are not recorded.
+                    continue
                 case ["constant", storage, *rest]:
                     plain_steps.append(["constant", renumbered(storage), *rest])
                 case ["choose", alternatives, *rest]:
@@ -545,6 +563,23 @@ def _window(value: object, where: str) -> Window:
     if len(window.shape) != len(window.strides):
         raise DecodeError(f"{where} must have as many strides as axes, got {len(window.strides)}")
     return window
+
+
+def _short_step(row: list[Any], where: str) -> Free | StreamStep:
+    """Return a step that does no work."""
+    match row:
+        case ["free", storages]:
+            return Free(_sizes(storages, where))
+        case ["stream", ("use" | "mark" | "wait") as action, stream, event]:
+            return StreamStep(action, _place(stream, where), _place(event, where))
+    raise DecodeError(f"{where} must be a step, got {str(row[:1])[:80]}")
+
+
+def _place(value: object, where: str) -> int:
+    """Return the number of a stream or an event, or -1."""
+    if type(value) is not int or not -1 <= value <= MOST_STEPS:
+        raise DecodeError(f"{where} must name a stream or an event, got {str(value)[:80]}")
+    return value
 
 
 def _program(value: object, where: str) -> CuteProgram:
@@ -631,9 +666,7 @@ class _Reader:
                     tuple(self._index(one, self._windows, where) for one in _list(each, where)) for each in rest[1:]
                 ]
                 return Choose(found, _count(line, where), Renewal(*renewed) if renewed else None, kept)
-            case ["free", storages]:
-                return Free(_sizes(storages, where))
-        raise DecodeError(f"{where} must be a step, got {str(row[:1])[:80]}")
+        return _short_step(row, where)
 
     def _named(self, value: object, where: str) -> dict[str, Value]:
         if not isinstance(value, dict) or len(value) > _MOST_ENTRIES:

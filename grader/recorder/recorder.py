@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from grader.calls import streams
 from grader.calls.launches import has_allocator
 from grader.calls.modes import Functions, Operators, tensors_in, unobserved
 from grader.calls.see_through import see_through
@@ -36,6 +37,7 @@ from grader.recorder import cute, launching
 from grader.recorder.host_memory import HostMemory
 from grader.recorder.kernels import KernelTexts
 from grader.recorder.storages import Storages, Untold, content_of, window_of
+from grader.recorder.stream_order import StreamOrder
 from grader.recorder.telling import Telling
 
 _MOST_DEEDS = 64
@@ -67,6 +69,7 @@ class RecordedCall:
         self._count = 0
         self.texts = KernelTexts(path, lambda value: self.telling.encode(value, tensors=False))
         self.telling = Telling(self.window, self.texts.place_of)
+        self.order = StreamOrder()
 
     def window(self, tensor: Tensor) -> int:
         """Return the place of a tensor's window in the trace; unknown memory is recorded with its bytes."""
@@ -107,6 +110,12 @@ class RecordedCall:
             (self.steps if steps is None else steps).append(step)
         elif left == -1:
             self.cannot_tell(f"more than {MOST_STEPS} steps")
+
+    def record_work(self, step: list[Any]) -> None:
+        """Record one step that a GPU does, after the stream that it runs on where that is another one than before."""
+        for change in self.order.steps_before_work():
+            self.record_step(change)
+        self.record_step(step)
 
     def record_deed(self, name: str, tensors: Sequence[Tensor] = ()) -> None:
         """Record an operator that computed besides the kernels, with its arguments and its line."""
@@ -194,7 +203,7 @@ class RecordedCall:
         overload = func._overloadname
         if "out" in overload:
             self.cannot_tell(f"torch.{name}(…, out=…): write it without out=")
-        self.record_step(
+        self.record_work(
             ["operator", f"{name}.{overload}", *encoded, [self.window(one) for one in results], self.line()]
         )
 
@@ -244,6 +253,7 @@ class Recorder:
     def install(self) -> None:
         """Stand in front of launches, and watch operators in all threads that the submission starts."""
         launching.install(self, on_gpu=self._device.type == "cuda")
+        streams.STREAMS.listener = self.hear_stream
         # Code that torch.compile wrote calls it; it allocates below the modes.
         vars(torch._C._dynamo.guards)["_empty_strided_cuda"] = _empty_strided
         run = threading.Thread.run
@@ -312,7 +322,7 @@ class Recorder:
                 return
             rows = [telling.encode(one) for one in args], {name: telling.encode(one) for name, one in kwargs.items()}
             chosen = {name: telling.encode(one, tensors=False) for name, one in options.items()}
-            call.record_step(["launch", place, list(grid), *rows, chosen, call.line(), has_allocator()])
+            call.record_work(["launch", place, list(grid), *rows, chosen, call.line(), has_allocator()])
 
     def _refuse_host_memory(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         for name, value in [*zip(kernel.arg_names, args, strict=False), *kwargs.items()]:
@@ -332,7 +342,7 @@ class Recorder:
             place = call.program(program.name, program.text)
             stream = ["enum", "stream", ""]
             rows = [stream if isinstance(one, cute.Stream) else call.telling.encode(one) for one in arguments]
-            call.record_step(["cute", place, rows, call.line()])
+            call.record_work(["cute", place, rows, call.line()])
 
     def choose(
         self,
@@ -343,6 +353,8 @@ class Recorder:
         """Record every attempt as an alternative, with the tensors to renew, and return the result of the first."""
         call = self.call
         assert call is not None
+        for change in call.order.steps_before_work():
+            call.record_step(change)
         before, alternatives, results = call.steps, [], []
         try:
             for attempt in attempts:
@@ -356,7 +368,7 @@ class Recorder:
                     alternatives.append(call.steps)
         finally:
             call.steps = before
-        kinds = ([step[0] for step in steps if step[0] != "free"] for steps in alternatives)
+        kinds = ([step[0] for step in steps if step[0] not in ("free", "stream")] for steps in alternatives)
         if len(alternatives) > 1 and any(is_out_of_order([kind in _LAUNCHING for kind in one]) for one in kinds):
             call.cannot_tell("a hook of an autotuner that works after the launch")
         if len(alternatives) == 1:
@@ -366,6 +378,11 @@ class Recorder:
                 renewed = [[*map(call.window, tensors)] for tensors in renewal or ()]
             call.record_step(["choose", alternatives, call.line(), len(alternatives) - len(attempts), *renewed])
         return results[0]
+
+    def hear_stream(self, action: streams.Action, stream: int, event: int) -> None:
+        """Record that a pretended stream gets an event or waits for one."""
+        if self.call is not None and (step := self.call.order.step_of(action, stream, event)):
+            self.call.record_step(step)
 
     def record_untold(self, what: str) -> None:
         """Record that something happened which the trace cannot express."""

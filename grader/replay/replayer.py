@@ -53,6 +53,7 @@ from grader.replay.kernels import Kernels
 from grader.replay.language import keywords, offers
 from grader.replay.memory import Computed, Memory, Unreplayable, overlap
 from grader.replay.operators import operators
+from grader.replay.order import WorkOrder, is_unordered
 from grader.replay.run import Run, first_that_works
 from grader.replay.text import Text
 from grader.replay.timing import TraceTimer
@@ -132,6 +133,8 @@ class Replayer:
         self._raising = Raising(self._path, keywords)
         self._timing = TraceTimer(device, self)
         self._watch: MemoryWatch | None = None
+        # Races of launches with one another, in the current call.
+        self._unordered: Sequence[messages.GuardFinding] = ()
         self._programs = Programs()
         self._device = device
         self._source = start.submission
@@ -225,6 +228,7 @@ class Replayer:
         self._wanted, self._taken = replay.wanted, -1
         # No call may tell a later one something that its seed does not depend on.
         self._chosen.clear()
+        self._unordered = ()
         if replay.memory == "alone":
             self._home = regular.with_memory(Memory(regular.device, guarded=self._guarded))
         elif replay.memory == "before":
@@ -283,7 +287,8 @@ class Replayer:
         if replay.memory == "kept":
             self._before = self._home.memory.copied(found) if self._watch and found else None
         of_others = self._home.of_earlier_calls(found)
-        run = Run(self, trace, launches="run" if replay.launches else "none", unwritten=replay.unwritten)
+        order = WorkOrder(self._watch) if self._watch and replay.launches and is_unordered(trace.steps) else None
+        run = Run(self, trace, launches="run" if replay.launches else "none", unwritten=replay.unwritten, order=order)
 
         def replay_steps() -> Answer:
             self._place(call, trace)
@@ -302,6 +307,7 @@ class Replayer:
                 self._watch.begin()
             with self._around():
                 run.steps(trace.steps)
+                self._unordered = order.end() if order else ()
                 if self._home.device.type == "cuda":
                     torch.cuda.synchronize()
             spoiled = {number for number, before in of_others.items() if not self._home.memory.holds(number, before)}
@@ -395,7 +401,7 @@ class Replayer:
         return "another result" if any(overlap(result, other) for other in own) else ""
 
     def _findings(self) -> tuple[messages.GuardFinding, ...]:
-        return self._watch.take() if self._watch else ()
+        return (*self._watch.take(), *self._unordered) if self._watch else ()
 
     # -- called by a run -----------------------------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ from grader.protocol.trace import (
     Launch,
     Operator,
     Step,
+    StreamStep,
     TensorValue,
     Trace,
     Value,
@@ -45,6 +46,7 @@ from grader.replay.kernels import Kernels
 from grader.replay.launching import lend_workspaces, multiplying_float32
 from grader.replay.memory import Computed, Memory, Unreplayable
 from grader.replay.operators import operators
+from grader.replay.order import WorkOrder
 from grader.replay.values import Elsewhere, RefusedFunction
 
 # The most warps in a block of threads, and programs along each axis of a grid, on every GPU.
@@ -120,7 +122,7 @@ class Run:
 
     launches: run, compile, or leave out launches. notes: note launches in `launched`, and follow tensors (of whole
     numbers, and those that an operator computes). unwritten: what empty allocations hold. line: the submission's line
-    of the current step.
+    of the current step. order: hears what each step touches.
     """
 
     def __init__(
@@ -131,12 +133,14 @@ class Run:
         launches: Literal["run", "compile", "none"] = "run",
         notes: bool = True,
         unwritten: messages.Unwritten = "nan",
+        order: WorkOrder | None = None,
     ) -> None:
         self._context = context
         self._trace = trace
         self._launches = launches
         self._notes = notes
         self._unwritten = unwritten
+        self._order = order
         self._values = Values(self._tensor, self._kernel, context.device)
         self.line = 0
         self.launched: list[messages.LaunchInfo] = []
@@ -185,6 +189,7 @@ class Run:
         match step:
             case Operator():
                 self._run_operator(step)
+                self._tell_order(step)
             case Constant():
                 self._context.memory.place_constant(step)
             case Launch():
@@ -195,6 +200,9 @@ class Run:
                 self._context.choose(step, self)
             case Free(storages):
                 self._context.memory.free(storages)
+            case StreamStep():
+                if self._order:
+                    self._order.follow(step)
 
     def _run_operator(self, step: Operator) -> None:
         operator = operators().get(step.name)
@@ -235,6 +243,14 @@ class Run:
                 memory.accept(window.storage)
             else:
                 memory.taint(window.storage)
+
+    def _tell_order(self, step: Operator) -> None:
+        """Tell what the operator that just ran has touched: its results lie in memory now."""
+        if self._order:
+            memory, name = self._context.memory, step.name.partition(".")[0]
+            known = [one for one in self._sources(name) if memory.knows(one.storage)]
+            results = [self._trace.windows[place] for place in step.results]
+            self._order.note_operator(step, [*map(memory.tensor, known)], [*map(memory.tensor, results)])
 
     def _sources(self, name: str) -> list[Window]:
         """Return the windows whose numbers the current operator reads."""
@@ -293,6 +309,8 @@ class Run:
             if self._notes:
                 is_told = len(self.launched) <= MOST_LAUNCHES
                 self.launched[-1] = self._context.counted(self.launched[-1], footprint=is_told)
+        if self._order:
+            self._order.note_launch(launches.name_of(kernel), step.line, launches.bound(kernel, args, kwargs))
         self.line = 0
 
     def _run_cute(self, step: CuteCall) -> None:

@@ -22,6 +22,7 @@ from grader.protocol.trace import (
     NamedValue,
     Operator,
     Step,
+    StreamStep,
     TensorValue,
     Trace,
     TupleValue,
@@ -70,6 +71,8 @@ class _Words:
                 program = self._trace.programs[step.program]
                 yield f"call {clean(program.name, 80)}, {program.nbytes:,} bytes of MLIR{_at(step.line)}"
                 yield f"arguments: {self._all(step.args) or 'none'}"
+            case StreamStep():
+                yield _order(step)
             case Choose(alternatives, line):
                 count = len(alternatives)
                 yield f"one of {count} configurations{_at(line)}; the first that works is used, without timing"
@@ -133,6 +136,19 @@ class _Words:
 
     def _all(self, values: Sequence[Value]) -> str:
         return ", ".join(map(self._value, values))
+
+
+def _order(step: StreamStep) -> str:
+    """Return in words what a stream does."""
+    stream = "the host" if step.stream < 0 else f"stream {step.stream}"
+    event = "everything" if step.event < 0 else f"event {step.event}"
+    match step.action:
+        case "use":
+            return f"go on in {stream}"
+        case "mark":
+            return f"record {event} in {stream}"
+        case "wait":
+            return f"{stream} waits for {event}"
 
 
 def _at(line: int) -> str:

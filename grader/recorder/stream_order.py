@@ -1,0 +1,38 @@
+"""Number the streams and events of one call, and make the steps that tell their order.
+
+Only pretended streams are heard: those of a real GPU are not recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from grader.calls.streams import EVERYTHING, HOST, STREAMS, Action
+
+
+class StreamOrder:
+    """The streams of one call. The one that it begins on is stream 0."""
+
+    def __init__(self) -> None:
+        self._streams = {HOST: HOST, STREAMS.current.cuda_stream: 0}
+        self._events = {EVERYTHING: EVERYTHING}
+        self._used = 0
+
+    def steps_before_work(self) -> Iterator[list[Any]]:
+        """Yield the step that names the stream that works now, where it is another one than before."""
+        stream = self._place_of(STREAMS.current.cuda_stream)
+        if stream != self._used:
+            self._used = stream
+            yield ["stream", "use", stream, 0]
+
+    def step_of(self, action: Action, stream: int, event: int) -> list[Any] | None:
+        """Return the step for what a stream does; None for an event of an earlier call, whose work is not looked at."""
+        if action == "mark":
+            self._events[event] = len(self._events)
+        place = self._events.get(event)
+        return None if place is None else ["stream", action, self._place_of(stream), place]
+
+    def _place_of(self, stream: int) -> int:
+        """Return a stream's number in the trace."""
+        return self._streams.setdefault(stream, len(self._streams) - 1)
