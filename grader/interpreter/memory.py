@@ -47,6 +47,7 @@ class _Log:
 
     guard: Guard
     sums: AtomicSums
+    waits: dict[int, int]
 
     def mark(self) -> tuple[tuple[int, ...], tuple[int, int]]:
         """Return the present state."""
@@ -56,6 +57,9 @@ class _Log:
         """Forget all that came after a state."""
         self.guard.go_back(mark[0])
         self.sums.go_back(mark[1])
+        # Of a program that made no access since it waited, the wait makes no difference.
+        for program in [program for program, time in self.waits.items() if time >= mark[0][0]]:
+            del self.waits[program]
 
     def settle(self, mark: tuple[tuple[int, ...], tuple[int, int]]) -> None:
         """Keep all that came after a state."""
@@ -86,6 +90,8 @@ class MemoryWatch:
         self.strayed = False
         self.traffic: Traffic | None = None
         self._latest: Guard | None = None
+        # The programs of the latest launch that waited for the launch before, and after how many operations each.
+        self.waits: dict[int, int] = {}
         self._backwards: Generator | None = None
         self._interrupted: Interrupted = "none"
         self._usual: Sequence[Pause] = ()
@@ -171,6 +177,7 @@ class MemoryWatch:
         self._builder = interpreter.interpreter_builder
         self._around_accesses(Builder)
         Builder.create_barrier = self._around_barrier(Builder.create_barrier)
+        Builder.create_gdc_wait = self._around_dependence(Builder.create_gdc_wait)
         _take_off_tags(Builder)
         _store_whole_units(Builder)
 
@@ -182,12 +189,15 @@ class MemoryWatch:
             guard = self._guard
             PATIENCE.begin_launch(guard.writers)
             self.traffic, self._latest, self.strayed = None, None, False
+            self.waits = {}
             if self._backwards is not None:
                 executor.fn = BackwardsKernel(
                     executor.fn, self._builder, self._backwards, self._usual, self._interrupted
                 )
             elif self._known is not None:
-                executor.fn = LockstepKernel(executor.fn, self._builder, _Log(guard, self._sums), self._known)
+                executor.fn = LockstepKernel(
+                    executor.fn, self._builder, _Log(guard, self._sums, self.waits), self._known
+                )
             try:
                 return launch(executor, *args, **kwargs)
             finally:
@@ -374,6 +384,16 @@ class MemoryWatch:
         if self._guard is not None:
             programs = programs_at_once()
             self._guard.share(self._program() if programs is None else programs)
+
+    def _around_dependence(self, wait: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(builder: Any) -> Any:
+            if self._guard is not None:
+                programs, time = programs_at_once(), len(self._guard.operations or ())
+                for program in [self._program()] if programs is None else programs.tolist():
+                    self.waits.setdefault(program, time)
+            return wait(builder)
+
+        return noted
 
     def _program(self) -> int:
         """Return the number of the program that runs, in the interpreter's order."""

@@ -308,6 +308,16 @@ def _unordered_cause(found: GuardFinding) -> Cause:
     name, kernel = clean(found.argument, 80), one_line(found.kernel, 80)
     what = name if name and not name.isdigit() else "a tensor"
     wait = "torch.cuda.current_stream().wait_stream(s)"
+    if found.between == "dependent":
+        return Cause(
+            "race",
+            "A launch does not wait for the one before",
+            f"{_line(found)}: with launch_pdl=True {kernel} may begin before {one_line(found.other_kernel, 80)}, "
+            f"launched in line {found.other_line}, has ended. It {_verb(found.access)} {what}, which that launch "
+            f"{_verb(found.other_access)}, and a program has not called tl.extra.cuda.gdc_wait() before.",
+            "Call tl.extra.cuda.gdc_wait() in every program, before its first access of memory that earlier launches "
+            "touch. Or launch without launch_pdl=True.",
+        )
     if found.between == "end":
         return Cause(
             "race",

@@ -505,7 +505,8 @@ class GuardFinding:
     more than one element; spill: a descriptor's store past the end of a row, to the end of a unit of 16 bytes. For a
     race, `access` describes this access, and the `other_` fields the one that came first in the interpreter; updates:
     both programs load there and store there. between: what races; streams: two launches; end: a launch and the end of
-    the call, which does not wait for its stream. line and other_line are then those of the launches.
+    the call, which does not wait for its stream. line and other_line are then those of the launches. dependent: an
+    access of a launch that begins early, and the launch in other_line.
     """
 
     kind: Literal["load", "store", "atomic", "race"]
@@ -531,7 +532,7 @@ class GuardFinding:
     wide: bool = False
     updates: bool = False
     spill: bool = False
-    between: Literal["programs", "streams", "end"] = "programs"
+    between: Literal["programs", "streams", "end", "dependent"] = "programs"
     other_kernel: str = ""
 
 

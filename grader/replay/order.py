@@ -7,19 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from linecache import getline
 from typing import Literal
 
 import numpy as np
 from torch import Tensor
 
 from grader.interpreter.memory import MemoryWatch
-from grader.interpreter.touched import Kind, Ranges, Touched, joined, touched_by
+from grader.interpreter.races import Operation
+from grader.interpreter.touched import Kind, Ranges, Touched, before_waiting, joined, touched_by
 from grader.protocol.messages import GuardFinding
 from grader.protocol.operators import EMPTY
-from grader.protocol.trace import Choose, Operator, Step, StreamStep
+from grader.protocol.trace import Choose, Launch, Operator, Step, StreamStep
 
 _MOST_FINDINGS = 4
 _HOST = _EVERYTHING = -1
+# The option of a launch that begins while the one before may still run.
+_EARLY = "launch_pdl"
 _STORING: tuple[Kind, ...] = ("store", "atomic")
 # Elements of a tensor with gaps that are told one by one; of a longer one, all from the first to the last count.
 _MOST_ELEMENTS = 1 << 22
@@ -29,9 +33,10 @@ _Clock = dict[int, int]
 
 
 def is_unordered(steps: Sequence[Step]) -> bool:
-    """Return whether some step works on another stream than the first."""
+    """Return whether some step works on another stream than the first, or begins before the one before has ended."""
     return any(
         (isinstance(one, StreamStep) and one.action == "use")
+        or (isinstance(one, Launch) and bool(one.options.get(_EARLY)))
         or (isinstance(one, Choose) and any(map(is_unordered, one.alternatives)))
         for one in steps
     )
@@ -39,7 +44,10 @@ def is_unordered(steps: Sequence[Step]) -> bool:
 
 @dataclass(frozen=True)
 class _StreamWork:
-    """What one step does on a stream. place: its number among those of the stream. arguments: where each begins."""
+    """What one step does on a stream. place: its number among those of the stream. arguments: its tensors, by name.
+
+    early: it may have begun before the work before it on the stream had ended.
+    """
 
     name: str
     line: int
@@ -47,6 +55,7 @@ class _StreamWork:
     place: int
     touched: Touched
     arguments: Mapping[str, Tensor]
+    early: bool = False
 
     def argument_at(self, byte: int) -> str:
         """Return the name of the argument that holds a byte; "" where none does."""
@@ -88,19 +97,43 @@ class WorkOrder:
         touched = _touched_by_operator(step, sources, results)
         self._note(name, step.line, touched, {str(place): one for place, one in enumerate((*sources, *results))})
 
-    def note_launch(self, name: str, line: int, given: Mapping[str, object]) -> None:
+    def note_launch(self, step: Launch, name: str, given: Mapping[str, object]) -> None:
         """Note the work of the latest launch. given: its arguments by name."""
         if (operations := self.watch.operations()) is None:
             return
         tensors = {name: getattr(value, "base", value) for name, value in given.items()}
         arguments = {name: one for name, one in tensors.items() if isinstance(one, Tensor)}
-        self._note(name, line, touched_by(operations), arguments)
+        early = bool(step.options.get(_EARLY))
+        self._note(name, step.line, touched_by(operations), arguments, early=early)
+        if early:
+            self._look_at_early_accesses(self._work[-1], before_waiting(operations, self.watch.waits))
 
-    def _note(self, name: str, line: int, touched: Touched, arguments: Mapping[str, Tensor]) -> None:
+    def _look_at_early_accesses(self, work: _StreamWork, early: Sequence[Operation]) -> None:
+        """Report the first access of a launch that does not wait for work which may still run.
+
+        early: its operations before its programs wait. That is the work before on the stream, and what came before
+        that, as long as each began early itself.
+        """
+        touched = touched_by(early)
+        for before in reversed([one for one in self._work[:-1] if one.stream == work.stream]):
+            if touched.conflict(before.touched):
+                found = ((one, touched_by([one]).conflict(before.touched)) for one in early)
+                one, (kind, other_kind, byte) = next((one, how) for one, how in found if how)
+                line, file = one.access.where
+                known = replace(_finding(work, byte, "dependent"), line=line, code=getline(file, line).strip()[:200])
+                known = replace(known, other_line=before.line, other_kernel=before.name)
+                self._add(replace(known, access=kind, other_access=other_kind))
+                return
+            if not before.early:
+                return
+
+    def _note(
+        self, name: str, line: int, touched: Touched, arguments: Mapping[str, Tensor], *, early: bool = False
+    ) -> None:
         """Note the work of one step, and compare it with all work that may go on at the same time."""
         stream = self._stream
         clock = self._clock_of(stream)
-        work = _StreamWork(name, line, stream, self._count(stream) + 1, touched, arguments)
+        work = _StreamWork(name, line, stream, self._count(stream) + 1, touched, arguments, early)
         for earlier in self._work:
             if earlier.stream == stream or clock.get(earlier.stream, 0) >= earlier.place:
                 continue
@@ -138,7 +171,7 @@ class WorkOrder:
         return _join(clock, self._clocks.get(_HOST, {}))
 
 
-def _finding(work: _StreamWork, byte: int, between: Literal["streams", "end"]) -> GuardFinding:
+def _finding(work: _StreamWork, byte: int, between: Literal["streams", "end", "dependent"]) -> GuardFinding:
     return GuardFinding(
         kind="race",
         kernel=work.name,

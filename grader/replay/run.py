@@ -310,7 +310,7 @@ class Run:
                 is_told = len(self.launched) <= MOST_LAUNCHES
                 self.launched[-1] = self._context.counted(self.launched[-1], footprint=is_told)
         if self._order:
-            self._order.note_launch(launches.name_of(kernel), step.line, launches.bound(kernel, args, kwargs))
+            self._order.note_launch(step, launches.name_of(kernel), launches.bound(kernel, args, kwargs))
         self.line = 0
 
     def _run_cute(self, step: CuteCall) -> None:
