@@ -93,8 +93,8 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
   calls take and no passing one, or the reverse, is told with its line. It says where, not why; repairs begin there.
 - **Births** (`grader/diagnosis/births.py`): where a result is infinite or NaN, the call is replayed with notes of the
   lines that make infinities or NaN out of numbers, and then with a number in place of what one line makes. A result
-  that is finite then got them there: the card names the line and the operation, as in `-inf - -inf`. A mask that multiplies
-  an infinity is proved where 0 in place of the product makes the call right.
+  that is finite then got them there: the card names the line and the operation, as in `-inf - -inf`. A mask that
+  multiplies an infinity is proved where 0 in place of the product makes the call right.
 - **Repairs** (`grader/diagnosis/repairs.py`): where the first failure has no confirmed cause, the smallest failing
   call that was found is made again with one small edit of the text after the other, the likeliest first, for eight
   seconds of work: a stride, a size or a tensor of a similar name, a bound, a factor, a sign, brackets, a mask, an

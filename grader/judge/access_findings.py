@@ -250,11 +250,9 @@ def _readings(found: GuardFinding) -> Iterator[_AccessReading]:
 
 
 def _race_kinds(found: GuardFinding) -> tuple[tuple[str, float], ...]:
-    if found.between != "programs":
+    if found.between != "programs" or _is_exchange(found):
         return (("race", 1.0),)
     kinds = {found.access, found.other_access}
-    if _is_exchange(found):
-        return (("race", 0.9),)
     if kinds == {"store"} and found.lanes >= found.active_lanes > 1:
         # A missing mask lets the end of a block meet the next one, and not all of it.
         return (("stores_collide", 0.95),)

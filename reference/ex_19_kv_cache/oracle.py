@@ -469,9 +469,7 @@ def paged_decode_attention_mistakes(
     yield from _decode_mistakes(q, lengths, scale, through(block_table))
 
 
-def _by_length(
-    q: Tensor, lengths: Tensor, slots: Slots, attend: Callable[[Tensor, Tensor, Tensor], Tensor]
-) -> Tensor:
+def _by_length(q: Tensor, lengths: Tensor, slots: Slots, attend: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Tensor:
     """[B, Hq, D]: `attend` of the queries of all sequences of one length, and of the slots that these are given."""
     o = torch.empty_like(q)
     for length in lengths.unique().tolist():
