@@ -121,8 +121,18 @@ def _tool_for(target: Architecture) -> Callable[[list[str]], list[int]]:
     return answer
 
 
+# Launch code has asked for the GPU's properties, in this process.
+_asked = [False]
+
+
+def has_asked() -> bool:
+    """Return whether launch code has asked for the GPU's properties: what it does may depend on them."""
+    return _asked[0]
+
+
 def properties(target: Architecture) -> dict[str, int]:
     """Return the GPU's properties under the names of Triton's drivers."""
+    _asked[0] = True
     return {
         "max_shared_mem": target.shared_bytes_per_program,
         "max_num_regs": target.registers,
@@ -176,12 +186,17 @@ def _answers(target: Architecture) -> dict[str, Callable[..., Any]]:
         shared_memory_per_block_optin=target.shared_bytes_per_program,
         shared_memory_per_multiprocessor=target.shared_bytes,
     )
+
+    def told(device: object = None) -> types.SimpleNamespace:  # noqa: ARG001
+        _asked[0] = True
+        return described
+
     return {
         "is_available": lambda: True,
         "device_count": lambda: 1,
         "current_device": lambda: 0,
         "get_device_capability": lambda device=None: capability,
-        "get_device_properties": lambda device=None: described,
+        "get_device_properties": told,
         "get_device_name": lambda device=None: gpu.name,
         "current_stream": lambda device=None: streams.STREAMS.current,
         "default_stream": lambda device=None: streams.DEFAULT,

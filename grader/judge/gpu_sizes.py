@@ -26,9 +26,10 @@ _WHOLE = USUAL.gpu.multiprocessors
 class OnTheWholeGpu:
     """The cases of a check that are recorded again in a process that is told of all multiprocessors of the usual GPU.
 
-    The case alone decides, but for the first case of a part, which is always one of them: it is the only case where a
-    failure is replayed. After a failure all are, since smaller cases are tried then. A trace that does what the known
-    one does is not replayed. On a real GPU, launch code sees that one's size.
+    Only of a file that asked for the GPU's properties. The case alone decides, but for the first case of a part, which
+    is always one of them: it is the only case where a failure is replayed. After a failure all are, since smaller cases
+    are tried then. A trace that does what the known one does is not replayed. On a real GPU, launch code sees that
+    one's size.
     """
 
     def __init__(self, bench: Bench) -> None:
@@ -39,7 +40,7 @@ class OnTheWholeGpu:
         """Note what a case launched, if it is one of those to record again."""
         pretends = self._bench.device == "cpu" and self._bench.interpreter is None
         recorded = trial.recorded
-        if trial.failure or not pretends or recorded is None or not recorded.is_replayed:
+        if trial.failure or not pretends or recorded is None or not (recorded.is_replayed and recorded.asked):
             return
         if one.case.volume <= QUICK_VOLUME and self._is_chosen(one):
             self._known[one] = fingerprint(recorded.message)

@@ -328,18 +328,19 @@ class Recorded:
     """The recording of a function that was called on decoys.
 
     deeds: operations that computed besides the kernels. untold: operations that could not be recorded; with any of
-    them, the trace must not be replayed.
+    them, the trace must not be replayed. asked: the file asked for the GPU's properties, in this call or before.
     """
 
     answer: Literal["recorded"]
     trace: Mapping[str, Any]
     deeds: tuple[Deed, ...] = ()
     untold: tuple[Deed, ...] = ()
+    asked: bool = False
 
     def message(self) -> dict[str, Any]:
         """Return it as plain data for the channel."""
         rows = {name: [vars(one) for one in getattr(self, name)] for name in ("deeds", "untold")}
-        return {"answer": self.answer, "trace": self.trace, **rows}
+        return {"answer": self.answer, "trace": self.trace, **rows, "asked": self.asked}
 
 
 def launches_in(steps: Sequence[Step]) -> tuple[Launch | CuteCall, ...]:

@@ -68,7 +68,7 @@ class RecordedAnswer:
 
     message: the trace as it came. afresh: the trace tells earlier memory anew. storages: all that it works with. found:
     those of them that earlier calls made. digest: of the trace and of the traces that made the found memory. untried:
-    configurations of its autotuners that timing leaves out.
+    configurations of its autotuners that timing leaves out. asked: the file asked for the GPU's properties.
     """
 
     call: Call
@@ -81,6 +81,7 @@ class RecordedAnswer:
     found: frozenset[int]
     digest: bytes
     untried: frozenset[int] = frozenset()
+    asked: bool = False
 
     @property
     def is_replayed(self) -> bool:
@@ -180,7 +181,8 @@ class Pair:
     def _recorded_answer(self, call: Call, message: Recorded, trace: Trace, *, afresh: bool) -> RecordedAnswer:
         """Return the answer of a call, with the memory that it works with."""
         memory = self._memory_of(message.trace, trace, afresh=afresh)
-        return RecordedAnswer(call, trace, message.trace, message.deeds, message.untold, afresh, *memory)
+        told = message.trace, message.deeds, message.untold
+        return RecordedAnswer(call, trace, *told, afresh, *memory, asked=message.asked)
 
     def _memory_of(
         self, message: Mapping[str, Any], trace: Trace, *, afresh: bool

@@ -27,7 +27,7 @@ from grader.calls.tuning import Tuning
 from grader.calls.watching import Watching, fill_uninitialised_memory
 from grader.compile.announcing import Announcer, announce_compilation
 from grader.compile.cute import trace_for
-from grader.compile.disguise import Disguise, pretend
+from grader.compile.disguise import Disguise, has_asked, pretend
 from grader.compile.driver import stand_in
 from grader.compile.values import WithoutValues
 from grader.exercise import tensors
@@ -108,7 +108,10 @@ def _answer(channel: socket.socket, answer: Answer | Recorded) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     # A trace is data already, and large.
-    plain = answer.message() if isinstance(answer, Recorded) else dataclasses.asdict(answer)
+    if isinstance(answer, Recorded):
+        plain = dataclasses.replace(answer, asked=has_asked()).message()
+    else:
+        plain = dataclasses.asdict(answer)
     send(channel, plain)
 
 
