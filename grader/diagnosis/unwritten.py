@@ -71,7 +71,7 @@ def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
 
 def _are_alike(again: Sequence[Tensor], seen: WrongCall) -> bool:
     """Return whether the wrong elements of another replay are the same, but for the order of its additions."""
-    return all(
+    return bool(again) and all(
         torch.allclose(now.double(), got[wrong].double(), rtol=_ALIKE, atol=0.0, equal_nan=True)
         for now, (got, wrong, _) in zip(again, seen.answers(), strict=False)
     )
