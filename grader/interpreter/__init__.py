@@ -14,6 +14,7 @@
     static_conditions   conditions that no tensor decides, and how they turned out
     branches            the ways that conditions and loops take
     assumptions         promises by tl.assume
+    dependence          programs that wait for the launches before
     promises            hints by tl.multiple_of, tl.max_contiguous and tl.max_constancy
     constant_arguments  arguments of 1, which are constants
     unspecified         the order of some blocks, and elements outside them, that Triton leaves open

@@ -33,6 +33,7 @@ from grader.interpreter.births import BIRTHS
 from grader.interpreter.conditions import JoinConditions, joined, negated, settled
 from grader.interpreter.constant_arguments import pass_ones_as_constants
 from grader.interpreter.contraction import contract_products
+from grader.interpreter.dependence import wait_for_launches_before
 from grader.interpreter.gather import load_and_store_blocks, stretched
 from grader.interpreter.implicit_dots import multiply_sums_as_dots
 from grader.interpreter.libdevice import provide_libdevice
@@ -462,21 +463,17 @@ def _make_blocks_of_types() -> None:
 
 
 def _let_kernels_wait_for_none() -> None:
-    """Let programmatic dependent launch wait for nothing: the kernel before has ended, and the next has not begun.
-
-    The builder hears which program waits (grader.interpreter.memory).
-    """
+    """Let programmatic dependent launch wait for nothing: the kernel before has ended, and the next has not begun."""
     from triton.language.extra import cuda
-    from triton.runtime.interpreter import InterpreterBuilder, interpreter_builder, tl
+    from triton.runtime.interpreter import tl
 
     def gdc_wait(_semantic: Any = None) -> None:
-        """Let the builder hear of it."""
-        interpreter_builder.create_gdc_wait()
+        """Tell that the program waits."""
+        wait_for_launches_before()
 
     def gdc_launch_dependents(_semantic: Any = None) -> None:
         """Do nothing."""
 
-    InterpreterBuilder.create_gdc_wait = lambda builder: None
     for function in (gdc_wait, gdc_launch_dependents):
         function.__triton_builtin__ = True  # type: ignore[attr-defined]
         # Triton loads its extra.cuda twice.

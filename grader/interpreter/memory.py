@@ -18,6 +18,7 @@ import torch
 from numpy.random import Generator
 
 from grader.interpreter.backwards import BackwardsKernel
+from grader.interpreter.dependence import hear_of_waits
 from grader.interpreter.gather import LANE_ORDER
 from grader.interpreter.groups import Alone, programs_at_once, remember_bytes, update_in_order
 from grader.interpreter.guard import Addresses, Guard, Lanes, address_of
@@ -177,7 +178,7 @@ class MemoryWatch:
         self._builder = interpreter.interpreter_builder
         self._around_accesses(Builder)
         Builder.create_barrier = self._around_barrier(Builder.create_barrier)
-        Builder.create_gdc_wait = self._around_dependence(Builder.create_gdc_wait)
+        hear_of_waits(self._note_wait)
         _take_off_tags(Builder)
         _store_whole_units(Builder)
 
@@ -385,15 +386,12 @@ class MemoryWatch:
             programs = programs_at_once()
             self._guard.share(self._program() if programs is None else programs)
 
-    def _around_dependence(self, wait: Callable[..., Any]) -> Callable[..., Any]:
-        def noted(builder: Any) -> Any:
-            if self._guard is not None:
-                programs, time = programs_at_once(), len(self._guard.operations or ())
-                for program in [self._program()] if programs is None else programs.tolist():
-                    self.waits.setdefault(program, time)
-            return wait(builder)
-
-        return noted
+    def _note_wait(self) -> None:
+        """Note that the programs that run wait for the launches before."""
+        if self._guard is not None:
+            programs, time = programs_at_once(), len(self._guard.operations or ())
+            for program in [self._program()] if programs is None else programs.tolist():
+                self.waits.setdefault(program, time)
 
     def _program(self) -> int:
         """Return the number of the program that runs, in the interpreter's order."""

@@ -126,7 +126,7 @@ def test_a_variable_that_keeps_its_type_or_begins_in_the_loop_is_right(
         (("for i in range(2):", "    t = i", "y = y + 0 * i"), "`i` has no value here"),
         (("i = n", "for i in range(2):", "    t = i", "y = y + 0 * i"), "`i` has no value here"),
         (("for i in range(3, 0, tl.minimum(n, -1)):", "    t = i"), "counts down by a constant only"),
-        (("k = n and (n + 1)",), "joins truth values, and here it gets int32"),
+        (("k = n and (n + 1)",), "`and` joins conditions, and one side is a block of int32"),
         (("k = tl.multiple_of(BLOCK, 16)",), "promises something of a tensor, and here it gets the constant 1024"),
         (("k = not n",), "takes truth values, and here it gets int32"),
     ],
