@@ -1,4 +1,4 @@
-"""matmul: not_cleared
+"""matmul: not_cleared or not_restarted
 
 The accumulator is cleared once per program, not once per tile.
 """

@@ -1,4 +1,4 @@
-"""append_kv: remainder_skipped
+"""append_kv: remainder_skipped or not_all_covered
 
 Every program takes rows // programs rows, rounded down, so the last rows are never copied.
 """

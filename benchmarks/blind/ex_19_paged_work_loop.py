@@ -1,4 +1,4 @@
-"""paged_decode_attention: not_cleared
+"""paged_decode_attention: not_cleared or not_restarted
 
 m, l and acc are set before the loop over tasks, so a program's second pair starts with the first one's sums.
 """
