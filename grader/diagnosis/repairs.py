@@ -34,10 +34,8 @@ _MOST_S, _CALL_S, _START_S = 8.0, 1.0, 0.1
 _EACH_S, _LARGEST = 0.4, 16 * QUICK_VOLUME
 # At most so many of these seconds for launch code: each of its edits takes as long as twenty of a kernel's.
 _IN_LAUNCH_S = 2.5
-# Calls that an edit must stand may take so many seconds: they are larger, and few edits come so far.
-_STANDING_S = 4.0
-# So many failing calls that are not quick are made with an edit that all others stand.
-_LARGE = 2
+# A failing call that is not quick may take so many seconds with an edit that all others stand; so many are made.
+_LARGE_S, _LARGE = 4.0, 2
 # The numbers of other failing calls and of passing calls that an edit must stand.
 _FAILING, _PASSING = 4, 2
 # The number of further passing calls that an edit must stand once it has stood these: of every kind of input.
@@ -127,8 +125,8 @@ def repair_clues(
         # Recorded only if an edit stands the first ones, and once.
         of_every_kind = cache(lambda: [*map(again, islice(_of_every_kind(bench), _KINDS))])
 
-        def stands(edit: Edit, edited: str, calls: Sequence[Edited]) -> bool:
-            return all(one.is_right(edited, _STANDING_S, in_kernel=edit.in_kernel) for one in calls)
+        def stands(edit: Edit, edited: str, calls: Sequence[Edited], most_s: float = _CALL_S) -> bool:
+            return all(one.is_right(edited, most_s, in_kernel=edit.in_kernel) for one in calls)
 
         for place, edit in enumerate(edits):
             if edit.in_kernel:
@@ -144,7 +142,7 @@ def repair_clues(
                 is_right = launches.is_right(call, edited)
             if not is_right or not stands(edit, edited, witnesses) or not stands(edit, edited, of_every_kind()):
                 continue
-            if stands(edit, edited, [*map(again, large)]):
+            if stands(edit, edited, [*map(again, large)], _LARGE_S):
                 return [_clue(edit, suspected, known)]
     return []
 
