@@ -76,13 +76,13 @@ class Stored:
     help: str
     kind: str = "strides_ignored"
 
-    def outputs(self, found: Sequence[Tensor], inputs: Sequence[object]) -> tuple[Tensor, ...] | None:
+    def outputs(self, right: Sequence[Tensor], inputs: Sequence[object]) -> tuple[Tensor, ...] | None:
         """Return what a call with these right results leaves; None where these strides lead to the right places."""
-        right, by = found[self.output], inputs[self.argument]
-        if not isinstance(by, Tensor) or by.dim() != right.dim():
+        result, by = right[self.output], inputs[self.argument]
+        if not isinstance(by, Tensor) or by.dim() != result.dim():
             return None
-        placed = _scattered(right, by.stride())
-        return None if placed is None else (*found[: self.output], placed, *found[self.output + 1 :])
+        placed = _scattered(result, by.stride())
+        return None if placed is None else (*right[: self.output], placed, *right[self.output + 1 :])
 
 
 _Mistake = Alteration | Stored
@@ -181,13 +181,15 @@ def _gives(
     one: _Mistake, bench: Bench, answers: Sequence[tuple[Tensor, Tensor, Expected]], inputs: Sequence[object]
 ) -> bool:
     """Return whether the alteration of a call's inputs gives its answers."""
-    outputs = _outputs(one, bench, inputs)
+    outputs = _outputs(one, bench, inputs, [output for _, _, output in answers])
     return outputs is not None and explains_all(outputs, answers)
 
 
-def _outputs(one: _Mistake, bench: Bench, inputs: Sequence[object]) -> tuple[Tensor, ...] | None:
+def _outputs(
+    one: _Mistake, bench: Bench, inputs: Sequence[object], right: Sequence[Expected]
+) -> tuple[Tensor, ...] | None:
     if isinstance(one, Stored):
-        return one.outputs(bench.truth.answer(bench.part, inputs), inputs)
+        return one.outputs([output.value for output in right], inputs)
     altered = one.applied(inputs)
     if altered is None:
         return None
@@ -201,8 +203,9 @@ def _outputs(one: _Mistake, bench: Bench, inputs: Sequence[object]) -> tuple[Ten
 def _fails_passing(one: _Mistake, bench: Bench, seen: WrongCall) -> bool:
     """Return whether the alteration would fail a case that passes; looks at those most like the failing one."""
     for recipe in passing_like(bench, seen):
-        outputs = _outputs(one, bench, bench.truth.inputs(recipe))
-        if outputs is not None and not agree(outputs, bench.truth.expect(bench.part, recipe)):
+        right = bench.truth.expect(bench.part, recipe)
+        outputs = _outputs(one, bench, bench.truth.inputs(recipe), right)
+        if outputs is not None and not agree(outputs, right):
             return True
     return False
 
@@ -497,14 +500,16 @@ def _scattered(one: Tensor, strides: Sequence[int]) -> Tensor | None:
 
     None where these lead to the right places, or several elements to one.
     """
-    places = torch.zeros((), dtype=torch.int64)
+    places = torch.zeros((), dtype=torch.int64, device=one.device)
     for axis, (size, stride) in enumerate(zip(one.shape, strides, strict=True)):
-        along = torch.arange(size) * stride
+        along = torch.arange(size, device=one.device) * stride
         places = places + along.view(-1, *([1] * (one.dim() - axis - 1)))
     places = places.reshape(-1)
-    if torch.equal(places, torch.arange(one.numel())) or bool((places.sort().values.diff() == 0).any()):
+    if torch.equal(places, torch.arange(one.numel(), device=one.device)) or bool(
+        (places.sort().values.diff() == 0).any()
+    ):
         return None
-    inside, memory = places < one.numel(), torch.full((one.numel(),), torch.nan, dtype=one.dtype)
+    inside, memory = places < one.numel(), one.new_full((one.numel(),), torch.nan)
     memory[places[inside]] = one.reshape(-1)[inside]
     return memory.view(one.shape)
 

@@ -64,7 +64,7 @@ class _Stores:
 
 @dataclass(frozen=True, eq=False)
 class _Touch:
-    """What an operation touches: numbers of units, and the lane and the program of each."""
+    """Hold what an operation touches: numbers of units, and the lane and the program of each."""
 
     units: Ints
     lanes: Ints

@@ -44,9 +44,10 @@ def is_unordered(steps: Sequence[Step]) -> bool:
 
 @dataclass(frozen=True)
 class _StreamWork:
-    """What one step does on a stream. place: its number among those of the stream. arguments: its tensors, by name.
+    """Hold what one step does on a stream.
 
-    early: it may have begun before the work before it on the stream had ended.
+    place: its number among those of the stream. arguments: its tensors, by name. early: it may have begun before the
+    work before it on the stream had ended.
     """
 
     name: str
