@@ -74,6 +74,9 @@ def pretend(target: Architecture) -> None:
     for name, answer in _accelerator_answers(target).items():
         setattr(torch.accelerator, name, answer)
     vars(torch.cuda.nvtx)["_nvtx"] = _Nvtx()
+    # A storage is no tensor: no mode sees that it is asked.
+    torch.UntypedStorage.device = property(lambda storage: _GPU)  # type: ignore[assignment]
+    torch.UntypedStorage.clone = _cloned  # type: ignore[method-assign]
     # Code that torch.compile wrote asks below torch.cuda.
     vars(torch._C)["_cuda_getCurrentRawStream"] = lambda device: streams.STREAMS.current.cuda_stream
     # Launchers tell a GPU of NVIDIA's from others by it.
@@ -86,6 +89,11 @@ def pretend(target: Architecture) -> None:
     Autotuner.prune_configs = _without_models_that_fail(Autotuner.prune_configs)
     # It refuses everything but a CUDA stream before any mode sees the call.
     Tensor.record_stream = lambda tensor, stream: None  # type: ignore[method-assign,assignment]
+
+
+def _cloned(storage: torch.UntypedStorage) -> torch.UntypedStorage:
+    """Return a copy in the CPU's memory: the original method allocates where the storage claims to be."""
+    return torch.UntypedStorage(storage.nbytes()).copy_(storage)
 
 
 def _without_models_that_fail(prune: Callable[..., Any]) -> Callable[..., Any]:

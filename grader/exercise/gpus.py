@@ -206,6 +206,8 @@ USUAL = _ROWS[0]
 # The multiprocessors of the usual GPU that launch code is told of without a GPU, as if its owner lent a part of it:
 # persistent programs take several tiles in small cases.
 LENT_MULTIPROCESSORS = 28
+# As many as no GPU of the table has: what has room for those of one GPU only is too small there.
+MOST_MULTIPROCESSORS = 192
 
 
 def named(capability: str) -> str:

@@ -41,12 +41,13 @@ def values(family: object, shape: Sequence[int], dtype: torch.dtype, generator: 
     """Return a contiguous tensor [*shape] of one family of values, drawn in float32 and rounded to `dtype`.
 
     normal: standard normal. large: up to a quarter of the largest finite number (at most 1e30), both signs. tiny:
-    around the smallest normal number. constant: one repeated value. one_hot: a single 1 along the last axis, zeros
+    around the smallest normal number. huge: at least half of the largest finite number, both signs, so that sums
+    overflow. constant: one repeated value. one_hot: a single 1 along the last axis, zeros
     elsewhere. shifted: normal around 100. nonfinite: normal with some +inf, -inf, NaN and zeros. bits: any bit pattern,
     so NaN and infinities too, and numbers below the smallest normal one; some are -0.0. masked: normal with -inf in up
     to half of each row, never in all of it. late: normal with -inf in half of each row or more, from its start on,
     never in all of it. negative: normal around minus a million (or a quarter of the largest finite number).
-    masked_negative: the same with -inf as in masked. lowest: around minus half of the largest finite number. extreme:
+    masked_negative: the same with -inf as in masked. lowest: around minus half of the largest finite number. highest: around half of it. extreme:
     ±1e4. stretch: normal, but in each row one stretch, anywhere and up to all of it, holds zeros, or equal numbers, or
     numbers around 1000 or -1000, at random. gap: normal with -inf in one stretch of each row, anywhere, never all of
     it.
@@ -71,6 +72,11 @@ def _rounded_normal(shape: tuple[int, ...], dtype: torch.dtype, generator: Gener
 def _large(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
     top = min(torch.finfo(dtype).max / 4, 1e30)
     return (2 * torch.rand(shape, generator=generator, device=generator.device) - 1) * top
+
+
+def _huge(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
+    sign = _normal(shape, dtype, generator).sign()
+    return sign * (1 + torch.rand(shape, generator=generator, device=generator.device)) * (torch.finfo(dtype).max / 2)
 
 
 def _tiny(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
@@ -132,6 +138,10 @@ def _lowest(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) ->
     return (torch.rand(shape, generator=generator, device=generator.device) / 8 - 1) * (torch.finfo(dtype).max / 2)
 
 
+def _highest(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
+    return -_lowest(shape, dtype, generator)
+
+
 def _late(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
     share = 0.5 + 0.5 * torch.rand((*shape[:-1], 1), generator=generator, device=generator.device)
     hidden = (share * shape[-1]).floor().clamp(max=shape[-1] - 1)
@@ -189,6 +199,7 @@ def stretched(rows: Tensor, generator: Generator) -> Tensor:
 _FAMILIES: dict[str, Callable[[tuple[int, ...], torch.dtype, Generator], Tensor]] = {
     "normal": _rounded_normal,
     "large": _large,
+    "huge": _huge,
     "tiny": _tiny,
     "constant": _constant,
     "one_hot": _one_hot,
@@ -201,6 +212,7 @@ _FAMILIES: dict[str, Callable[[tuple[int, ...], torch.dtype, Generator], Tensor]
     "negative": _negative,
     "masked_negative": _masked_negative,
     "lowest": _lowest,
+    "highest": _highest,
     "stretch": _stretch,
     "gap": _gap,
 }

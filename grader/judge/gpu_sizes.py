@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from grader.exercise.cases import QUICK_VOLUME
-from grader.exercise.gpus import LENT_MULTIPROCESSORS, USUAL
+from grader.exercise.gpus import LENT_MULTIPROCESSORS, MOST_MULTIPROCESSORS
 from grader.exercise.plan import PlannedCase
 from grader.judge.bench import Bench, number_of
 from grader.judge.failures import Failure
@@ -18,13 +18,12 @@ from grader.protocol.messages import Raised
 from grader.protocol.trace import fingerprint
 from grader.sandbox.outcome import Finished
 
-# One case in so many is recorded for the whole GPU, too.
+# One case in so many is recorded for a large GPU, too.
 _ONE_IN = 4
-_WHOLE = USUAL.gpu.multiprocessors
 
 
-class OnTheWholeGpu:
-    """The cases of a check that are recorded again in a process that is told of all multiprocessors of the usual GPU.
+class OnTheLargestGpu:
+    """The cases of a check that are recorded again in a process that is told of a GPU with the most multiprocessors.
 
     Only of a file that asked for the GPU's properties. The case alone decides, but for the first case of a part, which
     is always one of them: it is the only case where a failure is replayed. After a failure all are, since smaller cases
@@ -51,7 +50,7 @@ class OnTheWholeGpu:
         return self._bench.depends_on_size or is_first or number % _ONE_IN == 0
 
     def first_failure(self) -> tuple[PlannedCase, Failure] | None:
-        """Return the first case that is wrong on the whole GPU, with its failure, or None.
+        """Return the first case that is wrong on the largest GPU, with its failure, or None.
 
         A case that only a GPU can run there says nothing, and ends the search.
         """
@@ -63,13 +62,13 @@ class OnTheWholeGpu:
         return None
 
     def _tried(self) -> Iterator[tuple[PlannedCase, Trial]]:
-        """Return the trials on the whole GPU, up to the first failure."""
+        """Return the trials on the largest GPU, up to the first failure."""
         bench, found = self._bench, list[tuple[PlannedCase, Trial]]()
         if not self._known:
             return iter(found)
         launching = dict(bench.launching)
         try:
-            with bench.aside(), bench.pair.in_new_process(multiprocessors=_WHOLE):
+            with bench.aside(), bench.pair.in_new_process(multiprocessors=MOST_MULTIPROCESSORS):
                 requests = {one: CallRequest(one.case, one.seed) for one in self._known}
                 other = [one for one in requests if not bench.records_alike(requests[one], self._known[one])]
                 trials = bench.tries([requests[one] for one in other])
@@ -87,14 +86,14 @@ class OnTheWholeGpu:
 
 
 def _only_there(failure: Failure) -> Failure:
-    """Return the failure of a call that is wrong on the whole GPU alone."""
+    """Return the failure of a call that is wrong on the largest GPU alone."""
     cause = failure.cause
-    told = f"For this call, launch code is told of a GPU with {_WHOLE} multiprocessors, and this goes wrong"
+    told = f"For this call, launch code is told of a GPU with {MOST_MULTIPROCESSORS} multiprocessors, and this goes wrong"
     return replace(
         failure,
         cause=replace(
             cause,
-            title=f"{cause.title}: on a GPU with {_WHOLE} multiprocessors",
+            title=f"{cause.title}: on a GPU with {MOST_MULTIPROCESSORS} multiprocessors",
             rationale=f"{told}. {cause.rationale} With {LENT_MULTIPROCESSORS} the same call is right.",
             help="How many programs do you launch there, and what in the file has room for fewer? Let every size that "
             f"depends on the number of programs follow from it. {cause.help}".rstrip(),

@@ -70,13 +70,13 @@ def suite(*lengths: int, halves: int) -> Cases:
     return Cases(vectors(("normal",), length=Size(1, 1 << 30)), tuple(named), generated=0)
 
 
-ADDABLE = ("normal", "large", "tiny", "constant", "one_hot", "nonfinite", "stretch")
+ADDABLE = ("normal", "large", "huge", "tiny", "constant", "one_hot", "nonfinite", "stretch")
 CHAINABLE = (*ADDABLE, "cancelling")
 # Its contract promises finite values: a compensated sum makes NaN of an infinity.
 SUMMABLE = ("normal", "constant", "one_hot", "shifted", "stretch")
 ROWS = (
-    *("normal", "large", "constant", "shifted", "masked", "late", "negative", "masked_negative", "lowest"),
-    *("stretch", "gap"),
+    *("normal", "large", "constant", "shifted", "masked", "late", "negative", "masked_negative"),
+    *("lowest", "highest", "stretch", "gap"),
 )
 # At 8 the address is aligned again, but is not where the memory starts; then the other vectors are not aligned.
 STARTS = (0, 1, 3, 7, 8)
@@ -144,7 +144,7 @@ def elementwise(
                     vectors(values, length=Size(1, 1 << 16), offsets=STARTS),
                     generated=0,
                     covering=20,
-                    star=Star(4, vectors(values, length=Size(1, FAR), offsets=STARTS)),
+                    star=Star(2, vectors(values, length=Size(1, FAR), offsets=STARTS)),
                     turns=("dtype", "offset"),
                 )
             ),
@@ -581,7 +581,7 @@ CONTRASTS = (
     Contrast("stride", "strides_ignored", "whose rows lie apart"),
     Contrast("values", "value_shortcut", "with unusual values", weight=0.5, only=False),
     Contrast("values", "value_shortcut", "of a single one among zeros", ("one_hot",), only=False, part="global_sum"),
-    Contrast("values", "overflow", "with large values", ("large", "negative", "masked_negative", "lowest"), only=False),
+    Contrast("values", "overflow", "with large values", ("large", "huge", "negative", "masked_negative", "lowest", "highest"), only=False),
     Contrast("values", "rounded_intermediate", "in which z cancels the product", ("cancelling",), only=False),
 )
 

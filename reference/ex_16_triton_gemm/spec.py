@@ -164,7 +164,12 @@ THIN: Named = (
 )
 # More tiles of 128 × 128 than four for each of the 28 multiprocessors that launch code sees without a GPU, and sides
 # from which on code copies operands or takes large tiles.
-MANY_TILES: Named = (sized(1400, 1500, 70, "float16", a_layout="sliced", b_layout="columns"),)
+MANY_TILES: Named = (
+    sized(1400, 1500, 70, "float16", a_layout="sliced", b_layout="columns"),
+    # Rows, or columns, of more tiles than a group has: the last group is smaller.
+    sized(4200, 140, 8, "float16"),
+    sized(140, 4200, 8, "bfloat16"),
+)
 # So long that code may split K over programs: with blocks of 32 to 256 and 4 to 16 splits, one may have nothing left.
 LONG_SUMS: Named = (
     sized(16, 40, 8200, "float16"),

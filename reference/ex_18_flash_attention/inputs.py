@@ -75,6 +75,12 @@ def _scale(case: Mapping[str, object]) -> float | None:
     return None if case["scale"] == "default" else float(case["scale"])
 
 
+def _positive_scale(case: Mapping[str, object]) -> float:
+    """Return the scale of the case if it is positive, otherwise the default one."""
+    scale = _scale(case)
+    return scale if scale is not None and scale > 0 else int(case["D"]) ** -0.5
+
+
 def _layouts(case: Mapping[str, object]) -> tuple[str, ...]:
     """Return the layouts of q, k, v, do and o.
 
@@ -91,7 +97,7 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
     """Return q: [B, Hq, Sq, D], k, v: [B, Hkv, Skv, D] of the case's dtype, family of values and layout.
 
     normal: all standard normal. peaked: logits around ±1e4, so that few keys have all the weight. sunken: all logits
-    around -1.2e4, at the default scale. rising: apart from noise, each key's logit is larger than the one before, so
+    around -1.2e4, at a positive scale. rising: apart from noise, each key's logit is larger than the one before, so
     that no maximum lasts. constant: all keys are equal, and so are all weights. shifted: values around 100, or around
     1e6 in bfloat16, and logits with a large mean. swamped: all weights are equal, and every sum, of o and of the
     gradients, begins with a large number; 16 bits lose the terms of a further tile, float32 keeps them. stretch: the
@@ -108,7 +114,7 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
             q, k = q * spread, k * spread
         case "sunken":
             q[..., 0] = 256.0
-            k[..., 0] = -DEPTH * math.sqrt(width) / 256
+            k[..., 0] = -DEPTH / (256 * _positive_scale(case))
         case "rising":
             # One dimension carries the climb; at the default scale it is CLIMB / 2 either side, or half or twice that.
             steepness = torch.rand(queries[:3], generator=generator, device=q.device)

@@ -127,11 +127,17 @@ def _scale(case: Mapping[str, object]) -> float | None:
     return None if case["scale"] == "default" else float(case["scale"])
 
 
+def _positive_scale(case: Mapping[str, object]) -> float:
+    """Return the scale of the case if it is positive, otherwise the default one."""
+    scale = _scale(case)
+    return scale if scale is not None and scale > 0 else int(case["D"]) ** -0.5
+
+
 def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor, Tensor]:
     """Return q: [B, Hq, D], k, v: [B, Hkv, S, D], contiguous, of the case's dtype and family of values.
 
     normal: all standard normal. peaked: logits around ±1e4, so that few slots have all the weight. sunken: all logits
-    around -1.2e4, at the default scale. rising: apart from noise, each slot's logit is larger than the one before, so
+    around -1.2e4, at a positive scale. rising: apart from noise, each slot's logit is larger than the one before, so
     that no maximum lasts. offset: logits around 50; 16 bits keep only their first digits. shifted: values around 100,
     or around 1e6 in bfloat16, and logits with a large mean. constant: all keys are equal, and so are all weights.
     fading: the first slot has most of the weight; 64 others together weigh just less than its last bit in 16 bits, and
@@ -154,7 +160,7 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
             q, k = q * math.sqrt(PEAK / 2), k * math.sqrt(PEAK / 2)
         case "sunken":
             q[..., 0] = 256.0
-            k[..., 0] = -DEPTH * math.sqrt(width) / 256
+            k[..., 0] = -DEPTH / (256 * _positive_scale(case))
         case "rising":
             q[..., 0] = 4.0
             k[..., 0] = torch.linspace(-1.5, 1.5, slots, device=k.device) * math.sqrt(width)

@@ -47,6 +47,8 @@ WIDTHS = Choice((64, 128))
 ONE, FEW = Choice((1,)), Choice((1, 2, 3))
 GROUPS = Choice((1, 4, 8, 2, 3, 7, 5, 6))
 SCALES = ("default", 1.0, 0.3, 0.0, -0.5)
+# With it, products of q and k are far beyond their logits: below any finite number that code may start a maximum with.
+LEAST_SCALE = 0.004
 # With scale 0 no other mistake shows.
 TELLING_SCALES = ("default", 1.0, 0.3, -0.5)
 FAMILIES = (
@@ -448,6 +450,7 @@ SCALED: Named = (
     sized(40, scale=1.0),
     sized(70, D=128, scale=-0.5, group=4),
     sized(50, scale=0.0),
+    sized(90, group=2, scale=LEAST_SCALE, values="sunken"),
 )
 ORDERS = ("ordered", "permuted", "shared")
 
@@ -535,7 +538,15 @@ def decode_checks(
             unused=Size(0, 150),
             where=has_room,
         ),
-        agrees("scale", "Right for any scale, 0 and negative ones included", SCALED, 1, scales=SCALES, groups=GROUPS),
+        agrees(
+            "scale",
+            "Right for any scale, 0 and negative ones included",
+            SCALED,
+            1,
+            values=("normal", "sunken"),
+            scales=(*SCALES, LEAST_SCALE),
+            groups=GROUPS,
+        ),
         agrees(
             "strides",
             "Right for any memory layout with contiguous rows",

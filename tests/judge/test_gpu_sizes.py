@@ -58,7 +58,7 @@ def test_a_kernel_that_is_wrong_on_a_larger_gpu_alone_fails_and_the_failure_says
 ) -> None:
     ruling = ruled(server, ex_15, PERSISTENT.replace("MOST", "128"), LONG)
     assert ruling.failure is not None
-    assert ruling.failure.cause.title.endswith("on a GPU with 132 multiprocessors")
+    assert ruling.failure.cause.title.endswith("on a GPU with 192 multiprocessors")
     assert "With 28 the same call is right." in ruling.failure.cause.rationale
     assert ruling.failing == PlannedCase(LONG, 3)
 

@@ -16,7 +16,7 @@ from grader.judge.configurations import (
     name_configuration_of,
 )
 from grader.judge.failures import Failure
-from grader.judge.gpu_sizes import OnTheWholeGpu
+from grader.judge.gpu_sizes import OnTheLargestGpu
 from grader.judge.rules.kernels_only import judged_apart
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest, NotRunHere, Trial
@@ -50,7 +50,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     failed: list[tuple[PlannedCase, Failure]] = []
     trials_failed: dict[PlannedCase, Trial] = {}
     left_out: dict[PlannedCase, str] = {}
-    whole_gpu = OnTheWholeGpu(bench)
+    largest_gpu = OnTheLargestGpu(bench)
     # Only the far ends of a star may have too many programs for the interpreter.
     far = [not rule.cases.space.holds(one.case) for one in cases]
     requests = [CallRequest(one.case, one.seed, may_be_left_out=is_far) for one, is_far in zip(cases, far, strict=True)]
@@ -63,7 +63,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
                 break
             continue
         worst, run = max(worst, trial.worst), run + 1
-        whole_gpu.note(one, trial)
+        largest_gpu.note(one, trial)
         if one in tuned or trial.kept:
             usual[one] = trial
         elif rule.every_configuration or bench.configurations is not None:
@@ -85,7 +85,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     if left_out:
         metrics["cases_left_out"] = len(left_out)
     notes = tuple(f"not judged here: {one.case.words()} (a GPU has to run {why})" for one, why in left_out.items())
-    if not failed and (wrong := whole_gpu.first_failure()):
+    if not failed and (wrong := largest_gpu.first_failure()):
         failed = [wrong]
     if not failed:
         found, failing = _in_every_configuration(bench, _configured_cases(bench, rule, tuned, usual, largest), usual)
