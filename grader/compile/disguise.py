@@ -76,7 +76,7 @@ def pretend(target: Architecture) -> None:
     vars(torch.cuda.nvtx)["_nvtx"] = _Nvtx()
     # A storage is no tensor: no mode sees that it is asked.
     torch.UntypedStorage.device = property(lambda storage: _GPU)  # type: ignore[assignment]
-    torch.UntypedStorage.clone = _cloned  # type: ignore[method-assign]
+    torch.UntypedStorage.clone = _cloned  # type: ignore[method-assign,assignment]
     # Code that torch.compile wrote asks below torch.cuda.
     vars(torch._C)["_cuda_getCurrentRawStream"] = lambda device: streams.STREAMS.current.cuda_stream
     # Launchers tell a GPU of NVIDIA's from others by it.
@@ -93,7 +93,7 @@ def pretend(target: Architecture) -> None:
 
 def _cloned(storage: torch.UntypedStorage) -> torch.UntypedStorage:
     """Return a copy in the CPU's memory: the original method allocates where the storage claims to be."""
-    return torch.UntypedStorage(storage.nbytes()).copy_(storage)
+    return torch.UntypedStorage(storage.nbytes()).copy_(storage)  # type: ignore[no-untyped-call]
 
 
 def _without_models_that_fail(prune: Callable[..., Any]) -> Callable[..., Any]:

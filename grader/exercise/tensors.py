@@ -42,15 +42,15 @@ def values(family: object, shape: Sequence[int], dtype: torch.dtype, generator: 
 
     normal: standard normal. large: up to a quarter of the largest finite number (at most 1e30), both signs. tiny:
     around the smallest normal number. huge: at least half of the largest finite number, both signs, so that sums
-    overflow. constant: one repeated value. one_hot: a single 1 along the last axis, zeros
-    elsewhere. shifted: normal around 100. nonfinite: normal with some +inf, -inf, NaN and zeros. bits: any bit pattern,
-    so NaN and infinities too, and numbers below the smallest normal one; some are -0.0. masked: normal with -inf in up
-    to half of each row, never in all of it. late: normal with -inf in half of each row or more, from its start on,
-    never in all of it. negative: normal around minus a million (or a quarter of the largest finite number).
-    masked_negative: the same with -inf as in masked. lowest: around minus half of the largest finite number. highest: around half of it. extreme:
-    ±1e4. stretch: normal, but in each row one stretch, anywhere and up to all of it, holds zeros, or equal numbers, or
-    numbers around 1000 or -1000, at random. gap: normal with -inf in one stretch of each row, anywhere, never all of
-    it.
+    overflow. constant: one repeated value. one_hot: a single 1 along the last axis, zeros elsewhere. shifted: normal
+    around 100. nonfinite: normal with some +inf, -inf, NaN and zeros. bits: any bit pattern, so NaN and infinities
+    too, and numbers below the smallest normal one; some are -0.0. masked: normal with -inf in up to half of each row,
+    never in all of it. late: normal with -inf in half of each row or more, from its start on, never in all of it.
+    negative: normal around minus a million (or a quarter of the largest finite number). masked_negative: the same
+    with -inf as in masked. lowest: around minus half of the largest finite number. highest: around half of it.
+    extreme: ±1e4. stretch: normal, but in each row one stretch, anywhere and up to all of it, holds zeros, or equal
+    numbers, or numbers around 1000 or -1000, at random. gap: normal with -inf in one stretch of each row, anywhere,
+    never all of it.
     """
     try:
         family_values = _FAMILIES[str(family)]

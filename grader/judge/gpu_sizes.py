@@ -88,7 +88,7 @@ class OnTheLargestGpu:
 def _only_there(failure: Failure) -> Failure:
     """Return the failure of a call that is wrong on the largest GPU alone."""
     cause = failure.cause
-    told = f"For this call, launch code is told of a GPU with {MOST_MULTIPROCESSORS} multiprocessors, and this goes wrong"
+    told = f"For this call, launch code is told of {MOST_MULTIPROCESSORS} multiprocessors, and this goes wrong"
     return replace(
         failure,
         cause=replace(

@@ -581,7 +581,13 @@ CONTRASTS = (
     Contrast("stride", "strides_ignored", "whose rows lie apart"),
     Contrast("values", "value_shortcut", "with unusual values", weight=0.5, only=False),
     Contrast("values", "value_shortcut", "of a single one among zeros", ("one_hot",), only=False, part="global_sum"),
-    Contrast("values", "overflow", "with large values", ("large", "huge", "negative", "masked_negative", "lowest", "highest"), only=False),
+    Contrast(
+        "values",
+        "overflow",
+        "with large values",
+        ("large", "huge", "negative", "masked_negative", "lowest", "highest"),
+        only=False,
+    ),
     Contrast("values", "rounded_intermediate", "in which z cancels the product", ("cancelling",), only=False),
 )
 
