@@ -30,7 +30,7 @@ from grader.errors import SpecError
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part, Regret, check_id
-from grader.exercise.plan import Plan, PlannedCheck, draw
+from grader.exercise.plan import Plan, PlannedCheck, draw, with_shared_inputs
 from grader.exercise.planted import PlantedMistake
 from grader.exercise.tensors import bytes_of
 from grader.exercise.triton_version import lacking
@@ -224,11 +224,13 @@ def run_gate(
     trials = _trials(entry)
     # Every file meets the same inputs, so that each expected value is computed once.
     truth = truth_of(entry, on_gpu=server.mode == "gpu", keep=_KNOWN_CASES)
+
+    def planned(on: ForkServer) -> Plan:
+        lacks = machine.lacked_values(gpu=on.mode == "gpu")
+        return with_shared_inputs(draw(entry.exercise, seed, gpu=on.mode == "gpu", lacks=lacks))
+
     # Hypothesis draws on one thread only.
-    drawn = {
-        one.mode: draw(entry.exercise, seed, gpu=one.mode == "gpu", lacks=machine.lacked_values(gpu=one.mode == "gpu"))
-        for one in (server, interpreter or server)
-    }
+    drawn = {one.mode: planned(one) for one in (server, interpreter or server)}
 
     def graded(trial: _Trial, on: ForkServer = server) -> Record:
         plan = trial.of(drawn[on.mode], every_case=measured or (trial.timed and on.mode == "gpu"))
@@ -243,7 +245,6 @@ def run_gate(
             timed=trial.timed,
             compiled=trial.path == entry.solution,
             patience_s=60.0,
-            shared_inputs=True,
             # A claim names a check and a status. Causes are measured elsewhere (benchmarks.causes).
             diagnosed=False,
             first_failure=trial.claim is not None and not measured,

@@ -348,11 +348,15 @@ class _Loop:
     def _job(self, entry: Entry, path: Path, source: str, *, gpu: bool) -> Job:
         """Return the job that grades a text.
 
-        The plan does not depend on the text, so it is drawn once for each exercise and mode.
+        The plan does not depend on the text, so it is drawn once for each exercise and mode. Every save meets the same
+        inputs: what is right for them is computed once.
         """
         key = entry.name, gpu
         if key not in self._jobs:
-            self._jobs[key] = job_for(entry, path, source, None, self._options, gpu=gpu)
+            job = job_for(entry, path, source, None, self._options, gpu=gpu)
+            from grader.exercise.plan import with_shared_inputs
+
+            self._jobs[key] = replace(job, plan=with_shared_inputs(job.plan))
         return replace(self._jobs[key], source=source, graded_at=now())
 
     def _truth(self, entry: Entry, *, on_gpu: bool) -> Truth:

@@ -24,6 +24,7 @@ from grader.errors import MissingEnvironment, SpecError, UsageError
 from grader.exercise.cases import Case, Cases, Choice, Domain, Space, Value
 from grader.exercise.covering import covering
 from grader.exercise.model import Check, Exercise, Part, check_id
+from grader.exercise.seeds import shared
 from grader.exercise.star import star
 from grader.exercise.turns import turns
 from grader.protocol.messages import Recipe
@@ -151,6 +152,15 @@ def _without(cases: Cases, lacks: Collection[str]) -> Cases | None:
     reach = cases.star and cases.star.space.without(lacks)
     wide = replace(cases.star, space=reach) if cases.star and reach else None
     return replace(cases, space=space, canonical=named, large=large, far=far, star=wide)
+
+
+def with_shared_inputs(plan: Plan) -> Plan:
+    """Return the plan with shared seeds, for files that can be trusted: all of them meet the same inputs."""
+
+    def marked(check: PlannedCheck) -> PlannedCheck:
+        return replace(check, cases=tuple(replace(one, seed=shared(one.seed)) for one in check.cases))
+
+    return replace(plan, checks=tuple(map(marked, plan.checks)))
 
 
 def case_seed(seed: int, name: str, index: int) -> int:

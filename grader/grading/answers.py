@@ -81,8 +81,7 @@ class Answers:
         """Judge the checks of one part, one after another, in a process of its own."""
         blocked = self._begin(part)
         timeouts: list[str] = []
-        shared = self._job.shared_inputs
-        salt = "" if shared else hashlib.sha256(self._job.source.encode()).hexdigest()
+        salt = hashlib.sha256(self._job.source.encode()).hexdigest()
         most_s = self._job.entry.exercise.limits.part_s
         # Checks on technique come last: they sum up all other checks of the part.
         ordered = sorted(planned, key=lambda one: one.check.rule.order)
@@ -92,7 +91,6 @@ class Answers:
                 most_s=most_s,
                 interpreter=None if self._counting is self._pair else self._counting,
                 refusal=self._refusal,
-                shared_inputs=shared,
                 first_failure=self._job.first_failure,
             )
             for check in ordered:

@@ -120,15 +120,14 @@ def _is_answer_to(seen: WrongCall, earlier: tuple[Expected, ...]) -> bool:
 class Bench:
     """One part of one submission: its processes, and the truth.
 
-    evidence: of every call. tried: the cases that ran. recent: the latest right answers. covering: of the right calls,
-    the one that shows best what programs touch, if there is one. launching: of the calls that were replayed, one for
-    each group of kernels that is launched together and compiled alike. salt: derived from the submission's text; makes
-    planned seeds into the seeds that count. most_s: time that all calls may take together.
-    interpreter: a pair that interprets, where `pair` does not. refusal: says why the GPU that a call is meant for
-    refuses a configuration; refused: what it said. shared_inputs: traces do not decide seeds, so that other files meet
-    the same inputs. first_failure: a comparison of values ends with its first failing case. configurations: those of
-    autotuned kernels in which calls ran, each with the first line of its kernel; None until a check asks for all.
-    depends_on_size: a call was wrong on a GPU with more multiprocessors alone.
+    evidence: of every call. tried: the cases that ran. recent: the latest right answers. covering: of the right
+    calls, the one that shows best what programs touch, if there is one. launching: of the calls that were replayed,
+    one for each group of kernels that is launched together and compiled alike. salt: derived from the submission's
+    text; makes planned seeds into the seeds that count. most_s: time that all calls may take together. interpreter: a
+    pair that interprets, where `pair` does not. refusal: says why the GPU that a call is meant for refuses a
+    configuration; refused: what it said. first_failure: a comparison of values ends with its first failing case.
+    configurations: those of autotuned kernels in which calls ran, each with the first line of its kernel; None until
+    a check asks for all. depends_on_size: a call was wrong on a GPU with more multiprocessors alone.
     """
 
     pair: Pair
@@ -146,7 +145,6 @@ class Bench:
     most_s: float = math.inf
     interpreter: Pair | None = None
     refusal: Callable[[RecordedAnswer, int], str] = lambda recorded, place: ""
-    shared_inputs: bool = False
     first_failure: bool = False
     configurations: set[tuple[int, str]] | None = None
     depends_on_size: bool = False
@@ -263,7 +261,7 @@ class Bench:
         """Return the recipes of calls with the seeds that count."""
 
         def drawn(draw: int) -> list[Recipe]:
-            seed = seeds_after(() if self.shared_inputs else recorded_answers, self.salt, draw)
+            seed = seeds_after(recorded_answers, self.salt, draw)
             return [_seeded(recipe, seed) for recipe in planned]
 
         has_whole = any(map(self.truth.has_whole_numbers, planned)) and not any(one.carries for one in requests)

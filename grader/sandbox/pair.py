@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from grader.exercise.cases import FAMILY, PLAIN
 from grader.exercise.model import Limits
+from grader.exercise.seeds import is_shared
 from grader.protocol.messages import (
     ANY,
     Call,
@@ -466,15 +467,15 @@ def decoys_of(recipe: Recipe) -> Recipe:
 def seeds_after(recorded_answers: Sequence[RecordedAnswer], salt: str, draw: int = 0) -> Callable[[int], int]:
     """Return a function from a planned seed to the true one, which is unknown before the traces are fixed.
 
-    The true seed depends on the traces and on `salt`, so that the same file always gets the same inputs. draw: a number
-    for a different set of seeds.
+    The true seed depends on the traces and on `salt`, so that the same file always gets the same inputs. That of a
+    shared one depends on the planned seed alone. draw: a number for a different set of seeds.
     """
-    digest = hashlib.sha256(f"{salt}/{draw}".encode())
+    shared, digest = (hashlib.sha256(f"{text}/{draw}".encode()) for text in ("", salt))
     for recorded in recorded_answers:
         digest.update(recorded.digest)
 
     def seed(planned: int) -> int:
-        own = digest.copy()
+        own = (shared if is_shared(planned) else digest).copy()
         own.update(str(planned).encode())
         return _seed_of(own.digest())
 

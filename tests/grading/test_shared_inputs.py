@@ -1,12 +1,11 @@
-"""Files of an exercise's author meet the same inputs; a learner's file meets inputs of its own."""
+"""Files of an exercise's author, and the saves of one file, meet the same inputs; a hand-in meets inputs of its own."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import pytest
 
 from grader.exercise.catalogue import Entry
+from grader.exercise.plan import with_shared_inputs
 from grader.grading import Job, grade, truth_of
 from grader.judge.truth import Expected, Truth
 from grader.protocol.messages import Recipe
@@ -29,14 +28,13 @@ def test_expected_values_of_shared_inputs_are_computed_once(
 
     monkeypatch.setattr(Truth, "_compute", noted)
     plan = plan_with(ex_15, "vector_add.tail", cases=PLANNED)
+    plan = with_shared_inputs(plan) if shared else plan
     # Their texts differ, and so do their traces.
     other = next(path for path in ex_15.honest if "vector_add" in ex_15.parts_in(path))
     truth = truth_of(ex_15, on_gpu=False)
     for path in (ex_15.solution, other):
         job = Job(ex_15, path.name, path.read_text(encoding="utf-8"), plan, "", "", timed=False, compiled=False)
-        assert {check.status for check in grade(replace(job, shared_inputs=shared), server, truth=truth).checks} == {
-            "pass"
-        }
+        assert {check.status for check in grade(job, server, truth=truth).checks} == {"pass"}
     assert len(computed) == len({*computed}) == seeds
     # A trace must not hold the answer: decoys are made from the planned seeds.
     assert not {*computed} & {one.seed for check in plan.checks for one in check.cases}

@@ -8,6 +8,7 @@ from dataclasses import replace
 from grader.exercise.cases import QUICK_VOLUME
 from grader.exercise.model import Fresh
 from grader.exercise.plan import PlannedCase
+from grader.exercise.seeds import another
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.compare import compare, tensor_of
@@ -60,7 +61,7 @@ def judge_case(bench: Bench, one: PlannedCase, more: int = 0) -> Failure | None:
     more: number of further calls, on other inputs. They show whether results share memory with earlier results, as with
     a few buffers that are used in turn.
     """
-    other = _other_seed(one.seed)
+    other = another(one.seed)
     requests = [
         CallRequest(one.case, one.seed),
         CallRequest(one.case, other, storage="same"),
@@ -92,10 +93,6 @@ def judge_case(bench: Bench, one: PlannedCase, more: int = 0) -> Failure | None:
 
 def _extra_calls(cases: Sequence[PlannedCase], one: PlannedCase) -> int:
     return _MORE if one is cases[0] else _FEW if one is cases[-1] else 0
-
-
-def _other_seed(seed: int) -> int:
-    return (seed * 6364136223846793005 + 1442695040888963407) % 2**63
 
 
 def _stale_failure(trial: Trial, earlier: Trial, what: str) -> Failure | None:
