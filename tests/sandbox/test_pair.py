@@ -13,6 +13,7 @@ import torch
 from grader.exercise.catalogue import Entry
 from grader.protocol.messages import Call, Loaded, Recipe, Slot
 from grader.protocol.trace import Recorded, Trace, decode_trace, fingerprint
+from grader.exercise.seeds import another, is_shared, shared
 from grader.sandbox.pair import Pair, RecordedAnswer, decoys_of, seeds_after
 from grader.sandbox.server import ForkServer
 from tests.recordings import CASE, answer_in, recording
@@ -47,6 +48,13 @@ def test_another_trace_text_or_plan_gives_another_seed() -> None:
     assert seeds_after([one], "text")(1) in seeds
     # Fewer bits could be searched while a call is recorded.
     assert max(seeds) > 1 << 48
+
+
+def test_the_inputs_of_a_shared_seed_follow_from_it_alone() -> None:
+    calls = [([told(b"one")], "text"), ([told(b"other")], "text"), ([told(b"one")], "another text")]
+    assert len({seeds_after(*call)(shared(1)) for call in calls}) == 1
+    assert len({seeds_after(*call)(1) for call in calls} | {seeds_after([], "")(shared(1))}) == 4
+    assert [is_shared(another(seed)) for seed in (1, shared(1))] == [False, True]
 
 
 def test_a_call_on_memory_of_an_earlier_one_depends_on_that_one(server: ForkServer, ex_15: Entry) -> None:
