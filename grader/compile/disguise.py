@@ -40,7 +40,23 @@ _STAYING = frozenset({Tensor.cuda, Tensor.pin_memory})
 
 
 class Disguise(TorchFunctionMode):
-    """A mode: every tensor claims to be on the first GPU, and a request for that GPU gets the CPU."""
+    """A mode: every tensor claims to be on the first GPU, and a request for that GPU gets the CPU.
+
+    within: the modes that are on. A storage is no tensor: no mode sees that it is asked, so it looks here.
+    """
+
+    within = 0
+
+    def __enter__(self) -> Self:
+        """Begin to claim."""
+        Disguise.within += 1
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """End it."""
+        Disguise.within -= 1
+        super().__exit__(*raised)  # type: ignore[no-untyped-call]
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func in _SAID:
@@ -74,8 +90,7 @@ def pretend(target: Architecture) -> None:
     for name, answer in _accelerator_answers(target).items():
         setattr(torch.accelerator, name, answer)
     vars(torch.cuda.nvtx)["_nvtx"] = _Nvtx()
-    # A storage is no tensor: no mode sees that it is asked.
-    torch.UntypedStorage.device = property(lambda storage: _GPU)  # type: ignore[assignment]
+    torch.UntypedStorage.device = property(lambda storage: _GPU if Disguise.within else _CPU)  # type: ignore[assignment]
     torch.UntypedStorage.clone = _cloned  # type: ignore[method-assign,assignment]
     # Code that torch.compile wrote asks below torch.cuda.
     vars(torch._C)["_cuda_getCurrentRawStream"] = lambda device: streams.STREAMS.current.cuda_stream
