@@ -6,7 +6,7 @@ Every launcher is a function of one tensor x: [N] of the case's dtype, which beg
 from __future__ import annotations
 
 from grader.exercise.model import Limits
-from grader.protocol.messages import Binary, Call, Compiled, Raised, Recipe, RecordCall, Start
+from grader.protocol.messages import Binary, Call, Compiled, CompileUntil, Raised, Recipe, RecordCall, Start
 from grader.sandbox.compiling import CleanCompiler
 from grader.sandbox.outcome import Unanswered
 from grader.sandbox.server import ForkServer
@@ -60,7 +60,7 @@ def compiled_in(
     dtype: str = "float32",
     offset: int = 0,
     every: bool = False,
-    checks_only: bool = False,
+    until: CompileUntil = "end",
     limit_s: float = 60.0,
 ) -> tuple[Compiled | Raised | Unanswered, str]:
     """What comes of compiling the launches of `launch`; and the kernel that was in the works when the process ended."""
@@ -71,9 +71,7 @@ def compiled_in(
         recorded = session.record(RecordCall(call, afresh=True, bare=True))
         if not isinstance(recorded, tuple):
             return recorded, ""
-        return compiler.compile(
-            call, recorded[0].trace, capability, every=every, checks_only=checks_only, limit_s=limit_s
-        )
+        return compiler.compile(call, recorded[0].trace, capability, every=every, until=until, limit_s=limit_s)
 
 
 def binaries_of(server: ForkServer, text: str, capability: int = 90, **how: object) -> tuple[Binary, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout
@@ -24,7 +25,7 @@ from grader.compile import assembly
 from grader.compile.driver import stand_in
 from grader.compile.static_conditions import ConditionWatch
 from grader.exercise.gpus import ARCHITECTURES
-from grader.protocol.messages import EXACT_IN_JSON, Binary
+from grader.protocol.messages import EXACT_IN_JSON, Binary, CompileUntil
 
 _MOST_BINARIES = 16
 _MOST_CONFIGURATIONS = 64
@@ -34,7 +35,25 @@ _DIGEST = re.compile(r"# [0-9a-f]{64}\n\Z")
 
 
 class _Accepted(Exception):
-    """The front end has accepted a kernel, and no more is wanted."""
+    """The compiler has accepted a kernel so far, and no more is wanted. shared_bytes: as far as they are known."""
+
+    shared_bytes = 0
+
+
+class _BeforeLLVM:
+    """LLVM's bindings, as the backend uses them: whoever translates a kernel to LLVM calls `hear` with it first."""
+
+    def __init__(self, bindings: Any, hear: Callable[[Any], None]) -> None:
+        self._bindings = bindings
+        self._hear = hear
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._bindings, name)
+
+    def to_module(self, kernel: Any, *rest: Any) -> Any:
+        """Translate a kernel to LLVM."""
+        self._hear(kernel)
+        return self._bindings.to_module(kernel, *rest)
 
 
 class Compiler:
@@ -49,7 +68,9 @@ class Compiler:
         self._path = path
         self._is_verdict = is_verdict
         self._announce = announce
-        self._every = self._checks_only = False
+        self._every = False
+        self._until: CompileUntil = "end"
+        self._most_shared_bytes = 0
         # The numbers of configurations of the autotuners that are being tried, innermost last.
         self._tuned: list[int] = []
         self._log = self._ptx = ""
@@ -76,19 +97,21 @@ class Compiler:
         front_end_done = self._before_optimising(backend.make_ttgir)
         is_static = isinstance(inspect.getattr_static(backend, "make_ttgir"), staticmethod)
         backend.make_ttgir = staticmethod(front_end_done) if is_static else front_end_done
+        lowering = sys.modules[backend.__module__]
+        lowering.llvm = _BeforeLLVM(lowering.llvm, self._once_it_is_known_to_fit)  # type: ignore[attr-defined]
         JITFunction._pack_args = self._around_options(JITFunction._pack_args)
         JITFunction._do_compile = self._around_compile(JITFunction._do_compile)
 
-    def begin(self, target: int, *, every: bool, checks_only: bool) -> None:
+    def begin(self, target: int, *, every: bool, until: CompileUntil) -> None:
         """Compile for another target from now on, and forget the kernels so far.
 
-        every: every configuration of autotuners is wanted. checks_only: kernels that the front end accepts are not
-        compiled further, and not described.
+        every: every configuration of autotuners is wanted. until: as in messages.Compile.
         """
         from triton.runtime.driver import driver
 
         driver.set_active(stand_in(ARCHITECTURES[target], registers=self._registers, number=target))
-        self._every, self._checks_only = every, checks_only
+        self._every, self._until = every, until
+        self._most_shared_bytes = ARCHITECTURES[target].shared_bytes_per_program
         self.binaries, self.cut, self._refusal = [], 0, None
 
     def launching(self, number: int) -> None:
@@ -139,14 +162,14 @@ class Compiler:
         ) -> Any:
             constants = _constants(kernel, constexprs)
             self._announce(f"{_name_of(kernel)}, line {self._line_of(kernel)}")
-            self._log, started = "", perf_counter()
+            self._log, started, shared_bytes = "", perf_counter(), 0
             self.conditions.begin_kernel()
             chosen = _option(options, "num_warps"), _option(options, "num_stages")
             with _error_output() as said:
                 try:
                     made = compile(kernel, key, signature, device, constexprs, options, *rest)
-                except _Accepted:
-                    made = None
+                except _Accepted as accepted:
+                    made, shared_bytes = None, accepted.shared_bytes
                 except Exception as refused:
                     if self._is_verdict(refused):
                         self._refuse(kernel, constants, chosen, refused, said(), perf_counter() - started)
@@ -160,17 +183,28 @@ class Compiler:
                 self.keep(replace(one, error=why, error_line=line, other_branch=True))
             elif hasattr(made, "asm"):
                 self.keep(self._binary_of(kernel, constants, options, made, perf_counter() - started))
+            elif shared_bytes > self._most_shared_bytes:
+                one = self._without_binary(kernel, constants, chosen, perf_counter() - started)
+                self.keep(replace(one, shared_bytes=shared_bytes))
             return made
 
         return compiled
 
     def _before_optimising(self, make: Callable[..., Any]) -> Callable[..., Any]:
         def make_ttgir(*args: Any, **kwargs: Any) -> Any:
-            if self._checks_only:
+            # Without products a kernel takes little shared memory, and it costs more to find out.
+            if self._until == "read" or (self._until == "fit" and not any(_multiplies(one) for one in args)):
                 raise _Accepted
             return make(*args, **kwargs)
 
         return make_ttgir
+
+    def _once_it_is_known_to_fit(self, kernel: Any) -> None:
+        """Stop at the last step before LLVM, where memory is allocated, if no more is wanted."""
+        if self._until == "fit":
+            accepted = _Accepted()
+            accepted.shared_bytes = int(kernel.get_int_attr("ttg.shared") or 0)
+            raise accepted
 
     def _around_ptxas(self, make: Callable[..., bytes]) -> Callable[..., bytes]:
         def make_cubin(*args: Any, **kwargs: Any) -> bytes:
@@ -311,6 +345,11 @@ def _constants(kernel: Any, constexprs: dict[Any, Any]) -> dict[str, int | bool]
         if len(place) == 1 and parameter.is_constexpr and shown:
             found[str(parameter.name)[:40]] = plain
     return dict(list(found.items())[:24])
+
+
+def _multiplies(argument: Any) -> bool:
+    """Return whether an argument of a step of the compiler is a kernel with a product of blocks."""
+    return hasattr(argument, "get_int_attr") and "tt.dot" in str(argument)
 
 
 def _option(options: Any, name: str) -> int:

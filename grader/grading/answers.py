@@ -21,9 +21,10 @@ from grader.grading.fitness import crowded_out, fitting_now, unfit_here
 from grader.grading.job import Job
 from grader.grading.results import grader_failed, result_of, unjudged
 from grader.grading.shrinking import Least, Shrinking
-from grader.judge.bench import Bench, JudgedCall
+from grader.judge.bench import Bench
 from grader.judge.coverage import coverage_of_wrong
 from grader.judge.failures import Failure, missing_function, why_not_loaded
+from grader.judge.launched import JudgedCall
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.rules import decide
 from grader.judge.ruling import Ruling
@@ -110,7 +111,7 @@ class Answers:
                         result = self._judge(bench, fitting_now(check, on_gpu=self._session.runs_on_gpu))
                         # Another grading may time next, and needs quiet cores.
                         prefetch.turn_to(())
-                    self._launching[part.name] = tuple(bench.launching.values())
+                    self._launching[part.name] = bench.launched.calls()
                     self._statuses[check.id] = result.status
                     if result.status == "timeout":
                         timeouts.append(check.id)
@@ -127,7 +128,7 @@ class Answers:
             self._coverage.setdefault(part.name, covering)
 
     def launching(self, part: str) -> tuple[JudgedCall, ...]:
-        """Return the judged calls that launch a part's kernels, one for each group of kernels."""
+        """Return the judged calls whose kernels the compiler reads, one for each group of kernels."""
         return self._launching.get(part, ())
 
     def coverage(self, part: Part) -> Coverage | None:

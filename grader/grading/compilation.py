@@ -15,8 +15,8 @@ from grader.diagnosis.explain import Diagnosis
 from grader.exercise.plan import Plan, PlannedCheck
 from grader.grading.fitness import unfit_here
 from grader.grading.results import grader_failed, result_of
-from grader.judge.bench import JudgedCall
 from grader.judge.compiler import Compiling
+from grader.judge.launched import JudgedCall
 from grader.judge.rules import decide_compiled
 from grader.judge.rules.compiles import compiles_nowhere
 from grader.record import CheckResult, Status
@@ -98,7 +98,7 @@ class Compilation:
         technique = self._planned[result.id].check.rule.demands_kernels and result.status == "pass"
         if held := technique and self._for_record and not self._on_gpu:
             self._held.append(result)
-            chosen = sorted(launching, key=lambda one: one.recorded.digest)[:_MOST_CHECKED]
+            chosen = sorted(launching, key=lambda one: (one.until != "fit", one.recorded.digest))[:_MOST_CHECKED]
             self._checks.setdefault(result.part, [self._pool.submit(self._check, one) for one in chosen])
         return held
 
@@ -107,7 +107,8 @@ class Compilation:
 
         There are none if an earlier grading has accepted them, or if others of the part are refused already.
         """
-        name, part = hashlib.sha256(judged.recorded.digest).hexdigest(), judged.recorded.call.recipe.part
+        name = hashlib.sha256(judged.until.encode() + judged.recorded.digest).hexdigest()
+        part = judged.recorded.call.recipe.part
         if name in self._accepted or part in self._refused:
             return []
         if self._checking_s[part] > _MOST_CHECKING_S:

@@ -30,6 +30,7 @@ from grader.judge.failures import (
     check_device,
     examine,
 )
+from grader.judge.launched import LaunchedKernels
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.refused import RefusedConfigurations
 from grader.judge.second_looks import RightCall, is_unfinished, made_again
@@ -48,11 +49,10 @@ from grader.protocol.messages import (
     Recipe,
     ReplayCall,
     Slot,
-    StaticCondition,
     Wanted,
     only,
 )
-from grader.protocol.trace import Deed, Launch, fingerprint, launches_in
+from grader.protocol.trace import Deed, fingerprint
 from grader.record import Coverage
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered
 from grader.sandbox.pair import Pair, RecordedAnswer, decoys_of, remembers, seeds_after
@@ -62,8 +62,6 @@ _RECENT = 6
 _TELLING = 4
 # On a GPU, one case in so many begins with another configuration of an autotuned kernel than the first.
 _ONE_IN_ON_A_GPU = 4
-# Groups of kernels of one part whose calls are kept.
-_MOST_GROUPS = 32
 # Limits of outputs that are compared with and without launches.
 _MOST_COMPARED_BYTES = 64 << 20
 _MOST_OUTPUTS = 16
@@ -71,27 +69,6 @@ _ITEMSIZES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 2, 
 
 # The outcome of recording a call; None: its part is not recorded.
 _RecordResult = RecordedAnswer | Raised | Unanswered | None
-
-
-@dataclass(frozen=True)
-class JudgedCall:
-    """A recorded call that was replayed. conditions: of its interpreted kernels, where no tensor decides them."""
-
-    recorded: RecordedAnswer
-    conditions: tuple[StaticCondition, ...] = ()
-
-
-@dataclass(frozen=True)
-class KernelGroup:
-    """Hold what the compiler's front end sees of a call: kernels (name, line), types, and how conditions turned out.
-
-    types: the dtypes of tensors, and of each launch those of its other arguments. Sizes and addresses make no
-    difference to the front end, but for an argument of 1: a condition may ask for that.
-    """
-
-    kernels: frozenset[tuple[str, int]]
-    types: frozenset[tuple[str, ...]]
-    conditions: frozenset[tuple[tuple[int, ...], bool]]
 
 
 @dataclass(frozen=True)
@@ -121,13 +98,13 @@ class Bench:
     """One part of one submission: its processes, and the truth.
 
     evidence: of every call. tried: the cases that ran. recent: the latest right answers. covering: of the right
-    calls, the one that shows best what programs touch, if there is one. launching: of the calls that were replayed,
-    one for each group of kernels that is launched together and compiled alike. salt: derived from the submission's
-    text; makes planned seeds into the seeds that count. most_s: time that all calls may take together. interpreter: a
-    pair that interprets, where `pair` does not. refusal: says why the GPU that a call is meant for refuses a
-    configuration; refused: what it said. first_failure: a comparison of values ends with its first failing case.
-    configurations: those of autotuned kernels in which calls ran, each with the first line of its kernel; None until
-    a check asks for all. depends_on_size: a call was wrong on a GPU with more multiprocessors alone.
+    calls, the one that shows best what programs touch, if there is one. launched: the calls whose kernels the
+    compiler reads. salt: derived from the submission's text; makes planned seeds into the seeds that count. most_s:
+    time that all calls may take together. interpreter: a pair that interprets, where `pair` does not. refusal: says
+    why the GPU that a call is meant for refuses a configuration; refused: what it said. first_failure: a comparison
+    of values ends with its first failing case. configurations: those of autotuned kernels in which calls ran, each
+    with the first line of its kernel; None until a check asks for all. depends_on_size: a call was wrong on a GPU
+    with more multiprocessors alone.
     """
 
     pair: Pair
@@ -141,7 +118,7 @@ class Bench:
     tried: list[TriedCase] = field(default_factory=list)
     recent: list[tuple[Expected, ...]] = field(default_factory=list)
     covering: list[Coverage] = field(default_factory=list)
-    launching: dict[KernelGroup, JudgedCall] = field(default_factory=dict)
+    launched: LaunchedKernels = field(default_factory=LaunchedKernels)
     most_s: float = math.inf
     interpreter: Pair | None = None
     refusal: Callable[[RecordedAnswer, int], str] = lambda recorded, place: ""
@@ -332,7 +309,7 @@ class Bench:
                 outcome = self._pass_over_refused(result, call, outcome, expected, wanted)
             if part is self.part:
                 self.evidence.append(evidence_of_trace(request, result, outcome, untold))
-                self._note_kernels(result, outcome)
+                self.launched.note(result, outcome)
         elif result is None:
             outcome = self.call(call)
             if isinstance(outcome, Finished) and part is self.part:
@@ -360,24 +337,6 @@ class Bench:
         tuning = configurations_in(result.trace) if isinstance(result, RecordedAnswer) and not untold else ()
         recorded = result if isinstance(result, RecordedAnswer) else None
         return Trial(recipe, outcome, expected, failure, worst, untold, recorded, tuning)
-
-    def _note_kernels(self, recorded: RecordedAnswer, outcome: Outcome) -> None:
-        """Keep one call for each group of kernels that calls launch together. Nobody can tell before which one.
-
-        A recorded call may take megabytes, and a hostile file has any number of groups.
-        """
-        if not recorded.is_replayed:
-            return
-        places = frozenset((text.name, text.line) for text in recorded.trace.kernels)
-        conditions = outcome.answer.conditions if isinstance(outcome, Finished) else ()
-        types: set[tuple[str, ...]] = {(one.dtype,) for one in recorded.trace.windows}
-        types |= {_types_of(one) for one in launches_in(recorded.trace.steps) if isinstance(one, Launch)}
-        group = KernelGroup(places, frozenset(types), frozenset((one.place, one.holds) for one in conditions))
-        known = self.launching.get(group)
-        if known is None and len(self.launching) >= _MOST_GROUPS:
-            return
-        if places and (known is None or recorded.digest < known.recorded.digest):
-            self.launching[group] = JudgedCall(recorded, conditions)
 
     def _note_coverage(self, case: Case, outcome: Outcome, *, is_replay: bool) -> None:
         if is_replay and isinstance(outcome, Finished):
@@ -646,12 +605,6 @@ class Bench:
 def _tells_earlier_memory(recorded: RecordedAnswer) -> bool:
     """Return whether a trace may hold the bytes of memory that earlier calls left."""
     return recorded.afresh and remembers(recorded)
-
-
-def _types_of(launch: Launch) -> tuple[str, ...]:
-    """Return the names of the types of a launch's arguments, by place and then by name."""
-    named = (f"{name} {type(value).__name__}" for name, value in sorted(launch.kwargs.items()))
-    return (*(type(value).__name__ for value in launch.args), *named)
 
 
 def _seeded(recipe: Recipe, seed: Callable[[int], int]) -> Recipe:

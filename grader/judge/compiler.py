@@ -27,7 +27,7 @@ from grader.exercise.cases import Case
 from grader.exercise.formula import evaluate
 from grader.exercise.gpus import ARCHITECTURES, USUAL, Architecture, compiled_for, named, why_unknown
 from grader.exercise.model import Limits, Part
-from grader.judge.bench import JudgedCall
+from grader.judge.launched import JudgedCall
 from grader.protocol.messages import UNTOLD, Compiled, Loaded, Raised, Recipe, RecordCall, Start
 from grader.protocol.trace import Deed
 from grader.record import CompiledKernel, clean, one_line
@@ -224,7 +224,7 @@ class Compiling:
                     on_outcome(outcome)
 
     def check(self, judged: JudgedCall) -> list[CompileOutcome]:
-        """Return the front end's verdicts on the kernels of a judged call, for one GPU after another until it accepts.
+        """Return the compiler's verdicts on the kernels of a judged call, for one GPU after another until it accepts.
 
         The kernels of an outcome are those that it refuses. Call it before `recall`, on one thread at a time. The
         report waits meanwhile.
@@ -244,7 +244,7 @@ class Compiling:
             outcome = CompileOutcome(recipe.part, target.name)
             given = recorded.call, recorded.message, target.capability
             answer, announced = self._compiler.compile(
-                *given, checks_only=True, conditions=judged.conditions, limit_s=self._limit_s
+                *given, until=judged.until, conditions=judged.conditions, limit_s=self._limit_s
             )
             if isinstance(answer, Compiled):
                 outcome = replace(outcome, kernels=_described(answer, target, Case(recipe.case)))

@@ -66,9 +66,12 @@ class OnTheLargestGpu:
         bench, found = self._bench, list[tuple[PlannedCase, Trial]]()
         if not self._known:
             return iter(found)
-        launching = dict(bench.launching)
         try:
-            with bench.aside(), bench.pair.in_new_process(multiprocessors=MOST_MULTIPROCESSORS):
+            with (
+                bench.aside(),
+                bench.launched.unchanged(),
+                bench.pair.in_new_process(multiprocessors=MOST_MULTIPROCESSORS),
+            ):
                 requests = {one: CallRequest(one.case, one.seed) for one in self._known}
                 other = [one for one in requests if not bench.records_alike(requests[one], self._known[one])]
                 trials = bench.tries([requests[one] for one in other])
@@ -79,9 +82,6 @@ class OnTheLargestGpu:
                 trials.close()
         except NotRunHere:
             pass
-        finally:
-            bench.launching.clear()
-            bench.launching.update(launching)
         return iter(found)
 
 

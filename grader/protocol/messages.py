@@ -336,13 +336,17 @@ class StaticCondition:
     holds: bool
 
 
+CompileUntil = Literal["end", "read", "fit"]
+
+
 @dataclass(frozen=True)
 class Compile:
     """Compile the launches of a trace for a GPU that need not be there, and describe the result; run nothing.
 
     target: a key of grader.exercise.gpus.ARCHITECTURES. every_configuration: of autotuned kernels, not only the first
-    configuration that a launch could use. checks_only: ask only the compiler's front end, which reads the kernel, and
-    describe only the kernels that it refuses. conditions: as they turned out in the interpreter; a kernel in which the
+    configuration that a launch could use. until: how far to compile: "end", or until the front end has read the
+    kernel ("read"), or until it is known whether one with products fits the GPU ("fit"). Short of the end, only
+    kernels that are refused are described. conditions: as they turned out in the interpreter; a kernel in which the
     compiler decides one otherwise counts as refused.
     """
 
@@ -350,7 +354,7 @@ class Compile:
     trace: Mapping[str, Any]
     target: int
     every_configuration: bool = False
-    checks_only: bool = False
+    until: CompileUntil = "end"
     conditions: tuple[StaticCondition, ...] = ()
     op: Literal["compile"] = "compile"
 

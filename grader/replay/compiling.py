@@ -46,7 +46,7 @@ class TraceCompiler:
         # What the allow-list refuses, the compiler might take.
         self._compiler = Compiler(path, announcer, lambda raised: refusal_in(raised) is None)
         self._compiler.install()
-        self._compiler.begin(target, every=False, checks_only=False)
+        self._compiler.begin(target, every=False, until="end")
 
     def compile(self, request: Compile, trace: Trace, kernels: Callable[[tuple[KernelText, ...]], Kernels]) -> Compiled:
         """Compile the launches of a trace. kernels: builds its kernels.
@@ -54,7 +54,7 @@ class TraceCompiler:
         A step that cannot be done ends it; before the first kernel, its exception is raised.
         """
         compiler = self._compiler
-        compiler.begin(request.target, every=request.every_configuration, checks_only=request.checks_only)
+        compiler.begin(request.target, every=request.every_configuration, until=request.until)
         compiler.conditions.begin(request.conditions)
         run = _CompiledRun(self, request, trace, kernels)
         stopped = ""

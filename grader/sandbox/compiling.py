@@ -8,7 +8,7 @@ from typing import Any
 
 from grader.exercise.gpus import USUAL
 from grader.exercise.model import Limits
-from grader.protocol.messages import Call, Compile, Compiled, Precompile, Raised, Start, StaticCondition
+from grader.protocol.messages import Call, Compile, Compiled, CompileUntil, Precompile, Raised, Start, StaticCondition
 from grader.sandbox.outcome import Unanswered
 from grader.sandbox.pair import RecordedAnswer
 from grader.sandbox.server import Spawner
@@ -49,15 +49,15 @@ class CleanCompiler:
         target: int,
         *,
         every: bool = False,
-        checks_only: bool = False,
+        until: CompileUntil = "end",
         conditions: tuple[StaticCondition, ...] = (),
         limit_s: float = _COMPILE_S,
     ) -> tuple[Compiled | Raised | Unanswered, str]:
-        """Compile the launches of a trace for a GPU; every, checks_only, conditions: as in messages.Compile.
+        """Compile the launches of a trace for a GPU; every, until, conditions: as in messages.Compile.
 
         Returns the answer, and the kernel that was being compiled when the process ended.
         """
-        return self._begun().compile(Compile(call, trace, target, every, checks_only, conditions), limit_s)
+        return self._begun().compile(Compile(call, trace, target, every, until, conditions), limit_s)
 
     def refusal(self, recorded: RecordedAnswer, place: int) -> str:
         """Return why a configuration of a call's autotuner does not compile or fit the usual GPU; "" if it does."""

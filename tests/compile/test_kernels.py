@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.compile.findings import described
 from grader.compile.values import WithoutValues
-from grader.exercise.gpus import ARCHITECTURES
+from grader.exercise.gpus import ARCHITECTURES, USUAL
 from grader.protocol.messages import Binary, Compiled, Narrow, Raised
 from grader.sandbox.outcome import TimedOut
 from grader.sandbox.server import ForkServer
@@ -214,8 +214,19 @@ def launch(x):
     copy_kernel[(1,)](x, x, 64, BLOCK=1024)
     odd_kernel[(1,)](x)
 """
-    binary = only_refused(binaries_of(compiler, text, checks_only=True))
+    binary = only_refused(binaries_of(compiler, text, until="read"))
     assert (binary.kernel, binary.error_line) == ("odd_kernel", line_of(text, "tl.arange(0, 100)"))
+
+
+def test_a_kernel_that_does_not_fit_is_known_before_it_is_compiled_to_the_end(compiler: ForkServer) -> None:
+    text = f"""{DOT}
+def launch(x):
+    for K in (32, 128):
+        dot_kernel[(1,)](x, M=128, N=256, K=K, num_stages=3, num_warps=8)
+"""
+    (binary,) = binaries_of(compiler, text, until="fit")
+    assert (binary.constants["K"], binary.registers, binary.error) == (128, 0, "")
+    assert binary.shared_bytes > USUAL.shared_bytes_per_program
 
 
 # -- what launch code may do -----------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ def refused_in(condition: str, server: ForkServer, ex_15: Entry) -> tuple[Binary
         outcome = one.replay(told)
         assert isinstance(outcome, Finished), outcome
         conditions = outcome.answer.conditions
-        answer, _ = compiler.compile(told.call, told.message, USUAL.capability, checks_only=True, conditions=conditions)
+        answer, _ = compiler.compile(told.call, told.message, USUAL.capability, until="read", conditions=conditions)
     assert isinstance(answer, Compiled), answer
     return answer.binaries
 

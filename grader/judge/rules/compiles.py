@@ -117,11 +117,17 @@ def _unfit(kernel: CompiledKernel, fatal: Sequence[str] = _FATAL) -> Failure | N
                 Cause(
                     finding.kind,
                     "The kernel does not compile" if finding.kind == "compile_error" else "The kernel does not fit",
-                    f"For {kernel.target} {kernel.kernel}{where} {finding.text.rstrip('.')}.",
+                    f"For {kernel.target} {kernel.kernel}{where} {finding.text.rstrip('.')}{_with(kernel)}.",
                     f"{words.rule} {words.help}".strip() if words else "",
                 ),
             )
     return None
+
+
+def _with(kernel: CompiledKernel) -> str:
+    """Return the case for which a kernel is too large: for another dtype it may fit."""
+    too_large = any(finding.kind in _TOO_LARGE for finding in kernel.findings)
+    return f", in the call with {kernel.case}" if too_large and kernel.case else ""
 
 
 def _no_tensor_cores(outcome: CompileOutcome) -> Failure:

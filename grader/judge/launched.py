@@ -1,0 +1,117 @@
+"""Keep, of the calls of a part, those whose kernels the compiler reads: one for each group of kernels.
+
+Takes recorded calls and what their replays told. Compiles nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from math import prod
+
+from grader.exercise.tensors import dtype_of
+from grader.protocol.messages import CompileUntil, StaticCondition
+from grader.protocol.trace import Launch, launches_in
+from grader.sandbox.outcome import Finished, Outcome
+from grader.sandbox.pair import RecordedAnswer
+
+# Groups of kernels of one part whose calls are kept, and calls whose kernels must fit a GPU.
+_MOST_GROUPS = 32
+_MOST_FITTED = 4
+# What the compiler makes faster for: an address or a size that this divides.
+_ALIGNED = 16
+
+_Places = frozenset[tuple[str, int]]
+
+
+@dataclass(frozen=True)
+class JudgedCall:
+    """A recorded call that was replayed.
+
+    conditions: of its interpreted kernels, where no tensor decides them. until: how far the compiler is to go.
+    """
+
+    recorded: RecordedAnswer
+    conditions: tuple[StaticCondition, ...] = ()
+    until: CompileUntil = "read"
+
+
+@dataclass(frozen=True)
+class _KernelGroup:
+    """Hold what the compiler's front end sees of a call: kernels (name, line), types, and how conditions turned out.
+
+    types: the dtypes of tensors, and of each launch those of its other arguments. Sizes and addresses make no
+    difference to the front end, but for an argument of 1: a condition may ask for that.
+    """
+
+    kernels: _Places
+    types: frozenset[tuple[str, ...]]
+    conditions: frozenset[tuple[tuple[int, ...], bool]]
+
+
+class LaunchedKernels:
+    """The calls of one part whose kernels the compiler reads."""
+
+    def __init__(self) -> None:
+        self._groups: dict[_KernelGroup, JudgedCall] = {}
+        # By kernels and sizes of elements: the call with the largest blocks.
+        self._largest: dict[tuple[_Places, frozenset[int]], tuple[tuple[int, int, bytes], JudgedCall]] = {}
+
+    def note(self, recorded: RecordedAnswer, outcome: Outcome) -> None:
+        """Note a call that was replayed.
+
+        Of each group that calls launch together one is kept, and nobody can tell before which one. So is the call with
+        the largest blocks. A recorded call may take megabytes, and a hostile file has any number of groups.
+        """
+        trace = recorded.trace
+        places = frozenset((text.name, text.line) for text in trace.kernels)
+        if not recorded.is_replayed or not places:
+            return
+        conditions = outcome.answer.conditions if isinstance(outcome, Finished) else ()
+        call = JudgedCall(recorded, conditions)
+        types: set[tuple[str, ...]] = {(one.dtype,) for one in trace.windows}
+        types |= {_types_of(one) for one in launches_in(trace.steps) if isinstance(one, Launch)}
+        group = _KernelGroup(places, frozenset(types), frozenset((one.place, one.holds) for one in conditions))
+        known = self._groups.get(group)
+        if (known or len(self._groups) < _MOST_GROUPS) and (not known or recorded.digest < known.recorded.digest):
+            self._groups[group] = call
+        widths = places, frozenset(dtype_of(one.dtype).itemsize for one in trace.windows)
+        largest = self._largest.get(widths)
+        rank = _size_of(recorded, outcome)
+        if (largest or len(self._largest) < _MOST_FITTED) and (not largest or rank > largest[0]):
+            self._largest[widths] = rank, replace(call, until="fit")
+
+    def calls(self) -> tuple[JudgedCall, ...]:
+        """Return the calls: those whose kernels must fit a GPU first."""
+        fitted = [call for _, call in self._largest.values()]
+        digests = {call.recorded.digest for call in fitted}
+        return (*fitted, *(call for call in self._groups.values() if call.recorded.digest not in digests))
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Forget what the block notes."""
+        groups, largest = dict(self._groups), dict(self._largest)
+        try:
+            yield
+        finally:
+            self._groups, self._largest = groups, largest
+
+
+def _size_of(recorded: RecordedAnswer, outcome: Outcome) -> tuple[int, int, bytes]:
+    """Return a number that grows with the blocks of a call's kernels, then with what the compiler may assume of it."""
+    launches = outcome.answer.launches if isinstance(outcome, Finished) else ()
+    blocks = max((prod(size for size in one.constants.values() if size > 1) for one in launches), default=0)
+    given = (
+        value
+        for one in launches_in(recorded.trace.steps)
+        if isinstance(one, Launch)
+        for value in (*one.args, *one.kwargs.values())
+    )
+    return blocks, sum(type(value) is int and value % _ALIGNED == 0 for value in given), recorded.digest
+
+
+def _types_of(launch: Launch) -> tuple[str, ...]:
+    """Return the names of the types of a launch's arguments, by place and then by name."""
+    named = (f"{name} {type(value).__name__}" for name, value in sorted(launch.kwargs.items()))
+    return (*(type(value).__name__ for value in launch.args), *named)
