@@ -397,7 +397,7 @@ def test_a_kernel_that_fits_on_no_gpu_fails_unless_an_autotuner_passes_over_it()
 
     def compiled(target: str, *findings: SimpleNamespace, configurations: int = 0) -> CompileOutcome:
         kernel: Any = SimpleNamespace(
-            target=target, kernel="k", line=1, findings=findings, configurations=configurations
+            target=target, kernel="k", line=1, findings=findings, configurations=configurations, case=""
         )
         return CompileOutcome("part", target, (kernel,))
 
