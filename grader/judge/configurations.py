@@ -106,8 +106,11 @@ def every_configuration(
 def _with_reason(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure, place: int) -> Failure:
     """Return the failure of a configuration that was tried on the same tensors before, with what it is due to.
 
-    That is an earlier call, the configuration itself, or what the trial left.
+    That is an earlier call, the configuration itself, or what the trial left. A call that wrote into a result of an
+    earlier one has shown what it is due to.
     """
+    if failure.cause.kind == "alias":
+        return failure
     if clues := bench.remembered(trial.recipe, trial.outcome, Wanted((place,), rehearsed=True)):
         return replace(failure, clues=clues)
     plain = next((plain for _, plain in _run_configurations(bench, one, [place])), None)

@@ -33,6 +33,15 @@ from grader.sandbox.outcome import (
 _MOST_FRAMES = 6
 # To look for causes in more wrong values takes seconds.
 _MOST_VALUES = 1 << 18
+# Title and help where a call wrote into memory of earlier calls: into results alone, and into arguments too.
+_OF_RESULTS = (
+    "Results that share memory: an earlier result is overwritten",
+    "Make new memory for the result at every call: return no buffer that an earlier call has returned.",
+)
+_OF_ARGUMENTS = (
+    "Memory of an earlier call was changed",
+    "Keep no tensor that a caller gave or got: let kernels store into memory that this call allocates.",
+)
 # Statuses that need no explanation: the learner did nothing wrong, or nothing yet.
 NO_CAUSE = (*UNJUDGED, "not_implemented", "invalid_submission", "skipped_dependency")
 
@@ -414,12 +423,9 @@ def _side_effect(outcome: Finished) -> Failure | None:
         return Failure("fail", cause)
     if answer.spoiled:
         what = clean(" and ".join(answer.spoiled), 200)
-        cause = Cause(
-            "alias",
-            "Memory of an earlier call was changed",
-            f"The call wrote into {what} of an earlier call, which the caller may still hold.",
-            "Keep no tensor that a caller gave or got: let kernels store into memory that this call allocates.",
-        )
+        title, help_text = _OF_RESULTS if answer.spoiled == ("a result",) else _OF_ARGUMENTS
+        rationale = f"The call wrote into {what} of an earlier call, which the caller may still hold."
+        cause = Cause("alias", title, rationale, help_text)
         seen = f"After the call, {what} of an earlier call has other values."
         return Failure("fail", cause, (sure("reused_output", seen, cause.title, cause.help),))
     if answer.overrun:

@@ -207,6 +207,19 @@ def test_what_the_trials_of_an_autotuner_leave_in_the_tensors_is_wrong(server: F
     assert "reset_to_zero" in found.failure.cause.help
 
 
+def test_a_result_that_is_returned_again_is_told_as_one_and_not_as_a_remembered_input(
+    server: ForkServer, ex_15: Entry
+) -> None:
+    kept = "z = kept.setdefault(x.shape, torch.zeros_like(x))"
+    source = ADDS_TO_A_SUM.replace("z = torch.zeros_like(x)", kept).replace("tl.atomic_add", "tl.store")
+    assert kept in source
+    with bench_of(server, ex_15, f"kept = {{}}\n{source}") as bench:
+        found = found_in(bench)
+    assert found.failure is not None
+    assert found.failure.cause.title == "Results that share memory: an earlier result is overwritten"
+    assert [clue.kind for clue in found.failure.clues if clue.confirmed] == ["reused_output"]
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
