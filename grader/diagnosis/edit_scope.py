@@ -287,6 +287,13 @@ class Scope:
         return frozenset(one.id for one in compared if isinstance(one, ast.Name))
 
     @cached_property
+    def given_maxima(self) -> frozenset[str]:
+        """Return the names that get a maximum: `top = tl.max(x, 1)`, `m = tl.maximum(m, top)`, and then `old = m`."""
+        assigned = [one for one in ast.walk(self.function) if isinstance(one, ast.Assign)]
+        named = {bare_name(one.targets[0]) for one in assigned if called(one.value) in ("max", "maximum")}
+        return frozenset({*named, *(bare_name(one.targets[0]) for one in assigned if _bare(one.value) in named)} - {""})
+
+    @cached_property
     def exponents(self) -> frozenset[ast.BinOp]:
         """Return the differences that are exponents: `tl.exp(x - top)`."""
         differences = (

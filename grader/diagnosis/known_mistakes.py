@@ -15,6 +15,7 @@ from grader.exercise.model import Part
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.compare import compare
+from grader.judge.evidence import kernels_of
 from grader.judge.failures import WrongCall
 from grader.judge.truth import Expected, KnownMistake, Truth
 from grader.protocol.messages import Recipe
@@ -98,16 +99,26 @@ def passing_like(bench: Bench, seen: WrongCall | None, *, several: bool = False)
     """Yield the few passing calls most like a failing one. A mistake that was made leaves them right.
 
     Large calls come last, and of calls that are equally like it the smallest come first: the oracle computes each of
-    them many times. several: more of them, to tell several mistakes apart.
+    them many times. Calls that launch none of the failing one's kernels tell nothing, and are left out. several: more
+    of them, to tell several mistakes apart.
     """
     failing = seen.recipe.case if seen is not None else {}
+    others = _by_other_kernels(bench, seen)
 
     def unlikeness(case: Case) -> tuple[bool, int, int]:
         return case.volume > QUICK_VOLUME, sum(failing.get(name) != case[name] for name in case), case.volume
 
-    passing = sorted((one for one in bench.tried if not one.failed), key=lambda one: unlikeness(one.case))
+    telling = (one for one in bench.tried if not one.failed and (one.case, one.seed) not in others)
+    passing = sorted(telling, key=lambda one: unlikeness(one.case))
     for one in passing[: _TO_TELL_APART if several else _LOOKED_AT]:
         yield Recipe(bench.part.name, dict(one.case), one.seed)
+
+
+def _by_other_kernels(bench: Bench, seen: WrongCall | None) -> set[tuple[Case, int]]:
+    """Return the cases and seeds of the calls that launched other kernels alone than a wrong call did."""
+    own = {*kernels_of(seen.outcome.answer.launches)} if seen is not None else set()
+    told = (one for one in bench.evidence if one.kernels) if own else ()
+    return {(one.case, one.seed) for one in told if own.isdisjoint(one.kernels)}
 
 
 def agree(outputs: Sequence[torch.Tensor], expected: Sequence[Expected]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
@@ -325,11 +326,16 @@ def _hidden_elements(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         if called(node) in ("exp", "exp2") and called(scope.parents.get(node)) != "where":
             edit = scope.edit(node, f"tl.where({mask}, {text}, 0.0)", _HIDDEN, SOMETIMES)
             yield replace(edit, shown=(f"tl.where({mask}, {called(node)}(…), 0.0)", f"{called(node)}(…)"))
-        elif called(node) == "max" and len(node.args) + len(node.keywords) == 2:
+        elif called(node) == "max" and len(node.args) + len(node.keywords) == 2 and not _is_of_maxima(scope, mask):
             # Where nothing is visible yet, a maximum of -inf gives NaN.
             for lowest in ('float("-inf")', "-1e30"):
                 after = f"tl.where({mask}, {scope.text(node.args[0])}, {lowest})"
                 yield scope.edit(node.args[0], after, _HIDDEN, SOMETIMES)
+
+
+def _is_of_maxima(scope: Scope, condition: str) -> bool:
+    """Return whether a condition depends on a maximum: it hides no elements of one."""
+    return any(re.search(rf"\b{name}\b", condition) for name in scope.given_maxima)
 
 
 def _missing_steps(scope: Scope, node: ast.AST) -> Iterator[Edit]:

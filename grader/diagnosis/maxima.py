@@ -6,10 +6,12 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from grader.diagnosis.edit_scope import MOST, OFTEN, Edit, Scope, bare_name, called
+from grader.diagnosis.edit_scope import MOST, OFTEN, SOMETIMES, Edit, Scope, bare_name, called, names_in
 
 _INFINITE = 'float("-inf")'
 _OF_WHERE = 3
+# The end of the name for a maximum before a step.
+_OLD = "_of_steps_before"
 
 
 def _starts_of_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -92,6 +94,89 @@ def _other_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             yield scope.edit(top, name, ("maximum_restarted", "no_rescale"), OFTEN)
 
 
+def _overwritten_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Rescale by the maximum as it was before a line overwrites it: `old = m; m = tl.maximum(m, top)`, `exp(old - m)`.
+
+    The factor replaces the one that is there, which compares the new maximum with itself or with a step's own; or it
+    multiplies a sum that has none.
+    """
+    if not scope.in_kernel or not isinstance(node, ast.Assign) or not _overwrites_a_maximum(scope, node):
+        return
+    top = bare_name(node.targets[0])
+    factors = [one for one in _behind(scope, node) if _is_factor(scope, one, top)]
+    for factor in factors:
+        whole = _with_conditions(scope, factor)
+        yield _rescaled(scope, node, whole, _factor_of(factor, top), MOST)
+    for total, added in () if factors else _sums_behind(scope, node):
+        grown = f"{bare_name(total)} * {_factor_of(None, top)}"
+        if added is None:
+            yield _rescaled(scope, node, total, f"({grown})", SOMETIMES)
+        else:
+            # `l += v` takes what is added to l, without l itself.
+            yield _rescaled(scope, node, added, f"{grown} - {bare_name(total)} + ({scope.text(added)})", SOMETIMES)
+
+
+def _overwrites_a_maximum(scope: Scope, node: ast.Assign) -> bool:
+    """Return whether a line of a loop gives a name the larger of its value and another, itself or by another name."""
+    value, name = scope.meaning(node.value), bare_name(node.targets[0])
+    return bool(name) and called(value) == "maximum" and name in names_in(value) and scope.in_a_loop(node)
+
+
+def _behind(scope: Scope, node: ast.Assign) -> Iterator[ast.AST]:
+    """Yield the nodes of the lines behind a line, in the same body."""
+    body = getattr(scope.parents[node], "body", [])
+    for line in body[body.index(node) + 1 :] if node in body else ():
+        yield from ast.walk(line)
+
+
+def _is_factor(scope: Scope, node: ast.AST, top: str) -> bool:
+    """Return whether a call is the exponential of a maximum relative to another one, or to itself."""
+    exponent = node.args[0] if isinstance(node, ast.Call) and node.args else None
+    if not isinstance(exponent, ast.BinOp) or exponent not in scope.exponents:
+        return False
+    sides = [bare_name(exponent.left), bare_name(exponent.right)]
+    return top in sides and {*sides} <= scope.given_maxima
+
+
+def _with_conditions(scope: Scope, factor: ast.AST) -> ast.expr:
+    """Return a factor with the conditions around it: `tl.where(grown, tl.exp(old - new), 1.0)`."""
+    while called(scope.parents.get(factor)) == "where":
+        factor = scope.parents[factor]
+    assert isinstance(factor, ast.expr)
+    return factor
+
+
+def _factor_of(factor: ast.AST | None, top: str) -> str:
+    """Return the factor from the old maximum to the new one. Both may be -inf."""
+    power = called(factor) or "exp"
+    return f"tl.where({top}{_OLD} == {top}, 1.0, tl.{power}({top}{_OLD} - {top}))"
+
+
+def _sums_behind(scope: Scope, node: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+    """Yield each name that a line behind adds to: where it reads the name, or the name with what `+=` adds."""
+    for one in _behind(scope, node):
+        if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add) and isinstance(one.target, ast.Name):
+            yield one.target, one.value
+        if isinstance(one, ast.Assign) and isinstance(one.value, ast.BinOp) and isinstance(one.value.op, ast.Add):
+            for side in (one.value.left, one.value.right):
+                if bare_name(side) and bare_name(side) == bare_name(one.targets[0]):
+                    yield side, None
+
+
+def _rescaled(scope: Scope, node: ast.Assign, replaced: ast.expr, after: str, weight: float) -> Edit:
+    """Return the edit that keeps a maximum before a line overwrites it, and replaces an expression behind the line."""
+    top = bare_name(node.targets[0])
+    start = scope.span(node.targets[0])[0]
+    first, end = scope.span(replaced)
+    kept = scope.source[start:first].decode()
+    shown = after.replace(_factor_of(None, top), f"tl.exp(old - {top})")
+    shown = f"tl.exp(old - {top})" if shown.startswith("tl.where") else shown
+    words = f"{shown}, where old is {top} before line {node.lineno},", scope.text(replaced)
+    before, edited = f"{kept}{scope.text(replaced)}", f"{top}{_OLD} = {top}; {kept}{after}"
+    line = replaced.lineno
+    return Edit(line, before, edited, ("no_rescale",), weight, start, end, scope.in_kernel, shown=words)
+
+
 IN_MAXIMA: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _starts_of_maxima,
     _carried_maxima,
@@ -99,4 +184,5 @@ IN_MAXIMA: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _infinite_maxima,
     _factors_of_maxima,
     _other_maxima,
+    _overwritten_maxima,
 )

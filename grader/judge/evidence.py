@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from grader.exercise.cases import Case
 from grader.judge.idle_kernels import are_idle
 from grader.judge.trial import CallRequest
-from grader.protocol.messages import Returned
+from grader.protocol.messages import LaunchInfo, Returned
 from grader.protocol.operators import READING
 from grader.protocol.trace import Deed
 from grader.record import clean
@@ -48,10 +48,15 @@ def evidence_of_answer(case: Case, answer: Returned) -> Evidence:
     """Return the evidence of a call in the submission's own process."""
     return Evidence(
         case,
-        tuple(dict.fromkeys(clean(launch.kernel, 80) for launch in answer.launches)),
+        kernels_of(answer.launches),
         frozenset(clean(name, 80) for launch in answer.launches for name in launch.constants),
         tuple(dict.fromkeys(clean(name, 80) for name in answer.operators)),
     )
+
+
+def kernels_of(launches: Iterable[LaunchInfo]) -> tuple[str, ...]:
+    """Return the names of the kernels of launches, each once, as evidence holds them."""
+    return tuple(dict.fromkeys(clean(launch.kernel, 80) for launch in launches))
 
 
 def evidence_of_trace(

@@ -44,7 +44,7 @@ def explains(mistake: torch.Tensor, got: torch.Tensor) -> bool:
 
 
 def seen(got: torch.Tensor, output: Expected = OUTPUT) -> WrongCall:
-    answer = cast("Returned", SimpleNamespace())
+    answer = cast("Returned", SimpleNamespace(launches=()))
     raw = got.contiguous().view(torch.uint8).numpy().tobytes()
     return WrongCall(Recipe("part", {}, 0), Finished(answer, (raw,)), (output,))
 
@@ -286,6 +286,18 @@ def test_of_passing_calls_that_are_equally_like_a_failing_one_the_smallest_are_l
     failing = replace(seen(TRUTH.half()), recipe=Recipe("part", {"M": 64, "N": 65, "dtype": "float16"}, 0))
     assert looked_at(sizes, failing) == [(64, 128), (128, 128)]
     assert looked_at(sizes, None) == [(64, 128), (128, 128)]
+
+
+def test_a_passing_call_of_other_kernels_alone_tells_nothing_of_a_failing_one() -> None:
+    small, large, failing = (Case({"N": n}) for n in (8, 9000, 9001))
+    answer = cast("Returned", SimpleNamespace(launches=(SimpleNamespace(kernel="many_blocks"),)))
+    wrong = replace(seen(TRUTH.half()), recipe=Recipe("part", dict(failing), 0), outcome=Finished(answer, ()))
+    told = [SimpleNamespace(case=small, seed=1, kernels=("one_block",))]
+    told += [SimpleNamespace(case=large, seed=1, kernels=("many_blocks", "one_block"))]
+    tried = [TriedCase(one, one == failing, 1) for one in (small, large, failing)]
+    bench = cast("Bench", SimpleNamespace(tried=tried, evidence=told, part=SimpleNamespace(name="part")))
+    assert [one.case["N"] for one in passing_like(bench, wrong)] == [9000]
+    assert [one.case["N"] for one in passing_like(bench, None)] == [8, 9000]
 
 
 def test_a_call_that_takes_the_oracle_seconds_is_looked_at_last_even_if_it_is_most_like_the_failing_one() -> None:
