@@ -27,6 +27,7 @@ from grader.diagnosis.edit_scope import (
 from grader.diagnosis.indices import IN_INDICES
 from grader.diagnosis.loops import IN_LOOPS, bounds_a_loop, starts_a_loop, step_of
 from grader.diagnosis.maxima import IN_MAXIMA
+from grader.diagnosis.shares import IN_SHARES
 
 # The kinds of mistakes that an edit may take back; the first one is its own.
 _SIZES = ("axes_exchanged", "wrong_address", "not_all_covered", "missing_mask", "strides_ignored", "bad_index")
@@ -691,4 +692,5 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     *IN_INDICES,
     *IN_LOOPS,
     *IN_MAXIMA,
+    *IN_SHARES,
 )
