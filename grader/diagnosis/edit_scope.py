@@ -34,7 +34,7 @@ class Edit:
 
     kinds: of the mistakes that it may take back. weight: its likelihood beside other edits. start, end: what is
     replaced, in bytes. in_kernel: launch code stays as it is. twins: where lines that read the same begin, in bytes
-    behind this one. shown: short texts in place of a long `after` and `before`.
+    behind this one. shown: short texts in place of a long `after` and `before`. help: in place of its kind's.
     """
 
     line: int
@@ -47,6 +47,7 @@ class Edit:
     in_kernel: bool
     twins: tuple[int, ...] = ()
     shown: tuple[str, str] | None = None
+    help: str = ""
 
     @property
     def adds_a_statement(self) -> bool:
@@ -95,6 +96,17 @@ class Scope:
         if any(re.search(rf"\b{name}\b", after) for name in self.idle):
             weight *= _FOR_AN_IDLE_NAME
         return Edit(node.lineno, self.text(node), after, kinds, weight, start, end, self.in_kernel)
+
+    def joined(self, places: Sequence[tuple[ast.expr, str]], kinds: tuple[str, ...], weight: float) -> Edit:
+        """Return the edit that replaces several expressions, in the order of the text. Its line is the first one's."""
+        start, last = self.span(places[0][0])[0], self.span(places[-1][0])[1]
+        text, at = b"", start
+        for place, after in places:
+            first, end = self.span(place)
+            text += self.source[at:first] + after.encode()
+            at = end
+        before, line = self.source[start:last].decode(), places[0][0].lineno
+        return Edit(line, before, text.decode(), kinds, weight, start, last, self.in_kernel)
 
     @cached_property
     def arguments(self) -> tuple[str, ...]:

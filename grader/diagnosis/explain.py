@@ -52,6 +52,8 @@ from grader.record import CheckResult, Suspect
 _PROBE_S = 0.5
 # Kinds of causes that lie in earlier calls, or seem to be in the recorded call.
 _OF_EARLIER_CALLS = frozenset({"remembered_input", "remembered_result", "work_outside_kernels"})
+# Kinds of too few bits, which values confirm without a line; the weight of the line beside them.
+_OF_BITS, _LINE = frozenset({"low_precision_sum", "rounded_intermediate"}), 0.9
 # The least weight of a clue that names a kind, so that what another check confirms of it holds here too.
 _NAMED = 0.3
 # From this weight on, a known mistake says more than an edit that has no name.
@@ -204,11 +206,14 @@ class Diagnosis:
     def search_repair(self, bench: Bench, planned: Sequence[PlannedCheck], text: str) -> None:
         """Search for an edit of the submission's text that makes a part right.
 
-        No search is made where a cause of the first failure is confirmed. planned: the checks of the part. bench:
-        interprets.
+        Where a cause of the first failure is confirmed, only the line of too few bits is looked for. planned: the
+        checks of the part. bench: interprets.
         """
         failed = [one for one in planned if one.id in self._wrong]
-        if not failed or any(clue.confirmed for clue in self._clues.get(failed[0].id, ())):
+        known = [clue.kind for clue in self._clues.get(failed[0].id, ()) if clue.confirmed] if failed else []
+        if known and _OF_BITS.issuperset(known):
+            self._name_dtype(bench, failed, text, known[0])
+        if not failed or known:
             return
         with self._noting_faults(*(one.id for one in failed)):
             suspected = [one.kind for one in self._suspects(failed[0], self._clues[failed[0].id])]
@@ -232,6 +237,17 @@ class Diagnosis:
                     # What gives the values of another check only gives them by chance.
                     own = [_doubted(each) if each.by_known_mistake else each for each in self._clues.get(one.id, ())]
                     self._clues[one.id] = [*own, found]
+
+    def _name_dtype(self, bench: Bench, failed: Sequence[PlannedCheck], text: str, kind: str) -> None:
+        """Add the line whose dtype makes a part wrong to what its values have confirmed: a kind of too few bits."""
+        with self._noting_faults(*(one.id for one in failed)):
+            calls = [self._wrong[one.id].recipe for one in failed]
+            calls += [self._smallest[one.id] for one in failed if one.id in self._smallest]
+            found = repair_clues(bench, text, calls, [kind], known_kinds(self._exercise), among=_OF_BITS)
+            for one in failed if found else ():
+                own = self._clues.get(one.id, [])
+                line = replace(found[0], kind=kind, weight=_LINE)
+                self._clues[one.id] = [*own, line] if any(clue.kind == kind and clue.confirmed for clue in own) else own
 
     def look_at_smallest(self, bench: Bench, planned: PlannedCheck, failure: Failure) -> None:
         """Store the smallest call that fails, and its clues where the first one has no suspect.

@@ -20,12 +20,13 @@ from grader.diagnosis.influence import outputs_of_lines
 from grader.diagnosis.kinds import GENERAL
 from grader.diagnosis.known_mistakes import passing_like
 from grader.diagnosis.loops import WRONG_BRANCH
+from grader.diagnosis.precision import OF_DTYPES
 from grader.diagnosis.slips import SLIP
 from grader.exercise.cases import QUICK_VOLUME, Case
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.protocol.messages import Recipe
-from grader.protocol.trace import ConstexprValue, Launch, TensorValue, Trace, launches_in
+from grader.protocol.trace import ConstexprValue, DtypeValue, Launch, TensorValue, Trace, launches_in
 
 # The search for one part takes at most so many seconds of work, and one edited call so many. Starting a process for
 # edited launch code counts as so many.
@@ -71,6 +72,8 @@ _SHOWN = frozenset(
         "guard_carried",
     }
 )
+# Names of dtypes in a kernel's text, by the language's own.
+_DTYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}
 # Longer texts are cut, and of a beginning that two texts share, so many letters are shown.
 _LONGEST, _SHARED = 80, 20
 
@@ -84,12 +87,14 @@ def repair_clues(
     *,
     in_launch: bool = False,
     parting: Collection[int] = (),
+    among: Collection[str] = (),
 ) -> list[Clue]:
     """Return the clue of the likeliest edit that makes a part right, if one is found in time.
 
     failing: failing calls; the smallest is made with every edit. suspected: kinds of mistakes that were found
     otherwise, the likeliest first. known: the kinds that the exercise has. in_launch: launch code is suspected, such as
-    a grid. parting: lines that run in failing calls alone, or in passing ones.
+    a grid. parting: lines that run in failing calls alone, or in passing ones. among: the kinds whose edits are tried;
+    all without one.
     """
     until_s = bench.pair.worked_s + _MOST_S
     smallest, *others = _by_volume(failing)
@@ -103,6 +108,7 @@ def repair_clues(
             # Programs of CuTe take seconds to trace again.
             return []
         edits = edits_of(text, _kernels(call.recorded.trace), bench.part.name)
+        edits = [one for one in edits if not among or one.kinds[0] in among]
         began_s = bench.pair.worked_s
         is_right = call.is_right(text, _CALL_S, in_kernel=True)
         if is_right or (volume > QUICK_VOLUME and bench.pair.worked_s - began_s > _EACH_S):
@@ -233,7 +239,8 @@ def _clue(edit: Edit, suspected: Sequence[str], known: Collection[str]) -> Clue:
     after, before = edit.shown or _cut(edit.after, edit.before)
     others = " and each like it" if edit.twins else ""
     words = f"`{after}` in place of `{before}` in line {edit.line}{others}"
-    return sure(kind, f"With {words}, every failing call that was made again is right.")
+    seen = f"With {words}, every failing call that was made again is right."
+    return sure(kind, seen, help_text=edit.help if kind in OF_DTYPES else "")
 
 
 def _cut(*texts: str) -> Iterator[str]:
@@ -261,4 +268,6 @@ def _plain(value: object) -> object:
     inner = value.value if isinstance(value, ConstexprValue) else value
     if isinstance(inner, TensorValue):
         return f"tensor {inner.index}"
+    if isinstance(inner, DtypeValue):
+        return f"tl.{_DTYPES.get(inner.name, inner.name)}"
     return inner if isinstance(inner, bool | int | float | str) else None

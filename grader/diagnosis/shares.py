@@ -7,7 +7,8 @@ changes several places of a kernel at once.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from grader.diagnosis.edit_scope import (
     MOST,
@@ -42,7 +43,7 @@ def _rounded_shares(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             first = behind[0][0].lineno
             what = "an end" if places is ends else "a mask"
             shown = f"{rounded}, and {what} at {whole} in line {first},", scope.text(node)
-            yield _joined(scope, [(node, rounded), *behind], weight, shown)
+            yield replace(scope.joined([(node, rounded), *behind], _KINDS, weight), shown=shown)
 
 
 def _shares_of_the_last(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -58,7 +59,7 @@ def _shares_of_the_last(scope: Scope, node: ast.AST) -> Iterator[Edit]:
                 last = "tl.program_id(0) == tl.num_programs(0) - 1"
                 places = [(end, f"tl.where({last}, {whole}, {scope.text(end)})") for end in ends]
                 shown = f"{whole}, in the last program,", scope.text(ends[0])
-                yield _joined(scope, places, SOMETIMES, shown)
+                yield replace(scope.joined(places, _KINDS, SOMETIMES), shown=shown)
 
 
 def _is_taken_by_programs(scope: Scope, share: str) -> bool:
@@ -93,21 +94,6 @@ def _masked_by_index(scope: Scope) -> Iterator[tuple[ast.expr, str]]:
         terms = addends(one.args[0])[1:] if mask is not None and one.args else []
         if mask is not None and terms:
             yield mask, " + ".join(map(scope.text, terms))
-
-
-def _joined(scope: Scope, places: Sequence[tuple[ast.expr, str]], weight: float, shown: tuple[str, str]) -> Edit:
-    """Return the edit that replaces several expressions, given in the order of the text. It names the first one's line.
-
-    shown: as in Edit.
-    """
-    start, last = scope.span(places[0][0])[0], scope.span(places[-1][0])[1]
-    text, at = b"", start
-    for place, after in places:
-        first, end = scope.span(place)
-        text += scope.source[at:first] + after.encode()
-        at = end
-    before, line = scope.source[start:last].decode(), places[0][0].lineno
-    return Edit(line, before, text.decode(), _KINDS, weight, start, last, scope.in_kernel, shown=shown)
 
 
 IN_SHARES: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (_rounded_shares, _shares_of_the_last)

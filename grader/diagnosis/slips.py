@@ -27,6 +27,7 @@ from grader.diagnosis.edit_scope import (
 from grader.diagnosis.indices import IN_INDICES
 from grader.diagnosis.loops import IN_LOOPS, bounds_a_loop, starts_a_loop, step_of
 from grader.diagnosis.maxima import IN_MAXIMA
+from grader.diagnosis.precision import IN_PRECISION, OF_DTYPES
 from grader.diagnosis.shares import IN_SHARES
 
 # The kinds of mistakes that an edit may take back; the first one is its own.
@@ -44,7 +45,6 @@ _ROUNDED_DOWN = ("remainder_skipped", "not_all_covered")
 _ONE_MORE = ("count_too_large", "grid_too_large", "bad_index", "missing_mask", "done_again")
 _OTHER_AXIS = ("other_axis_block", "not_all_covered", "wrong_address")
 _PARTS = ("heads_mapping", "wrong_address", "bad_index", "axes_exchanged", "not_all_covered")
-_DTYPES = ("low_precision_sum", "rounded_intermediate", "wrong_dtype")
 _ROUNDED = ("rounded_intermediate", "low_precision_sum", "wrong_dtype")
 _NARROW = (".float16", ".bfloat16")
 # Comparisons, and the same with the other treatment of the bound.
@@ -140,7 +140,7 @@ def _may_matter(scope: Scope, one: str, other: str) -> bool:
 
 def _kinds_of_names(scope: Scope, node: ast.Name) -> tuple[str, ...]:
     if getattr(scope.parents.get(node), "attr", "") == "dtype":
-        return _DTYPES
+        return OF_DTYPES
     if "stride" in node.id.lower():
         return _STRIDES
     return _SIZES if not scope.in_kernel or scope.is_number(node.id) else _TENSORS
@@ -344,9 +344,6 @@ def _allocations(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return
     if scope.in_kernel:
-        own = keyword(node, "dtype") or (node.args[-1] if len(node.args) > 1 else None)
-        if node.func.attr in ("zeros", "full") and isinstance(own, ast.Attribute):
-            yield scope.edit(own, "tl.float32", _DTYPES, OFTEN)
         return
     if cleared := _CLEARED.get(node.func.attr):
         rest = scope.text(node)[len(scope.text(node.func)) :]
@@ -356,9 +353,9 @@ def _allocations(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         after = f"{scope.text(node)[:-1]}, memory_format=torch.contiguous_format)"
         yield scope.edit(node, after, ("strides_ignored", "wrong_address"), OFTEN)
     if node.func.attr in {*_CLEARED, *_CLEARED.values()} and (dtype := keyword(node, "dtype")) is not None:
-        yield scope.edit(dtype, "torch.float32", _DTYPES, OFTEN)
+        yield scope.edit(dtype, "torch.float32", OF_DTYPES, OFTEN)
     elif node.func.attr in {*_CLEARED, *_CLEARED.values()}:
-        yield scope.edit(node, f"{scope.text(node)[:-1]}, dtype=torch.float32)", _DTYPES, SOMETIMES)
+        yield scope.edit(node, f"{scope.text(node)[:-1]}, dtype=torch.float32)", OF_DTYPES, SOMETIMES)
 
 
 def _similar_names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -551,10 +548,10 @@ def _casts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if isinstance(node.func, ast.Attribute) and node.func.attr == "to":
         # A dtype that is written out fits the inputs of one dtype only.
         narrows = bool(node.args) and scope.text(node.args[0]).endswith(_NARROW)
-        kinds, weight = (_ROUNDED, OFTEN) if narrows else (_DTYPES, SOMETIMES / 2)
+        kinds, weight = (_ROUNDED, OFTEN) if narrows else (OF_DTYPES, SOMETIMES / 2)
         yield scope.edit(node, scope.text(node.func.value), kinds, weight)
     elif called(node) == "load" and _called_on(scope, node) != "to":
-        yield scope.edit(node, f"{scope.text(node)}.to(tl.float32)", _DTYPES, SOMETIMES / 2)
+        yield scope.edit(node, f"{scope.text(node)}.to(tl.float32)", OF_DTYPES, SOMETIMES / 2)
 
 
 def _called_on(scope: Scope, node: ast.expr) -> str:
@@ -693,4 +690,5 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     *IN_LOOPS,
     *IN_MAXIMA,
     *IN_SHARES,
+    *IN_PRECISION,
 )
