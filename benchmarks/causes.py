@@ -100,10 +100,12 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
   seconds of work: a stride, a size or a tensor of a similar name, a bound, a factor, a sign, brackets, a mask, an
   axis, a division that rounds up, a pointer that is moved on, what a loop computed for an earlier tile, a maximum
   that is carried on, an early return that is left out, two neighbours or two lines exchanged, a line moved into a
-  loop or out of it, an index that counts from another start (`grader/diagnosis/slips.py`, `loops.py`, `indices.py`).
+  loop or out of it, an index that counts from another start, a share of the work that is rounded down, a maximum
+  that is overwritten too early, a narrow dtype (`grader/diagnosis/slips.py` and what it joins).
   Where some outputs are right, lines that lead to them alone come last (`grader/diagnosis/influence.py`), and a name
   that nothing reads comes first. An edit that makes the larger failing calls right too, and leaves passing ones
-  right, is told with its line.
+  right, is told with its line. Where a rounding is confirmed by its errors, edits of dtypes alone are tried, to name
+  the line (`precision.py`).
 - **Other checks** (`grader/diagnosis/elsewhere.py`): what another check of the part has confirmed counts too, where it
   can lead to what this check shows. Too few bits move no address and make no value wrong by far, a second launch
   makes no NaN, and what ends one call explains no call that returns.
