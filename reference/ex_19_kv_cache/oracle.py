@@ -291,6 +291,14 @@ SPLIT_MISTAKES = (
     ("splits_not_weighted", "Looks as if the results of splits are added without their weights", "acc"),
     ("splits_not_weighted", "Looks as if splits are weighed by their sums, without their maxima", "sums"),
     ("not_normalised", "Looks as if splits are not divided by their sums before they are joined", "undivided"),
+    ("splits_not_weighted", "Looks as if splits are joined by their maxima alone, without their sums", "maxima"),
+    ("splits_not_weighted", "Looks as if joined splits are divided by the weights of their maxima alone", "no sums"),
+)
+BY_MAXIMA = ("maxima", "no sums")
+SPLIT_HELP = "o = sum(w · o_s) / sum(w) with w = exp(lse_s - m)."
+MAXIMA_HELP = (
+    "A split's maximum says nothing of how many slots it has. Its weight is exp(m_s - m) · l_s, or exp(lse_s - m) with "
+    "lse_s = m_s + log(l_s): store its sum l_s as well."
 )
 
 SCALE_HELP = "s = scale · q · kᵀ; D**-0.5 is the scale only if none is given."
@@ -582,10 +590,10 @@ def _decode_mistakes(q: Tensor, lengths: Tensor, scale: float | None, slots: Slo
             told = "A split with large logits weighs more: its log-sum-exp gives its weight."
             title = "Looks as if splits are joined without their weights"
             yield "splits_not_weighted", title, told, attended(joined)
-    for size in sorted({*(-(-slots_in_all // splits) for splits in USUAL_SPLITS), *USUAL_CHUNKS}):
-        for kind, title, how in SPLIT_MISTAKES if size < longest else ():
+    for size in (one for one in _split_sizes(slots_in_all) if one < longest):
+        for kind, title, how in SPLIT_MISTAKES:
             joined = partial(_badly_joined, scale=given, size=size, how=how)
-            yield kind, title, "o = sum(w · o_s) / sum(w) with w = exp(lse_s - m).", attended(joined)
+            yield kind, title, MAXIMA_HELP if how in BY_MAXIMA else SPLIT_HELP, attended(joined)
     help_text = "Which loop, or which reduction, ends too early?"
     for most in (1 << power for power in range(4, longest.bit_length())):
         if most < longest:
@@ -606,6 +614,12 @@ def _decode_mistakes(q: Tensor, lengths: Tensor, scale: float | None, slots: Slo
         title = f"Looks as if the last slots of the cache, which {splits} splits do not divide, are left out"
         told = "Round the size of a split up: the last one may be shorter."
         yield "remainder_skipped", title, told, attended(right, lengths.clamp(max=reached))
+
+
+def _split_sizes(slots: int) -> list[int]:
+    """Return how many slots a split may have: a share of the cache, of any length or in whole tiles, or a fixed one."""
+    shares = {-(-slots // (splits * tile)) * tile for splits in USUAL_SPLITS for tile in (1, *USUAL_TILES)}
+    return sorted({*shares, *USUAL_CHUNKS})
 
 
 def _ways_to_split(lengths: Tensor, splits: int, slots: int) -> list[Tensor]:
@@ -743,6 +757,8 @@ def _badly_joined(q: Tensor, k: Tensor, v: Tensor, scale: float, size: int, how:
         lse = (top + totals.log()) * (LN_2 if how == "base 2" else 1 / LN_2)
         shares = (lse - lse.amax(0)).exp()
         return (shares * accs / totals).sum(0).div(shares.sum(0)).reshape(q.shape)
+    if how in BY_MAXIMA:
+        return (weights * (accs / totals if how == "maxima" else accs)).sum(0).div(weights.sum(0)).reshape(q.shape)
     if how == "undivided":
         return (weights * totals * accs).sum(0).div((weights * totals).sum(0)).reshape(q.shape)
     if how == "sums":
