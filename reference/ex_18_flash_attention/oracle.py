@@ -322,6 +322,13 @@ CAUSAL_HELP = "Query i sees keys j <= i + Skv - Sq: the last query sees all of t
 OFF_BY_ONE = "Looks as if the causal mask is off by one"
 ENDS_AT_THE_FIRST = "Looks as if a causal loop over keys ends at the first query of a tile instead of the last"
 ENDS_IN_WHOLE_TILES = "Looks as if a causal loop over keys leaves out the last tile, which its queries see in part"
+ENDS_BY_ROUNDED_START = (
+    "Looks as if the masked end of a causal loop is as long as a tile of queries, from a start that is rounded down"
+)
+ENDS_BY_ROUNDED_START_HELP = (
+    "The start of the masked keys is rounded down, but the last query of the tile still sees keys up to "
+    "first + BLOCK_M - 1 + Skv - Sq: compute the end from that query, not from the rounded start."
+)
 UNMASKED = "Looks as if a causal loop does not mask a tile that its queries see in part"
 UNMASKED_HELP = "Its first query sees keys up to first + Skv - Sq: round that number of keys down to whole tiles."
 ENDS_HELP = "Queries first to last of a tile see keys up to last + Skv - Sq: round that end up to whole tiles of keys."
@@ -763,13 +770,14 @@ def _but_the_last(seen: Tensor) -> Tensor:
 def _wrongly_seen(q: Tensor, k: Tensor, causal: bool) -> Iterator[tuple[str, str, str, Tensor]]:
     """Usual wrong masks and wrong ends of the loop over keys, in a causal case: kind, title, help, what is seen.
 
-    Each mask comes once: tiles of many sizes often show the same keys.
+    Each mask comes once for a kind: tiles of many sizes often show the same keys.
     """
     if causal:
-        known = [_seen(q, k, causal)]
+        right, known = _seen(q, k, causal), dict[str, list[Tensor]]()
         for one in (*_wrong_masks(q, k), *_wrong_ends(q, k)):
-            if not any(torch.equal(one[3], mask) for mask in known):
-                known.append(one[3])
+            alike = known.setdefault(one[0], [right])
+            if not any(torch.equal(one[3], mask) for mask in alike):
+                alike.append(one[3])
                 yield one
 
 
@@ -796,6 +804,10 @@ def _wrong_ends(q: Tensor, k: Tensor) -> Iterator[tuple[str, str, str, Tensor]]:
         first = torch.arange(q.shape[2])[:, None] // rows * rows + k.shape[2] - q.shape[2]
         for end, title in ((-(-first // keys), ENDS_AT_THE_FIRST), ((first + rows) // keys, ENDS_IN_WHOLE_TILES)):
             yield "causal_loop", title, ENDS_HELP, _seen(q, k, True) & (torch.arange(k.shape[2]) < end * keys)
+        for seen_by_all in (first + 1, first):
+            rounded = seen_by_all.clamp(min=0, max=k.shape[2]) // keys * keys
+            reached = _seen(q, k, True) & (torch.arange(k.shape[2]) < rounded + rows)
+            yield "causal_loop", ENDS_BY_ROUNDED_START, ENDS_BY_ROUNDED_START_HELP, reached
         whole = k.shape[2] // keys
         for end in (-(-first.clamp(min=0) // keys), ((first + rows) // keys).clamp(min=0)):
             beyond = torch.arange(k.shape[2]) < end.clamp(max=whole) * keys

@@ -260,6 +260,48 @@ def test_splits_without_a_slot_are_counted_by_the_size_of_a_split() -> None:
     assert found == [[4, 3, 1, 0], [4, 3, 2, 2], [4, 3, 3, 3], [4, 0, 0, 0]]
 
 
+@pytest.mark.parametrize("divided", [True, False], ids=["each split divided", "divided at the end"])
+def test_splits_that_are_joined_by_their_maxima_alone_are_a_known_mistake(divided: bool) -> None:
+    cache = next(entry for entry in discover(ROOT) if entry.id == "ex_19")
+    oracle = tensors.module_from_text("oracle.py", cache.source("oracle.py"))
+    generator = torch.Generator().manual_seed(0)
+    q, k, v = (
+        torch.randn(shape, generator=generator, dtype=torch.float64)
+        for shape in ((1, 2, 64), (1, 1, 150, 64), (1, 1, 150, 64))
+    )
+    # Whole tiles of 16 slots, in two splits.
+    logits, values = (q @ k[:, 0].mT / 8).split(80, -1), v[:, 0].split(80, 1)
+    tops = torch.stack([one.amax(-1, keepdim=True) for one in logits])
+    powers = [(one - top).exp() for one, top in zip(logits, tops, strict=True)]
+    sums = [
+        one @ value / (one.sum(-1, keepdim=True) if divided else 1) for one, value in zip(powers, values, strict=True)
+    ]
+    weights = (tops - tops.amax(0)).exp()
+    joined = (weights * torch.stack(sums)).sum(0) / weights.sum(0)
+    found = oracle.decode_attention_mistakes(q, k, v, torch.tensor([150]), None)
+    names = {(kind, "maxima" in title, "l_s" in told) for kind, title, told, o in found if torch.allclose(o, joined)}
+    assert names == {("splits_not_weighted", True, True)}
+
+
+def test_a_causal_loop_whose_end_counts_from_a_start_that_is_rounded_down_is_a_known_mistake() -> None:
+    entry = next(entry for entry in discover(ROOT) if entry.id == "ex_18")
+    oracle = tensors.module_from_text("oracle.py", entry.source("oracle.py"))
+    queries, keys, block_m, block_n = 150, 170, 64, 32
+    # By these lengths it hides the same keys as tiles that meet by their own numbers: both are told.
+    rows, columns = torch.arange(queries)[:, None], torch.arange(keys)
+    first = rows // block_m * block_m
+    end = (first + keys - queries + 1) // block_n * block_n + block_m
+    seen = (columns <= rows + keys - queries) & (columns < end)
+    q, k = torch.zeros(1, 1, queries, 16), torch.zeros(1, 1, keys, 16)
+    kinds = {kind for kind, _, _, mask in oracle._wrongly_seen(q, k, True) if torch.equal(mask, seen)}
+    assert kinds == {"causal_loop", "causal_alignment"}
+    seen = (columns <= rows - 4) & (columns < (first - 3).clamp(min=0) // block_n * block_n + block_m)
+    told = [
+        title for _, title, _, mask in oracle._wrongly_seen(q, k[:, :, :146], True) if torch.equal(mask, seen[:, :146])
+    ]
+    assert told == [oracle.ENDS_BY_ROUNDED_START]
+
+
 def test_products_that_overflow_in_float16_are_a_rounding_and_no_missing_maximum() -> None:
     cache = next(entry for entry in discover(ROOT) if entry.id == "ex_19")
     oracle = tensors.module_from_text("oracle.py", cache.source("oracle.py"))
