@@ -11,7 +11,7 @@ from math import prod
 
 from grader.judge.bench import Bench
 from grader.judge.compare import compare, tensor_of
-from grader.protocol.messages import BranchTaken, Call, Recipe, ReplayCall
+from grader.protocol.messages import BranchTaken, Call, Recipe, ReplayCall, Unwritten
 from grader.protocol.trace import Launch, Trace, launches_in
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import RecordedAnswer
@@ -64,6 +64,16 @@ class Edited:
         outcome = self._replayed(self.recorded, most_s, branches=True)
         return outcome.answer.branches if isinstance(outcome, Finished) else None
 
+    def outputs_with(self, text: str, most_s: float, unwritten: Unwritten) -> tuple[bytes | None, ...] | None:
+        """Return the outputs by the kernels of another text; None where the call does not return.
+
+        unwritten: what new memory holds.
+        """
+        if self.recorded is None:
+            return None
+        outcome = self._replayed(self.recorded, most_s, text=text, unwritten=unwritten)
+        return outcome.outputs if isinstance(outcome, Finished) else None
+
     def wrong_outputs(self, text: str, most_s: float) -> tuple[tuple[int, bool], ...]:
         """Return the storage of each output with whether its values are wrong; () where the call does not end well."""
         if self.recorded is None:
@@ -85,9 +95,15 @@ class Edited:
         return self.is_right_answer(self._replayed(recorded, most_s, text=text))
 
     def _replayed(
-        self, recorded: RecordedAnswer, most_s: float, *, text: str = "", branches: bool = False
+        self,
+        recorded: RecordedAnswer,
+        most_s: float,
+        *,
+        text: str = "",
+        branches: bool = False,
+        unwritten: Unwritten = "nan",
     ) -> Outcome | None:
-        request = ReplayCall(self.call, recorded.message, "alone", text=text, branches=branches)
+        request = ReplayCall(self.call, recorded.message, "alone", text=text, branches=branches, unwritten=unwritten)
         return self.bench.pair.replay_apart(recorded, request, most_s)
 
 

@@ -26,18 +26,14 @@ def edits_of(source: str, kernels: Mapping[tuple[str, int], Launched], launching
 
     kernels: by name and first line, the arguments of their launches. launching: the function that was called.
     """
-    data = source.encode()
-    starts = (0, *(match.end() for match in re.finditer(b"\r\n|\r|\n", data)))
     found: dict[tuple[int, int, str], Edit] = {}
     until = thread_time() + _MOST_S
-    ran = [one for one in _functions(source, kernels, launching) if not is_long(one[0])]
-    twins = _twins(data, starts, [function for function, _ in ran])
-    constants = tuple(dict.fromkeys(name for function, _ in ran for name in constants_of(function)))
-    for function, launched in ran:
-        whole = Scope(function, data, starts, launched, constants)
+    scopes = scopes_of(source, kernels, launching)
+    twins = _twins([scope.function for scope in scopes], scopes[0].source, scopes[0].starts) if scopes else {}
+    for whole in scopes:
         around = replace(whole, launched=None)
-        decorators = {node for one in function.decorator_list for node in ast.walk(one)}
-        for node in ast.walk(function):
+        decorators = {node for one in whole.function.decorator_list for node in ast.walk(one)}
+        for node in ast.walk(whole.function):
             if thread_time() > until:
                 break
             if node in whole.configurations:
@@ -51,7 +47,16 @@ def edits_of(source: str, kernels: Mapping[tuple[str, int], Launched], launching
     return sorted(found.values(), key=lambda one: (-one.weight, not one.in_kernel, one.line, one.start))
 
 
-def _twins(data: bytes, starts: Sequence[int], functions: Sequence[ast.FunctionDef]) -> dict[int, tuple[int, ...]]:
+def scopes_of(source: str, kernels: Mapping[tuple[str, int], Launched], launching: str) -> list[Scope]:
+    """Return the functions that a call ran, except for long ones; the arguments are those of `edits_of`."""
+    data = source.encode()
+    starts = (0, *(match.end() for match in re.finditer(b"\r\n|\r|\n", data)))
+    ran = [one for one in _functions(source, kernels, launching) if not is_long(one[0])]
+    constants = tuple(dict.fromkeys(name for function, _ in ran for name in constants_of(function)))
+    return [Scope(function, data, starts, launched, constants) for function, launched in ran]
+
+
+def _twins(functions: Sequence[ast.FunctionDef], data: bytes, starts: Sequence[int]) -> dict[int, tuple[int, ...]]:
     """Return where further lines of the functions read the same, in bytes behind a line, by that line's number."""
     numbers = sorted({line for one in functions for line in range(one.lineno, (one.end_lineno or one.lineno) + 1)})
     alike: dict[bytes, list[tuple[int, int]]] = {}

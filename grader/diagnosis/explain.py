@@ -32,6 +32,8 @@ from grader.diagnosis.ranking import again, clues_in, explained, gathered, repea
 from grader.diagnosis.repairs import repair_clues
 from grader.diagnosis.slips import SLIP
 from grader.diagnosis.surroundings import with_surroundings
+from grader.diagnosis.unstored import KIND as UNWRITTEN
+from grader.diagnosis.unstored import unstored_clue
 from grader.diagnosis.unwritten import unwritten_clues
 from grader.diagnosis.variations import Variation, variations_of
 from grader.exercise.cases import QUICK_VOLUME
@@ -206,14 +208,16 @@ class Diagnosis:
     def search_repair(self, bench: Bench, planned: Sequence[PlannedCheck], text: str) -> None:
         """Search for an edit of the submission's text that makes a part right.
 
-        Where a cause of the first failure is confirmed, only the line of too few bits is looked for. planned: the
-        checks of the part. bench: interprets.
+        Where a cause of the first failure is confirmed, only its line is looked for: that of too few bits, or that which
+        keeps a store from happening. planned: the checks of the part. bench: interprets.
         """
         failed = [one for one in planned if one.id in self._wrong]
-        known = [clue.kind for clue in self._clues.get(failed[0].id, ()) if clue.confirmed] if failed else []
-        if known and _OF_BITS.issuperset(known):
-            self._name_dtype(bench, failed, text, known[0])
-        if not failed or known:
+        if not failed:
+            return
+        if known := [clue.kind for clue in self._clues.get(failed[0].id, ()) if clue.confirmed]:
+            if _OF_BITS.issuperset(known):
+                self._name_dtype(bench, failed, text, known[0])
+            self._name_what_is_not_stored(bench, failed, text)
             return
         with self._noting_faults(*(one.id for one in failed)):
             suspected = [one.kind for one in self._suspects(failed[0], self._clues[failed[0].id])]
@@ -248,6 +252,17 @@ class Diagnosis:
                 own = self._clues.get(one.id, [])
                 line = replace(found[0], kind=kind, weight=_LINE)
                 self._clues[one.id] = [*own, line] if any(clue.kind == kind and clue.confirmed for clue in own) else own
+
+    def _name_what_is_not_stored(self, bench: Bench, failed: Sequence[PlannedCheck], text: str) -> None:
+        """Name the line that keeps a store from happening, where a confirmed cause is memory that nobody wrote."""
+        reading = [one for one in failed if any(map(_is_unwritten, self._clues.get(one.id, ())))]
+        if not reading:
+            return
+        with self._noting_faults(*(one.id for one in reading)):
+            found = unstored_clue(bench, text, self._wrong[reading[0].id].recipe)
+            for one in reading if found is not None else ():
+                own = self._clues[one.id]
+                self._clues[one.id] = [found if found and _is_unwritten(clue) else clue for clue in own]
 
     def look_at_smallest(self, bench: Bench, planned: PlannedCheck, failure: Failure) -> None:
         """Store the smallest call that fails, and its clues where the first one has no suspect.
@@ -365,6 +380,11 @@ class Diagnosis:
         told = [(clues, self._shown[name]) for name, clues in self._clues.items() if name in siblings]
         named = {clue.kind for clue in own if clue.weight >= _NAMED}
         return [list(explaining(clues, told_by, shown, named)) for clues, told_by in told]
+
+
+def _is_unwritten(clue: Clue) -> bool:
+    """Return whether a clue proves that memory was read that nobody wrote."""
+    return clue.confirmed and clue.kind == UNWRITTEN and not clue.title
 
 
 def _doubted(clue: Clue) -> Clue:

@@ -463,10 +463,13 @@ def paged_decode_attention_mistakes(
                 "How many slots does a page have? Read it from the tensor's shape.",
                 attended(through(block_table, assumed)),
             )
-    help_text = f"A page has {page} slots here, and a larger tile has several pages: slot j lies in page j // {page}."
+    help_text = (
+        f"A page has {page} slots here, and a longer tile has slots of several pages: each slot needs its own page "
+    )
+    help_text += "number, block_table[b, slot // page]."
     for tile, beyond in product((one for one in (*USUAL_TILES, 256) if one > page), (False, True)):
         title = f"Looks as if a tile of {tile} slots looks up the page of its first slot alone"
-        yield "table_ignored", title, help_text, attended(by_tiles(tile, beyond=beyond))
+        yield "tile_over_pages", title, help_text, attended(by_tiles(tile, beyond=beyond))
     ends = torch.where((lengths > 0) & (lengths % page == 0), lengths - page, lengths)
     title, help_text = (
         "Looks as if a last page that is full is left out",

@@ -898,6 +898,12 @@ KINDS = (
         "Which share of the sum of exponentials does each split have?",
     ),
     Kind("table_ignored", "a block table that is not followed", "Where does page j of sequence b lie? Ask the table."),
+    Kind(
+        "tile_over_pages",
+        "one page number for a tile of slots that is longer than a page",
+        "A tile that is longer than a page has slots of several pages: each slot needs its own page number, "
+        "block_table[b, slot // page].",
+    ),
     Kind("table_of_first", "one sequence's table that is used for all", "Which row of the table does a program read?"),
 )
 CONTRASTS = (
@@ -911,6 +917,9 @@ CONTRASTS = (
     Contrast("page", "size_assumed", "with pages of 64 slots", (64,), only=False),
     Contrast("page", "size_assumed", "with pages of 16 slots", (16,), only=False),
     Contrast("table", "table_ignored", "whose pages do not lie in order"),
+    Contrast("page", "tile_over_pages", "with pages of 16 slots", (16,), only=False),
+    # What lies behind a page is the next one where the pages lie in order.
+    Contrast("table", "tile_over_pages", "whose pages do not lie in order", weight=0.7),
     Contrast("B", "table_of_first", "with several sequences", part="paged_decode_attention"),
     Contrast("lengths", "length_of_first", "whose sequences have different lengths"),
     Contrast("unused", "past_length", "with slots past the length", only=False),
