@@ -91,6 +91,9 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
 - **Branches** (`grader/diagnosis/branches.py`): where the first failure has no confirmed cause, up to five failing and
   twelve passing calls are replayed with notes of each condition, each loop and each launch. A way that all failing
   calls take and no passing one, or the reverse, is told with its line. It says where, not why; repairs begin there.
+- **Unstored memory** (`grader/diagnosis/unstored.py`): where an answer depends on memory that nobody wrote, the call is
+  replayed without an early return, with a branch always taken, or without a condition of a store's mask. Where the
+  answer no longer depends on that memory, the card names the line.
 - **Births** (`grader/diagnosis/births.py`): where a result is infinite or NaN, the call is replayed with notes of the
   lines that make infinities or NaN out of numbers, and then with a number in place of what one line makes. A result
   that is finite then got them there: the card names the line and the operation, as in `-inf - -inf`. A mask that

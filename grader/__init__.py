@@ -4,7 +4,7 @@ The names below are what a specification (`reference/<exercise>/spec.py`, and in
 """
 
 from grader.exercise.cases import FAR_APART, FEWEST_FAR_APART, Case, Cases, Choice, Size, Space, Star, Value
-from grader.exercise.causes import Contrast, Kind
+from grader.exercise.causes import Contrast, Kind, Remedy
 from grader.exercise.interview import Figures, Question
 from grader.exercise.model import (
     Agrees,
@@ -50,6 +50,7 @@ __all__ = [
     "Part",
     "Question",
     "Regret",
+    "Remedy",
     "Size",
     "Space",
     "SpeedBand",

@@ -1,4 +1,4 @@
-"""paged_decode_attention: size_assumed
+"""paged_decode_attention: size_assumed or tile_over_pages
 
 A tile of 64 slots reads one entry of the table, right for pages of 64 only; with pages of 16 a tile spans four.
 """

@@ -261,6 +261,14 @@ def _longer_than(axis: str, length: int) -> Callable[[Case], bool]:
     return lambda case: int(case.get(axis, 0)) > length
 
 
+def differs_where_failing(tried: Sequence[TriedCase], axis: str, other: str) -> bool:
+    """Return whether exactly the cases fail in which two axes differ, apart from lucky ones."""
+    both = [one for one in tried if type(one.case.get(axis)) is int and type(one.case.get(other)) is int]
+    parted = split(both, _related(axis, other, operator.ne))
+    is_exact = parted.holds and _LUCKY * parted.passing_with <= parted.failing_with
+    return is_exact and parted.passing_without >= _SOME and len(both) == len(tried)
+
+
 def _related(one: str, other: str, has: Callable[[Value, Value], bool]) -> Callable[[Case], bool]:
     return lambda case: has(case[one], case[other])
 

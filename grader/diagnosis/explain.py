@@ -28,7 +28,16 @@ from grader.diagnosis.interpreted import (
 from grader.diagnosis.kinds import OF_REDUCTIONS, known_kinds
 from grader.diagnosis.padding import KIND as PADDING
 from grader.diagnosis.padding import masks_lanes, padding_clues, padding_elsewhere
-from grader.diagnosis.ranking import again, clues_in, explained, gathered, repeated_work, space_of, suspects_of
+from grader.diagnosis.ranking import (
+    again,
+    clues_in,
+    explained,
+    gathered,
+    remedied,
+    repeated_work,
+    space_of,
+    suspects_of,
+)
 from grader.diagnosis.repairs import repair_clues
 from grader.diagnosis.slips import SLIP
 from grader.diagnosis.surroundings import with_surroundings
@@ -359,16 +368,18 @@ class Diagnosis:
             # What a replay proved stays: a kernel may reduce where its part does not.
             left_out = OF_REDUCTIONS - {clue.kind for clue in own if clue.confirmed}
             kinds = {name: kind for name, kind in kinds.items() if name not in left_out}
-        return suspects_of(
+        tried = self._tried.get(planned.part.name, [])
+        suspects = suspects_of(
             own,
             [clue for clues in self._elsewhere(planned, own) for clue in clues],
-            self._tried.get(planned.part.name, []),
+            tried,
             space_of(planned.part),
             self._exercise.contrasts,
             kinds,
             planned.part.name,
             self._varied.get(planned.part.name, []),
         )
+        return remedied(suspects, tried, self._exercise.remedies, planned.part.name)
 
     def _elsewhere(self, planned: PlannedCheck, own: Sequence[Clue] = ()) -> list[list[Clue]]:
         """Return the clues of the part's other failed checks, in the order of the failures.

@@ -20,6 +20,7 @@ from grader.diagnosis.case_contrast import (
     REFUTED,
     by_layout_alone,
     contrasts,
+    differs_where_failing,
     only_size,
     refuted,
 )
@@ -28,7 +29,7 @@ from grader.diagnosis.misplaced import MISPLACED_KINDS, misplaced_clues
 from grader.diagnosis.patterns import Answer, Reach, clues_of, first_wrong
 from grader.diagnosis.variations import Variation, fails_full, layout_matters, not_varied, variation_clues
 from grader.exercise.cases import QUICK_VOLUME, Domain, Size, Space
-from grader.exercise.causes import Contrast, Kind
+from grader.exercise.causes import Contrast, Kind, Remedy
 from grader.exercise.model import Part
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
@@ -585,6 +586,21 @@ def _suspect(kind: Kind, same: Sequence[Clue]) -> Suspect:
     told = [clue for clue in same if clue.confirmed] or same
     evidence = " ".join(dict.fromkeys(clue.seen for clue in told[:2] if clue.seen))
     return Suspect(kind.name, title or phrase, evidence, help_text, confirmed)
+
+
+def remedied(
+    suspects: tuple[Suspect, ...], tried: Sequence[TriedCase], remedies: Sequence[Remedy], part: str
+) -> tuple[Suspect, ...]:
+    """Return the suspects with the exercise's own help, where the failing cases are those that a remedy is for.
+
+    Two axes in each other's place are no suspect then: the remedy says why it matters that they differ.
+    """
+    for one in remedies:
+        of_kind = one.part == part and any(each.kind == one.kind for each in suspects)
+        if of_kind and differs_where_failing(tried, one.axis, one.other):
+            told = (replace(each, help=one.help) if each.kind == one.kind else each for each in suspects)
+            suspects = tuple(each for each in told if each.kind != EXCHANGED_KIND or each.confirmed)
+    return suspects
 
 
 def explained(cause: Cause, suspects: tuple[Suspect, ...], lead: str = "", advice: str = "") -> Cause:

@@ -55,3 +55,21 @@ class Contrast:
         require(bool(self.says.strip()), "Contrast.says", "end a sentence", self.says)
         require(isinstance(self.values, tuple), "Contrast.values", "be a tuple", self.values)
         require(0 < self.weight < 1, "Contrast.weight", "lie between 0 and 1", self.weight)
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What to do about a kind of cause, in the words of the exercise.
+
+    It replaces the kind's help in the cards of `part`, where exactly the cases fail in which `axis` and `other` differ,
+    as the numbers of query heads and of kv heads do where heads share keys.
+    """
+
+    kind: str
+    part: str
+    axis: str
+    other: str
+    help: str
+
+    def __post_init__(self) -> None:
+        require(self.help.endswith((".", "?")), "Remedy.help", "be a sentence", self.help)

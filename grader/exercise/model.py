@@ -19,7 +19,7 @@ from typing import ClassVar, Literal
 
 from grader.errors import require
 from grader.exercise.cases import Case, Cases, Size, Value
-from grader.exercise.causes import Contrast, Kind
+from grader.exercise.causes import Contrast, Kind, Remedy
 from grader.exercise.formula import evaluate
 from grader.exercise.gpus import ARCHITECTURES
 from grader.protocol.messages import Call, Recipe
@@ -551,7 +551,8 @@ class Exercise:
     """A stub's parts and their checks; all points together make 100.
 
     `kinds` are causes of failure that only this exercise knows, beside the general ones (grader.diagnosis.kinds);
-    `contrasts` are its clues from the axes of failing and passing cases.
+    `contrasts` are its clues from the axes of failing and passing cases, and `remedies` its
+    words of help for a kind where two axes differ.
     """
 
     title: str
@@ -560,6 +561,7 @@ class Exercise:
     limits: Limits = field(default_factory=Limits)
     kinds: tuple[Kind, ...] = ()
     contrasts: tuple[Contrast, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
 
     def __post_init__(self) -> None:
         require(bool(self.title.strip()), "Exercise.title", "be a title", self.title)
@@ -572,6 +574,10 @@ class Exercise:
         axes = {axis for part in self.parts for check in part.checks if check.cases for axis in check.cases.space.axes}
         for one in self.contrasts:
             require(one.axis in axes, "Exercise.contrasts", "name axes of the parts' cases", one.axis)
+        for remedy in self.remedies:
+            require(remedy.part in names, "Exercise.remedies", "name parts", remedy.part)
+            known = {remedy.axis, remedy.other} <= axes
+            require(known, "Exercise.remedies", "name axes of the parts' cases", (remedy.axis, remedy.other))
         total = sum(part.points for part in self.parts)
         require(abs(total - 100) < 1e-9, "Exercise.parts", "carry 100 points together", total)
 

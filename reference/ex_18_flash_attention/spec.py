@@ -24,6 +24,7 @@ from grader import (
     Kind,
     Limits,
     Part,
+    Remedy,
     Size,
     Space,
     SpeedBand,
@@ -625,6 +626,16 @@ CONTRASTS = (
     Contrast("values", "no_maximum", "with large logits", ("peaked", "rising", "shifted"), only=False),
     Contrast("values", "low_precision_sum", "with sums that need float32", ("swamped", "shifted"), only=False),
 )
+REMEDIES = (
+    Remedy(
+        "stores_collide",
+        "attention_backward",
+        "Hq",
+        "Hkv",
+        "dk and dv of a kv head are sums over the query heads that share it, and each program holds the part of one: "
+        "let one program loop over these heads, or add with tl.atomic_add in float32.",
+    ),
+)
 
 EXERCISE = Exercise(
     title="FlashAttention",
@@ -632,6 +643,7 @@ EXERCISE = Exercise(
     parts=(ATTENTION_FORWARD, ATTENTION_BACKWARD),
     kinds=KINDS,
     contrasts=CONTRASTS,
+    remedies=REMEDIES,
     # Small tiles take long in the interpreter, and large ones long to compile.
     limits=Limits(call_s=30.0),
 )

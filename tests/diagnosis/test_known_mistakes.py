@@ -283,6 +283,24 @@ def test_splits_that_are_joined_by_their_maxima_alone_are_a_known_mistake(divide
     assert names == {("splits_not_weighted", True, True)}
 
 
+def test_a_tile_of_slots_that_reads_on_behind_its_first_page_is_a_known_mistake() -> None:
+    cache = next(entry for entry in discover(ROOT) if entry.id == "ex_19")
+    oracle = tensors.module_from_text("oracle.py", cache.source("oracle.py"))
+    generator = torch.Generator().manual_seed(0)
+    q = torch.randn(1, 1, 64, generator=generator, dtype=torch.float64)
+    k, v = (torch.randn(8, 16, 1, 64, generator=generator, dtype=torch.float64) for _ in range(2))
+    table = torch.tensor([[3, 1, 0, 4, 2, 5, 6, 7]])
+    # Tiles of 32 slots begin at pages 3, 0, 2 and 6, and go on behind each of them.
+    pages = torch.tensor([3, 4, 0, 1, 2, 3, 6, 7])
+    keys, values = (one[pages].reshape(128, 64) for one in (k, v))
+    wrong = torch.softmax(q @ keys.T / 8, -1) @ values
+    found = oracle.paged_decode_attention_mistakes(q, k, v, table, torch.tensor([128]), None)
+    told = [(kind, title, help_text) for kind, title, help_text, o in found if torch.allclose(o, wrong)]
+    ((kind, title, help_text),) = told
+    assert (kind, "tile of 32 slots" in title) == ("tile_over_pages", True)
+    assert "block_table[b, slot // page]" in help_text
+
+
 def test_a_causal_loop_whose_end_counts_from_a_start_that_is_rounded_down_is_a_known_mistake() -> None:
     entry = next(entry for entry in discover(ROOT) if entry.id == "ex_18")
     oracle = tensors.module_from_text("oracle.py", entry.source("oracle.py"))

@@ -12,11 +12,11 @@ import torch
 from grader.author import claim_of, label_fault
 from grader.diagnosis.kinds import GENERAL, OF_REDUCTIONS, known_kinds
 from grader.diagnosis.patterns import Answer
-from grader.diagnosis.ranking import _is_filled, _reaches, _undecided, explained, suspects_of, together
+from grader.diagnosis.ranking import _is_filled, _reaches, _undecided, explained, remedied, suspects_of, together
 from grader.diagnosis.variations import Change, Variation
 from grader.exercise.cases import Choice, Size, Space
 from grader.exercise.catalogue import Entry, discover, resolve
-from grader.exercise.causes import Contrast
+from grader.exercise.causes import Contrast, Remedy
 from grader.exercise.plan import default_seed
 from grader.grading import Job, grade
 from grader.judge.clue import Clue, sure
@@ -58,6 +58,19 @@ def test_an_update_that_two_programs_lose_is_told_before_sizes_that_differ() -> 
     tried = tuple(TriedCase(space.case(Hq=q, Hkv=kv), bad) for q, kv, bad in sizes)
     for clue, first in ((Clue("lost_update", 0.7), "lost_update"), (Clue("race", 0.6), "axes_exchanged")):
         assert kinds(suspects_of([clue], (), tried, space, (), GENERAL))[0] == first
+
+
+def test_where_exactly_the_cases_with_two_different_sizes_fail_the_exercise_says_what_to_do() -> None:
+    space = Space({"Hq": Size(1, 8), "Hkv": Size(1, 8)})
+    remedy = Remedy("stores_collide", "part", "Hq", "Hkv", "Add the parts of all heads.")
+    found = suspects_of([Clue("stores_collide", 0.9), Clue("axes_exchanged", 0.6)], (), (), space, (), GENERAL)
+    sizes = ((1, 1, False), (2, 2, False), (3, 3, False), (2, 1, True), (4, 2, True))
+    tried = [TriedCase(space.case(Hq=q, Hkv=kv), bad) for q, kv, bad in sizes]
+    (told,) = remedied(found, tried, [remedy], "part")
+    assert (told.kind, told.help) == ("stores_collide", remedy.help)
+    also_equal = [*tried, TriedCase(space.case(Hq=4, Hkv=4), True)]
+    assert remedied(found, also_equal, [remedy], "part") == found
+    assert remedied(found, tried, [remedy], "another part") == found
 
 
 def test_clues_that_agree_strengthen_each_other() -> None:
