@@ -217,8 +217,8 @@ class Diagnosis:
     def search_repair(self, bench: Bench, planned: Sequence[PlannedCheck], text: str) -> None:
         """Search for an edit of the submission's text that makes a part right.
 
-        Where a cause of the first failure is confirmed, only its line is looked for: that of too few bits, or that which
-        keeps a store from happening. planned: the checks of the part. bench: interprets.
+        Where a cause of the first failure is confirmed, only its line is looked for: that of too few bits, or that
+        which keeps a store from happening. planned: the checks of the part. bench: interprets.
         """
         failed = [one for one in planned if one.id in self._wrong]
         if not failed:
