@@ -56,6 +56,7 @@ from grader.protocol.trace import Deed, fingerprint
 from grader.record import Coverage
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered
 from grader.sandbox.pair import Pair, RecordedAnswer, decoys_of, remembers, seeds_after
+from grader.sandbox.side_by_side import SideBySide
 
 # Number of right answers to remember, and of elements that make one recognisable.
 _RECENT = 6
@@ -193,10 +194,8 @@ class Bench:
         left, direct = True, False
         try:
             for recorded in self._record_all(requests, chained=chained, known=known):
-                if isinstance(recorded.result, RecordedAnswer) and not chained and len(requests) > 1:
-                    call_of = partial(self._call_with_slots, recorded.request, recorded.recipe)
-                    wanted = self._wanted(recorded.request, recorded.result)
-                    self.pair.begin_apart(early, len(calls), recorded.result, call_of, wanted)
+                if not chained and len(requests) > 1:
+                    self._begin_apart(early, len(calls), recorded)
                 calls.append(recorded)
             left = any(isinstance(one.result, RecordedAnswer) for one in calls)
             # Calls that build on each other are all made in the same process.
@@ -204,9 +203,17 @@ class Bench:
                 isinstance(one.result, RecordedAnswer) and not one.result.is_replayed for one in calls
             )
             self.prefetch.turn_to([(one.request.part or self.part, one.recipe) for one in calls])
-            wrong = False
+            wrong, spared = False, frozenset[int]()
+            if chained and all(map(_stands_alone, calls)):
+                spared = _repeating(calls)
+                for place, recorded in enumerate(calls):
+                    if place not in spared:
+                        self._begin_apart(early, place, recorded)
             for place, recorded in enumerate(calls):
                 left = any(isinstance(one.result, RecordedAnswer) for one in calls[place + 1 :])
+                if place in spared and isinstance(recorded.result, RecordedAnswer):
+                    self.pair.leave(recorded.result)
+                    continue
                 trial = self._examine(recorded, early.outcome(place), direct=direct, in_any_order=not wrong)
                 # Races are sought until something else is wrong.
                 wrong = wrong or (trial.failure is not None and trial.failure.cause.kind != "race")
@@ -215,6 +222,14 @@ class Bench:
             early.close()
             if left or direct or self._lost:
                 self.pair.skip()
+
+    def _begin_apart(self, early: SideBySide, place: int, recorded: _RecordedRequest) -> None:
+        """Begin to replay a call, if it needs no memory of earlier ones."""
+        if isinstance(recorded.result, RecordedAnswer):
+            given_anew = replace(recorded.result, found=_found(recorded))
+            call_of = partial(self._call_with_slots, replace(recorded.request, storage="new"), recorded.recipe)
+            wanted = self._wanted(recorded.request, recorded.result)
+            self.pair.begin_apart(early, place, given_anew, call_of, wanted)
 
     def _record_all(self, requests: Sequence[CallRequest], *, chained: bool, known: bool) -> Iterator[_RecordedRequest]:
         """Record the requests and yield each with the recipe that counts; chained ones after all are recorded."""
@@ -605,6 +620,30 @@ class Bench:
 def _tells_earlier_memory(recorded: RecordedAnswer) -> bool:
     """Return whether a trace may hold the bytes of memory that earlier calls left."""
     return recorded.afresh and remembers(recorded)
+
+
+def _stands_alone(one: _RecordedRequest) -> bool:
+    """Return whether a call can be replayed without what earlier calls left."""
+    return isinstance(one.result, RecordedAnswer) and one.result.is_replayed and not _found(one)
+
+
+def _found(one: _RecordedRequest) -> frozenset[int]:
+    """Return the storages of a call that earlier calls made, without those of arguments that are written anew."""
+    assert isinstance(one.result, RecordedAnswer)
+    written = () if one.request.carries else one.result.trace.arguments.values()
+    return one.result.found.difference(written)
+
+
+def _repeating(calls: Sequence[_RecordedRequest]) -> frozenset[int]:
+    """Return the places of further calls that do what an earlier call did: they need no replay."""
+    seen, repeating = set[bytes](), set[int]()
+    for place, one in enumerate(calls):
+        assert isinstance(one.result, RecordedAnswer)
+        done = fingerprint(one.result.message)
+        if one.request.is_further and done in seen:
+            repeating.add(place)
+        seen.add(done)
+    return frozenset(repeating)
 
 
 def _seeded(recipe: Recipe, seed: Callable[[int], int]) -> Recipe:

@@ -35,7 +35,8 @@ class CallRequest:
     seed, patch_seed: as planned. carries: arguments that stay as the call before left them. part: whose function is
     called (None: that of the bench). wanted: of the configurations of autotuned kernels; without places, all that are
     not passed over. instructions: count in the interpreter what is computed element by element. may_be_left_out: a call
-    with too many programs for the interpreter gives a trial with `left_out`, and does not raise NotRunHere.
+    with too many programs for the interpreter gives a trial with `left_out`, and does not raise NotRunHere. is_further:
+    a chained call that does what an earlier one of the chain did, in memory of its own, gives no trial.
     """
 
     case: Case
@@ -47,6 +48,7 @@ class CallRequest:
     wanted: Wanted = ANY
     instructions: bool = False
     may_be_left_out: bool = False
+    is_further: bool = False
 
     @property
     def is_plain(self) -> bool:

@@ -345,7 +345,7 @@ class Pair:
 
         Returns None for a call that needs memory of earlier ones.
         """
-        self._leave(recorded)
+        self.leave(recorded)
         if not recorded.stands_alone:
             return None
         return self._replayers[0].replay(request, most_s)
@@ -360,7 +360,7 @@ class Pair:
         most_s: float,
     ) -> None:
         """Begin to replay a call with the kernels of another text, as `replay_apart` does. text_of: makes the text."""
-        self._leave(recorded)
+        self.leave(recorded)
         if recorded.stands_alone:
             together.begin(place, lambda: ReplayCall(call, recorded.message, "alone", text=text_of()), most_s)
 
@@ -386,7 +386,7 @@ class Pair:
         A kernel that computes NaN leaves the same as empty memory; one that computes zeros, the same as cleared memory.
         So both are tried.
         """
-        self._leave(recorded)
+        self.leave(recorded)
         return self._differs_without_kernels(recorded, call, "nan") or self._differs_without_kernels(
             recorded, call, "0"
         )
@@ -401,7 +401,7 @@ class Pair:
         both = isinstance(with_kernels, Finished) and isinstance(without, Finished)
         return not both or with_kernels.outputs != without.outputs  # type: ignore[union-attr]
 
-    def _leave(self, recorded: RecordedAnswer) -> None:
+    def leave(self, recorded: RecordedAnswer) -> None:
         """Note that no replayer keeps the memory of a call.
 
         Where all memory was recorded anew for it, the replayers still know the old one, under the same numbers.

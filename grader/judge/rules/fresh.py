@@ -67,13 +67,13 @@ def judge_case(bench: Bench, one: PlannedCase, more: int = 0) -> Failure | None:
         CallRequest(one.case, other, storage="same"),
         CallRequest(one.case, other, patch_seed=one.seed, storage="same"),
         CallRequest(one.case, one.seed),
-        *(CallRequest(one.case, one.seed + place) for place in range(1, more + 1)),
+        *(CallRequest(one.case, one.seed + place, is_further=True) for place in range(1, more + 1)),
     ]
     trials = list(bench.tries(requests, chained=True))
     first = trials[0]
     if first.failure:
         return judged_apart(bench, one, first, first.failure)
-    if len(trials) < len(requests):
+    if len(trials) < len(requests) - more:
         # The last trial has the reason for the missing ones.
         return trials[-1].failure
     _, second, third, fourth, *others = trials
