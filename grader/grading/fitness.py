@@ -9,6 +9,9 @@ from grader.judge.failures import Failure
 from grader.sandbox.pair import Pair
 
 
+_CROWDED = "others use most of the GPU's memory just now: grade again when they have ended"
+
+
 def unfit_here(planned: PlannedCheck, *, on_gpu: bool) -> str:
     """Return why this machine cannot judge a check, with the command that would help; "" if it can."""
     if lacks := machine.why_not_judged(planned.part):
@@ -37,6 +40,9 @@ def crowded_out(failure: Failure | None, pair: Pair, *, on_gpu: bool) -> str:
     if not on_gpu or failure is None or failure.status != "oom":
         return ""
     pair.end()
-    if not machine.memory_is_taken():
-        return ""
-    return "others use most of the GPU's memory just now: grade again when they have ended"
+    return _CROWDED if machine.memory_is_taken() else ""
+
+
+def crowded_out_baseline(fault: Exception) -> str:
+    """Return why a baseline's lack of GPU memory is nobody's fault; "" for another fault, or if memory did not lack."""
+    return _CROWDED if "out of memory" in str(fault) and machine.memory_is_taken() else ""

@@ -15,7 +15,7 @@ from grader.exercise.cases import Case
 from grader.exercise.model import Part
 from grader.exercise.plan import PlannedCheck
 from grader.grading.answers import Answers
-from grader.grading.fitness import crowded_out
+from grader.grading.fitness import crowded_out, crowded_out_baseline
 from grader.grading.job import Job
 from grader.grading.results import grader_failed, result_of
 from grader.protocol.messages import Call, Gauged, Recipe
@@ -167,6 +167,8 @@ class SpeedResult:
         # The grader's error may have left the process in the middle of something.
         with suppress(Exception):
             self._pair.end_all_but_one().restart()
+        if crowded := crowded_out_baseline(fault):
+            return result_of(planned, None, duration_s=duration_s, status="inconclusive", reason=crowded)
         return result_of(planned, grader_failed(fault), duration_s=duration_s)
 
 

@@ -8,7 +8,8 @@ from typing import cast
 import pytest
 
 from grader import machine
-from grader.grading.fitness import crowded_out
+from grader.errors import GradeError
+from grader.grading.fitness import crowded_out, crowded_out_baseline
 from grader.judge.failures import Failure
 from grader.record import Cause, Status
 from grader.sandbox.pair import Pair
@@ -43,3 +44,14 @@ def test_what_the_submissions_processes_held_themselves_and_every_other_failure_
     status: Status, taken: bool, on_gpu: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not reason(status, taken=taken, on_gpu=on_gpu, monkeypatch=monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("said", "taken", "is_crowded"),
+    [("CUDA out of memory.", True, True), ("CUDA out of memory.", False, False), ("an illegal address", True, False)],
+)
+def test_so_it_is_with_a_baseline_for_which_memory_lacks(
+    said: str, taken: bool, is_crowded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "memory_is_taken", lambda: taken)
+    assert bool(crowded_out_baseline(GradeError(said))) == is_crowded
