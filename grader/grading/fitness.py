@@ -8,7 +8,6 @@ from grader.exercise.plan import PlannedCheck, without_crowded
 from grader.judge.failures import Failure
 from grader.sandbox.pair import Pair
 
-
 _CROWDED = "others use most of the GPU's memory just now: grade again when they have ended"
 
 
