@@ -6,6 +6,7 @@ compiled.
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable
 from typing import Any, Self
@@ -90,8 +91,9 @@ def pretend(target: Architecture) -> None:
     for name, answer in _accelerator_answers(target).items():
         setattr(torch.accelerator, name, answer)
     vars(torch.cuda.nvtx)["_nvtx"] = _Nvtx()
-    torch.UntypedStorage.device = property(lambda storage: _GPU if Disguise.within else _CPU)  # type: ignore[assignment]
-    torch.UntypedStorage.clone = _cloned  # type: ignore[method-assign,assignment]
+    for kind in (torch.UntypedStorage, torch.TypedStorage):
+        kind.device = property(_device_of)  # type: ignore[assignment]
+        kind.is_cuda = property(lambda storage: Disguise.within > 0)  # type: ignore[assignment]
     # Code that torch.compile wrote asks below torch.cuda.
     vars(torch._C)["_cuda_getCurrentRawStream"] = lambda device: streams.STREAMS.current.cuda_stream
     # Launchers tell a GPU of NVIDIA's from others by it.
@@ -106,9 +108,10 @@ def pretend(target: Architecture) -> None:
     Tensor.record_stream = lambda tensor, stream: None  # type: ignore[method-assign,assignment]
 
 
-def _cloned(storage: torch.UntypedStorage) -> torch.UntypedStorage:
-    """Return a copy in the CPU's memory: the original method allocates where the storage claims to be."""
-    return torch.UntypedStorage(storage.nbytes()).copy_(storage)  # type: ignore[no-untyped-call]
+def _device_of(_: object) -> torch.device:
+    """Return the device that a storage claims to be on. Torch's own code, which copies and saves, is told the CPU."""
+    asks_itself = sys._getframe(1).f_globals.get("__name__", "").partition(".")[0] == "torch"
+    return _GPU if Disguise.within and not asks_itself else _CPU
 
 
 def _without_models_that_fail(prune: Callable[..., Any]) -> Callable[..., Any]:

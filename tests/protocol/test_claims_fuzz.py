@@ -190,7 +190,7 @@ class Claiming:
     def record(self, wanted: Recording) -> tuple[Recorded, Trace]:
         return Recorded("recorded", NOTHING), decode_trace(NOTHING)
 
-    def replay(self, wanted: ReplayCall) -> Outcome:
+    def replay(self, wanted: ReplayCall, most_s: float = math.inf) -> Outcome:
         return self.call(wanted.call)
 
     def call(self, call: Call) -> Outcome:
