@@ -32,6 +32,10 @@ def dtype_of(name: object) -> torch.dtype:
     return found
 
 
+# Bytes of an element, by the names of the usual dtypes. A name that is claimed may be any text.
+ITEMSIZES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 2, "bfloat16": 2, "int16": 2, "int8": 1}
+
+
 def dtype_name(dtype: torch.dtype) -> str:
     """Return the name of a torch dtype, such as "float16"."""
     return str(dtype).removeprefix("torch.")

@@ -20,6 +20,7 @@ import torch
 
 from grader.exercise.cases import QUICK_VOLUME, Case, Value
 from grader.exercise.model import Part
+from grader.exercise.tensors import ITEMSIZES
 from grader.judge.clue import Clue, sure
 from grader.judge.compare import compare, tensor_of
 from grader.judge.coverage import coverage_of, more_telling
@@ -66,7 +67,6 @@ _ONE_IN_ON_A_GPU = 4
 # Limits of outputs that are compared with and without launches.
 _MOST_COMPARED_BYTES = 64 << 20
 _MOST_OUTPUTS = 16
-_ITEMSIZES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 2, "bfloat16": 2, "int16": 2, "int8": 1}
 
 # The outcome of recording a call; None: its part is not recorded.
 _RecordResult = RecordedAnswer | Raised | Unanswered | None
@@ -550,7 +550,7 @@ class Bench:
         slots, offset = [], 0
         for output in recorded.trace.outputs:
             form = output.form
-            nbytes = prod(form.shape) * _ITEMSIZES.get(form.dtype, 0) if output.window >= 0 else 0
+            nbytes = prod(form.shape) * ITEMSIZES.get(form.dtype, 0) if output.window >= 0 else 0
             slots.append(Slot(form.dtype, form.shape, offset, nbytes))
             offset += -(-nbytes // 64) * 64
         # A call that only changes its arguments returns nothing to compare.
