@@ -38,6 +38,8 @@ _SAID: dict[object, object] = {
 }
 # Methods that would move a tensor to the GPU or into pinned memory: it stays.
 _STAYING = frozenset({Tensor.cuda, Tensor.pin_memory})
+# What tells the true device of a storage.
+_STORAGES: dict[Any, Any] = {kind: kind.device for kind in (torch.UntypedStorage, torch.TypedStorage)}
 
 
 class Disguise(TorchFunctionMode):
@@ -91,9 +93,9 @@ def pretend(target: Architecture) -> None:
     for name, answer in _accelerator_answers(target).items():
         setattr(torch.accelerator, name, answer)
     vars(torch.cuda.nvtx)["_nvtx"] = _Nvtx()
-    for kind in (torch.UntypedStorage, torch.TypedStorage):
-        kind.device = property(_device_of)  # type: ignore[assignment]
-        kind.is_cuda = property(lambda storage: Disguise.within > 0)  # type: ignore[assignment]
+    for kind in _STORAGES:
+        kind.device = property(_device_of)
+        kind.is_cuda = property(lambda storage: Disguise.within > 0)
     # Code that torch.compile wrote asks below torch.cuda.
     vars(torch._C)["_cuda_getCurrentRawStream"] = lambda device: streams.STREAMS.current.cuda_stream
     # Launchers tell a GPU of NVIDIA's from others by it.
@@ -108,10 +110,14 @@ def pretend(target: Architecture) -> None:
     Tensor.record_stream = lambda tensor, stream: None  # type: ignore[method-assign,assignment]
 
 
-def _device_of(_: object) -> torch.device:
-    """Return the device that a storage claims to be on. Torch's own code, which copies and saves, is told the CPU."""
+def _device_of(storage: Any) -> torch.device:
+    """Return the device that a storage claims to be on. Torch's own code, which copies and saves, is told the truth."""
     asks_itself = sys._getframe(1).f_globals.get("__name__", "").partition(".")[0] == "torch"
-    return _GPU if Disguise.within and not asks_itself else _CPU
+    if Disguise.within and not asks_itself:
+        return _GPU
+    kind = torch.TypedStorage if isinstance(storage, torch.TypedStorage) else torch.UntypedStorage
+    found: torch.device = _STORAGES[kind].__get__(storage)
+    return found
 
 
 def _without_models_that_fail(prune: Callable[..., Any]) -> Callable[..., Any]:
