@@ -35,9 +35,11 @@ _DIGEST = re.compile(r"# [0-9a-f]{64}\n\Z")
 
 
 class _Accepted(Exception):
-    """The compiler has accepted a kernel so far, and no more is wanted. shared_bytes: as far as they are known."""
+    """The compiler has accepted a kernel so far, and no more is wanted. shared_bytes: 0 where they are not known."""
 
-    shared_bytes = 0
+    def __init__(self, shared_bytes: int = 0) -> None:
+        super().__init__()
+        self.shared_bytes = shared_bytes
 
 
 class _BeforeLLVM:
@@ -202,9 +204,7 @@ class Compiler:
     def _once_it_is_known_to_fit(self, kernel: Any) -> None:
         """Stop at the last step before LLVM, where memory is allocated, if no more is wanted."""
         if self._until == "fit":
-            accepted = _Accepted()
-            accepted.shared_bytes = int(kernel.get_int_attr("ttg.shared") or 0)
-            raise accepted
+            raise _Accepted(int(kernel.get_int_attr("ttg.shared") or 0))
 
     def _around_ptxas(self, make: Callable[..., bytes]) -> Callable[..., bytes]:
         def make_cubin(*args: Any, **kwargs: Any) -> bytes:

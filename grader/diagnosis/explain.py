@@ -230,8 +230,7 @@ class Diagnosis:
             return
         with self._noting_faults(*(one.id for one in failed)):
             suspected = [one.kind for one in self._suspects(failed[0], self._clues[failed[0].id])]
-            calls = [self._wrong[one.id].recipe for one in failed]
-            calls += [self._smallest[one.id] for one in failed if one.id in self._smallest]
+            calls = self._failing_calls(failed)
             clues = [clue for one in planned for clue in self._clues.get(one.id, ())]
             told = any(clue.by_known_mistake and clue.weight >= _TOLD for clue in clues)
             in_launch = any(clue.in_launch for clue in self._clues[failed[0].id])
@@ -251,12 +250,16 @@ class Diagnosis:
                     own = [_doubted(each) if each.by_known_mistake else each for each in self._clues.get(one.id, ())]
                     self._clues[one.id] = [*own, found]
 
+    def _failing_calls(self, failed: Sequence[PlannedCheck]) -> list[Recipe]:
+        """Return the failing calls of checks, then the smallest ones."""
+        smallest = [self._smallest[one.id] for one in failed if one.id in self._smallest]
+        return [*(self._wrong[one.id].recipe for one in failed), *smallest]
+
     def _name_dtype(self, bench: Bench, failed: Sequence[PlannedCheck], text: str, kind: str) -> None:
         """Add the line whose dtype makes a part wrong to what its values have confirmed: a kind of too few bits."""
         with self._noting_faults(*(one.id for one in failed)):
-            calls = [self._wrong[one.id].recipe for one in failed]
-            calls += [self._smallest[one.id] for one in failed if one.id in self._smallest]
-            found = repair_clues(bench, text, calls, [kind], known_kinds(self._exercise), among=_OF_BITS)
+            calls, kinds = self._failing_calls(failed), known_kinds(self._exercise)
+            found = repair_clues(bench, text, calls, [kind], kinds, among=_OF_BITS)
             for one in failed if found else ():
                 own = self._clues.get(one.id, [])
                 line = replace(found[0], kind=kind, weight=_LINE)
@@ -269,9 +272,10 @@ class Diagnosis:
             return
         with self._noting_faults(*(one.id for one in reading)):
             found = unstored_clue(bench, text, self._wrong[reading[0].id].recipe)
-            for one in reading if found is not None else ():
-                own = self._clues[one.id]
-                self._clues[one.id] = [found if found and _is_unwritten(clue) else clue for clue in own]
+            if found is None:
+                return
+            for one in reading:
+                self._clues[one.id] = [found if _is_unwritten(clue) else clue for clue in self._clues[one.id]]
 
     def look_at_smallest(self, bench: Bench, planned: PlannedCheck, failure: Failure) -> None:
         """Store the smallest call that fails, and its clues where the first one has no suspect.

@@ -107,7 +107,7 @@ def repair_clues(
         if call.recorded is None or call.recorded.trace.programs:
             # Programs of CuTe take seconds to trace again.
             return []
-        edits = edits_of(text, kernels_of(call.recorded.trace), bench.part.name)
+        edits = edits_of(text, kernels_in(call.recorded.trace), bench.part.name)
         edits = [one for one in edits if not among or one.kinds[0] in among]
         began_s = bench.pair.worked_s
         is_right = call.is_right(text, _CALL_S, in_kernel=True)
@@ -253,7 +253,7 @@ def _cut(*texts: str) -> Iterator[str]:
         yield rest if len(rest) <= _LONGEST else f"{rest[: _LONGEST - 1]}…"
 
 
-def kernels_of(trace: Trace) -> dict[tuple[str, int], Launched]:
+def kernels_in(trace: Trace) -> dict[tuple[str, int], Launched]:
     """Return the kernels of a trace in the submission's text, with the arguments of their last launches."""
     found: dict[tuple[str, int], Launched] = {(one.name, one.line): ((), {}) for one in trace.kernels if not one.home}
     for step in launches_in(trace.steps):

@@ -17,7 +17,7 @@ from torch import Tensor
 from grader.diagnosis.edit_scope import Edit, Scope, called, keyword
 from grader.diagnosis.edited import Edited
 from grader.diagnosis.edits import scopes_of
-from grader.diagnosis.repairs import kernels_of
+from grader.diagnosis.repairs import kernels_in
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.compare import compare, tensor_of
@@ -89,7 +89,7 @@ def _reasons(call: Edited, text: str) -> list[_Reason]:
     if call.recorded is None or call.recorded.trace.programs:
         return []
     taken = {(one.line, one.outcome) for one in call.branches(_CALL_S) or ()}
-    scopes = scopes_of(text, kernels_of(call.recorded.trace), call.bench.part.name)
+    scopes = scopes_of(text, kernels_in(call.recorded.trace), call.bench.part.name)
     found = [one for scope in scopes if scope.in_kernel for one in _of_kernel(scope)]
     found = [one for one in found if not one.way or (one.edit.line, one.way) in taken]
     return sorted(found, key=lambda one: ("true", "false", "").index(one.way))

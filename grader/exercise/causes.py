@@ -59,7 +59,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Remedy:
-    """What to do about a kind of cause, in the words of the exercise.
+    """Advise on a kind of cause, in the words of the exercise.
 
     It replaces the kind's help in the cards of `part`, where exactly the cases fail in which `axis` and `other` differ,
     as the numbers of query heads and of kv heads do where heads share keys.
