@@ -32,7 +32,7 @@ from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part, Regret, check_id
 from grader.exercise.plan import Plan, PlannedCheck, draw, with_shared_inputs
 from grader.exercise.planted import PlantedMistake
-from grader.exercise.tensors import bytes_of
+from grader.exercise.tensors import bytes_of, same_bytes
 from grader.exercise.triton_version import lacking
 from grader.grading import Job, grade, truth_of
 from grader.judge.compare import compare
@@ -561,7 +561,7 @@ def _repeats(recipe: Recipe, truth: Truth) -> bool:
 def _same(one: object, other: object) -> bool:
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         alike = (one.shape, one.stride(), one.storage_offset()) == (other.shape, other.stride(), other.storage_offset())
-        return alike and torch.equal(bytes_of(one), bytes_of(other))
+        return alike and same_bytes(bytes_of(one), bytes_of(other))
     return one == other
 
 

@@ -155,9 +155,11 @@ def _lanes(
         # A pointer to a wider type touches several elements, one to a narrower type a part of one.
         wide = max(1, one.access.width // itemsize)
         first = one.offsets.astype(np.int64) // itemsize
-        places.append((first[:, None] + np.arange(wide)).reshape(-1))
         own = np.full(first.size, one.access.program) if one.programs is None else one.programs.astype(np.int64)
-        owners.append(np.repeat(own, wide))
+        if wide > 1:
+            first, own = (first[:, None] + np.arange(wide)).reshape(-1), np.repeat(own, wide)
+        places.append(first)
+        owners.append(own)
     left = np.concatenate(places)
     if strides == tuple(prod(shape[axis + 1 :]) for axis in range(len(shape))):
         return np.concatenate(owners), left

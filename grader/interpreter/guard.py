@@ -520,12 +520,13 @@ class Guard:
         for low, high in _regions(self.extents.values()):
             here = [one for one in self._operations if low <= one.start < high and one.offsets.size]
             waits = [one for one in self._waits if low <= one.start < high]
-            self.meets = self.meets or do_programs_meet([*here, *waits])
+            meet = do_programs_meet([*here, *waits])
+            self.meets = self.meets or meet
             unique_loaded += touched_bytes([one for one in here if one.access.kind != "store"])
             changing = [one for one in here if one.access.kind != "load"]
             changed = touched_bytes(changing)
             unique_stored += changed
-            for race in find_races(here, self._sync, _MOST_FINDINGS - len(self.findings)):
+            for race in find_races(here, self._sync, _MOST_FINDINGS - len(self.findings)) if meet else ():
                 self.findings.append(self._told(race))
             if changed < sum(one.access.width * one.offsets.size for one in changing) or any(
                 one.places is not None and one.access.kind == "load" for one in here

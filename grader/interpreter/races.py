@@ -311,7 +311,10 @@ def unit_of(operations: Sequence[Operation]) -> int:
     """Return the unit of comparison in bytes: the operations' common width, or 1 where widths differ."""
     width = operations[0].access.width
     alike = all(
-        one.access.width == width and not (one.start - operations[0].start) % width and not (one.offsets % width).any()
+        one.access.width == width
+        and not (one.start - operations[0].start) % width
+        # Widths are powers of two: the lowest bits of all offsets tell.
+        and not int(np.bitwise_or.reduce(one.offsets)) % width
         for one in operations
     )
     return width if alike else 1
@@ -330,7 +333,9 @@ def numbering(operations: Sequence[Operation], unit: int) -> tuple[Callable[[Ope
     low = min(one.start for one in operations)
     high = max(one.start + int(one.offsets.max()) + one.access.width for one in operations)
     if (high - low) // unit <= _MOST_NUMBERS:
-        return lambda one: (spread(one, unit) - low) // unit, -(-(high - low) // unit)
+        # A shift divides by a power of two faster.
+        shift = unit.bit_length() - 1
+        return lambda one: (spread(one, unit) - low) >> shift, -(-(high - low) // unit)
     every = np.unique(np.concatenate([spread(one, unit) for one in operations]))
     return lambda one: np.searchsorted(every, spread(one, unit)), every.size
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from grader.calls.arguments import GUARD_BYTES
 from grader.calls.storage import bytes_of
-from grader.exercise.tensors import dtype_name, is_whole
+from grader.exercise.tensors import dtype_name, is_whole, same_bytes
 from grader.protocol.trace import Constant, Window
 
 _MOST_GUARDED_BYTES = 4 << 20
@@ -64,6 +64,7 @@ class Memory:
     def __init__(self, device: torch.device, *, guarded: bool = True) -> None:
         self._device = device
         self._guarded = guarded
+        self._untouched = torch.full((GUARD_BYTES if guarded else 0,), _FILL, dtype=torch.uint8, device=device)
         self._places: dict[int, _Place] = {}
         self._overrun: list[str] = []
         self._outside: dict[Window, None] = {}
@@ -102,7 +103,7 @@ class Memory:
     def holds(self, number: int, before: Tensor) -> bool:
         """Return whether a storage holds these bytes, or was freed."""
         place = self._places.get(number)
-        return place is None or torch.equal(place.content, before)
+        return place is None or same_bytes(place.content, before)
 
     def drop_but(self, spared: frozenset[int]) -> None:
         """Forget all storages but these."""
@@ -186,7 +187,7 @@ class Memory:
         if place is None or not place.whole or not is_whole(getattr(torch, window.dtype)):
             return False
         # A kernel may lend bits of its own to an argument, and take them back before the call ends.
-        return place.before is None or torch.equal(place.content, place.before)
+        return place.before is None or same_bytes(place.content, place.before)
 
     def reads_as_written(self, window: Window) -> bool:
         """Return whether a window shows its numbers under the dtype that they were put there under."""
@@ -290,12 +291,13 @@ class Memory:
             return
         after, before = place.buffer[place.buffer.numel() - GUARD_BYTES :], place.buffer[:GUARD_BYTES]
         for band, where in ((after, "after the end"), (before, "before the start")):
+            if same_bytes(band, self._untouched):
+                continue
             touched = (band != _FILL).nonzero().flatten()
-            if touched.numel():
-                first = int(touched[0]) if band is after else GUARD_BYTES - int(touched[-1])
-                shape = list(place.shape)
-                text = f"{touched.numel()} bytes {where} of a tensor of shape {shape} that your code allocated"
-                self._overrun.append(f"{text}, the nearest {first} bytes away")
+            first = int(touched[0]) if band is after else GUARD_BYTES - int(touched[-1])
+            shape = list(place.shape)
+            text = f"{touched.numel()} bytes {where} of a tensor of shape {shape} that your code allocated"
+            self._overrun.append(f"{text}, the nearest {first} bytes away")
 
 
 def overlap(one: Window, other: Window) -> bool:
