@@ -578,13 +578,14 @@ class Bench:
         """Return how a call is right whose replay was wrong; "" if it is not.
 
         without memory: the same kernels are right without memory of earlier calls. by other means: the call is right in
-        the submission's own process. briefly: once a call of the part was wrong there too, no other is made there.
+        the submission's own process. briefly: once a call of the part was wrong there too, no other is made there; nor
+        is a large one, for the interpreter runs programs one by one there.
         """
         with self.aside():
             self.pair.skip()
             if self.repeat(trial.recipe).failure is None:
                 return "without memory"
-        if briefly and self._wrong_alone:
+        if briefly and (self._wrong_alone or Case(trial.recipe.case).volume > QUICK_VOLUME):
             return ""
         outcome = self.ask(trial.recipe, slots_for(trial.expected))
         inputs = partial(self.truth.inputs, trial.recipe)
