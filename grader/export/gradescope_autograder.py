@@ -14,7 +14,7 @@ source=${AUTOGRADER_ROOT:-/autograder}/source
 home=${GRADE_HOME:-/opt/grade}
 export DEBIAN_FRONTEND=noninteractive
 apt-get update
-for version in 3.13 3.12 3.11; do
+for version in 3.14 3.13 3.12 3.11; do
     apt-get install -y --no-install-recommends "python$version" "python$version-venv" && break
 done
 # In a folder that everybody may enter: each submission runs as a user of its own.

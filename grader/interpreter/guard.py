@@ -46,10 +46,13 @@ Lanes = npt.NDArray[np.bool_]
 # programs that did the same.
 Block = tuple[int, Lanes | None, int]
 
-# User-space addresses end below this bit: the bits above hold the tensor's tag through all pointer arithmetic.
-_TAG_SHIFT = 48
-_ADDRESS = np.uint64((1 << _TAG_SHIFT) - 1)
-_MOST_TENSORS = 1 << 15
+# User-space addresses have up to 48 bits.
+_ADDRESS = np.uint64((1 << 48) - 1)
+# The bits from here on hold the tensor's tag through all pointer arithmetic. The bit below is room for what strays: a
+# heap may lie so low that a wrapped offset leads below 0, and a mapping so high that an offset leads past the 48 bits.
+_TAG_SHIFT = 49
+_ROOM = 1 << 47
+_MOST_TENSORS = 1 << 14
 # The most lanes recorded for one launch; a larger launch is still checked for bounds, and its bytes are counted.
 _MOST_LANES = 1 << 24
 # Offsets below this fit into 32 bits.
@@ -62,6 +65,11 @@ _MOST_FLAGS = 1 << 28
 def address_of(pointers: Addresses) -> Addresses:
     """Return pointers without the tags of their tensors."""
     return pointers & _ADDRESS
+
+
+def _tag_of(pointer: int) -> int:
+    """Return the tag of a pointer's tensor, also where it strays by up to `_ROOM`; 0 of an address without one."""
+    return (pointer + _ROOM) >> _TAG_SHIFT
 
 
 @dataclass(frozen=True)
@@ -257,7 +265,7 @@ class Guard:
             self.writers[access.program] = None
         stored = None if values is None else values.reshape(-1) if whole else values.reshape(-1)[lit]
         block = flat.size, None if whole else lit, 1
-        extent = self.extents.get(int(lanes[0]) >> _TAG_SHIFT)
+        extent = self.extents.get(_tag_of(int(lanes[0])))
         if extent is not None:
             offsets = lanes - extent.tagged
             if (past := extent.misaligned_by(lanes, access)) is not None:
@@ -299,7 +307,7 @@ class Guard:
         lanes = pointers.reshape(-1)[chosen]
         if not lanes.size:
             return address_of(pointers)
-        extent = self.extents.get(int(lanes[0]) >> _TAG_SHIFT)
+        extent = self.extents.get(_tag_of(int(lanes[0])))
         if extent is None or extent.misaligned_by(lanes, access) is not None:
             return None
         offsets = lanes - extent.tagged
@@ -386,7 +394,7 @@ class Guard:
 
         An address without a tag, which did not come from a tensor argument, may lie in any tensor.
         """
-        tags = lanes >> np.uint64(_TAG_SHIFT)
+        tags = (lanes + np.uint64(_ROOM)) >> np.uint64(_TAG_SHIFT)
         inside = np.zeros(lanes.shape, dtype=bool)
         present = set(np.unique(tags).tolist())
         for extent in self.extents.values():
@@ -481,7 +489,7 @@ class Guard:
 
     def _report(self, access: Access, lanes: Addresses, outside: Lanes, *, masked: bool) -> None:
         first_lane = int(lanes[outside][0])
-        extent = self.extents.get(first_lane >> _TAG_SHIFT)
+        extent = self.extents.get(_tag_of(first_lane))
         self.strayed = self.strayed or (extent is None and access.kind != "load")
         line = access.where[0]
         if len(self.findings) >= _MOST_FINDINGS or any(

@@ -488,6 +488,20 @@ def test_an_address_of_its_own_making_may_lie_in_any_of_the_tensors() -> None:
     assert guard.strayed
 
 
+@pytest.mark.parametrize("start", [0x238B2AC0, 0x5619_2DD8_4D80, 0xFFFF_9000_0000], ids=hex)
+@pytest.mark.parametrize("strayed", [-(1 << 33), -(1 << 46), 1 << 33, 1 << 46], ids=hex)
+def test_a_pointer_that_strays_far_is_still_its_tensors_wherever_that_lies(start: int, strayed: int) -> None:
+    """The heap of an interpreter that is not position-independent begins near 0; on arm64, mappings end high."""
+    guard = Guard("kernel")
+    for name in "xyz":
+        guard.admit(name, torch.empty(4))
+    y = guard.extents[2] = replace(guard.extents[2], start=start)
+    first = int(y.tagged)
+    assert look(guard, access(), np.array([first, first + strayed], np.uint64)) == [True, False]
+    assert look(guard, access("store"), np.array([first + strayed, first], np.uint64)) == [False, True]
+    assert [(one.argument, one.element) for one in guard.findings] == [("y", strayed // 4)] * 2
+
+
 def test_programs_are_told_by_their_place_in_the_grid() -> None:
     guard = Guard("kernel", grid=(2, 3, 4))
     x_ptr = guard.admit("x", torch.empty(4))

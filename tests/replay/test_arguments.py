@@ -39,4 +39,6 @@ def test_a_descriptor_comes_back_as_it_was(descriptor: Any) -> None:
     ).steps
     assert isinstance(launch, Launch)
     build = ArgumentBuilder(lambda _: TENSOR, lambda _: None, TENSOR.device)
-    assert build.of_launch(launch.args[0]) == descriptor
+    built = build.of_launch(launch.args[0])
+    # Field by field, and by identity first: from Python 3.13 on, `==` of descriptors compares their tensors' elements.
+    assert (type(built), vars(built)) == (type(descriptor), vars(descriptor))
