@@ -14,12 +14,15 @@ import ast
 import hashlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from grader.syntax import tree_of
 
 # By these, a function reaches names that its text does not hold.
 _LOOK_UPS = frozenset({"globals", "vars", "locals", "eval", "exec", "__import__"})
 _LOOK_UP_ATTRIBUTES = frozenset({"modules", "__globals__", "f_globals", "__dict__", "import_module"})
+# After every save, the hashes of each exercise's file and of its untouched stub are asked for again.
+_KNOWN_TEXTS = 32
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,11 @@ def part_hashes(source: str, functions: Collection[str]) -> dict[str, str]:
     A file that cannot be parsed gives all functions the hash of the whole file. So does a function that the file does
     not define.
     """
+    return dict(_hashes(source, tuple(functions)))
+
+
+@lru_cache(_KNOWN_TEXTS)
+def _hashes(source: str, functions: tuple[str, ...]) -> dict[str, str]:
     whole = _sha256([source])
     try:
         tree = tree_of(source)
