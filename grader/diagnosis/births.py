@@ -14,6 +14,7 @@ from functools import partial
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure, WrongCall
+from grader.judge.retrials import replaying
 from grader.protocol.messages import Birth, ReplayCall
 from grader.record import clean
 from grader.sandbox.outcome import Finished, Outcome
@@ -42,7 +43,7 @@ def birth_clues(bench: Bench, failure: Failure) -> list[Clue]:
     if seen is None or failure.cause.mismatch is None or seen.recipe.part != bench.part.name or not _not_finite(seen):
         return []
     with bench.aside():
-        replay = bench.replaying(seen.recipe, seen.outcome.answer.configuration)
+        replay = replaying(bench, seen.recipe, seen.outcome.answer.configuration)
         told = replay(lambda usual: replace(usual, births=True))
         births = [*told.answer.births[:_MOST]] if isinstance(told, Finished) else []
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure
+from grader.judge.retrials import is_right_only
 
 KIND = "contracted"
 
@@ -23,6 +24,6 @@ def contraction_clues(bench: Bench, failure: Failure) -> list[Clue]:
         return []
     place = seen.outcome.answer.configuration
     with bench.aside():
-        if not bench.is_right_only(seen.recipe, place, lambda replay: replace(replay, contracted=False)):
+        if not is_right_only(bench, seen.recipe, place, lambda replay: replace(replay, contracted=False)):
             return []
     return [sure(KIND, "With every product rounded before it is added or subtracted, the answer is right.")]

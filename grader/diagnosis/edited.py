@@ -11,6 +11,7 @@ from math import prod
 
 from grader.judge.bench import Bench
 from grader.judge.compare import compare, tensor_of
+from grader.judge.retrials import recorded_again
 from grader.protocol.messages import BranchTaken, Call, Recipe, ReplayCall, Unwritten
 from grader.protocol.trace import Launch, Trace, launches_in
 from grader.sandbox.outcome import Finished, Outcome
@@ -30,7 +31,7 @@ class Edited:
     @classmethod
     def of(cls, bench: Bench, recipe: Recipe) -> Edited:
         """Record a call again, to make it with other texts of the submission."""
-        return cls(bench, recipe, *bench.recorded_again(recipe))
+        return cls(bench, recipe, *recorded_again(bench, recipe))
 
     def begin(self, together: SideBySide, place: int, text_of: Callable[[], str], most_s: float) -> None:
         """Begin to make the call with another text, whose launch code is the same. text_of: makes the text."""
@@ -50,7 +51,7 @@ class Edited:
         if in_kernel:
             return self._is_right(self.recorded, text, most_s)
         with self.bench.aside(), self.bench.pair.in_new_process(text):
-            recorded = self.bench.recorded_again(self.recipe)[0]
+            recorded = recorded_again(self.bench, self.recipe)[0]
             if not recorded or not self.recorded or _kernels_of(recorded.trace) != _kernels_of(self.recorded.trace):
                 return False
             if _is_of_one_program(recorded.trace) and not _is_of_one_program(self.recorded.trace):

@@ -51,6 +51,7 @@ from grader.exercise.plan import PlannedCase, PlannedCheck
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import NO_CAUSE, Failure, WrongCall
+from grader.judge.retrials import remembered
 from grader.judge.rules import ruling_of
 from grader.judge.rules.kernels_only import LEFT_OVER
 from grader.judge.ruling import Ruling
@@ -178,7 +179,7 @@ class Diagnosis:
         """Return the clue of a call that an earlier one spoils. A part is asked until the answer is no."""
         if seen.recipe.part != bench.part.name or bench.part.name in self._alone:
             return ()
-        found = bench.remembered(seen.recipe, seen.outcome)
+        found = remembered(bench, seen.recipe, seen.outcome)
         if not found:
             self._alone.add(bench.part.name)
         elif found[0].kind == "remembered_input" and any(

@@ -14,6 +14,7 @@ from grader.exercise.plan import PlannedCase, PlannedCheck
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure
+from grader.judge.retrials import is_right_only
 from grader.judge.rules import ruling_of
 from grader.protocol.trace import relaunched
 
@@ -89,7 +90,7 @@ def is_right_relaunched(bench: Bench, case: Case, seed: int, way: Relaunch) -> b
     seed: the planned one.
     """
     recipe = bench.true_recipe(case, seed)
-    return bench.is_right_only(recipe, -1, lambda replay: replace(replay, trace=relaunched(replay.trace, way.changed)))
+    return is_right_only(bench, recipe, -1, lambda replay: replace(replay, trace=relaunched(replay.trace, way.changed)))
 
 
 def _is_slight(failure: Failure) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure, WrongCall
+from grader.judge.retrials import replaying
 from grader.protocol.messages import Filling, ReplayCall
 from grader.sandbox.outcome import Finished, Outcome
 
@@ -47,7 +48,7 @@ def padding_clues(bench: Bench, failure: Failure) -> list[Clue]:
         return []
     undefined, padded = seen.outcome.answer.undefined, seen.outcome.answer.padded
     with bench.aside():
-        replay = bench.replaying(seen.recipe, seen.outcome.answer.configuration)
+        replay = replaying(bench, seen.recipe, seen.outcome.answer.configuration)
         same = _trial_of(replay, seen, (), "0")
         if same is None or same.outcome.outputs != seen.outcome.outputs:
             # The call depends on more than its inputs, so a change would prove nothing.

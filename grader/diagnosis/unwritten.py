@@ -16,6 +16,7 @@ from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.compare import tensor_of
 from grader.judge.failures import Failure, WrongCall
+from grader.judge.retrials import finds_memory, replaying
 from grader.protocol.messages import Unwritten
 from grader.sandbox.outcome import Finished, Outcome
 
@@ -39,7 +40,7 @@ def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
         # It returns what an earlier call left.
         return []
     with bench.aside():
-        replay = bench.replaying(seen.recipe, seen.outcome.answer.configuration)
+        replay = replaying(bench, seen.recipe, seen.outcome.answer.configuration)
 
     def holding(content: Unwritten) -> list[Tensor]:
         return _wrong_in(replay(lambda usual: replace(usual, unwritten=content)), seen)
@@ -60,7 +61,7 @@ def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
             is_stored = infinite[place] != math.inf if infinite else is_stored
         if _is_enough(differs & is_stored):
             with bench.aside():
-                kept = " The memory is kept from call to call." if bench.finds_memory(seen.recipe) else ""
+                kept = " The memory is kept from call to call." if finds_memory(bench, seen.recipe) else ""
             words = "With zeros in the memory that the call allocates, the answer is another one."
             return [sure("not_cleared", f"{words}{kept}")]
         if bool(wrong.all()) and bool((differs & ~is_stored).all()):

@@ -13,15 +13,12 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import prod
-from typing import Literal
 
 import torch
 
 from grader.exercise.cases import QUICK_VOLUME, Case, Value
 from grader.exercise.model import Part
-from grader.exercise.tensors import ITEMSIZES
-from grader.judge.clue import Clue, sure
+from grader.judge.clue import sure
 from grader.judge.compare import compare, tensor_of
 from grader.judge.coverage import coverage_of, more_telling
 from grader.judge.evidence import Evidence, evidence_of_answer, evidence_of_trace, with_line
@@ -48,7 +45,6 @@ from grader.protocol.messages import (
     Call,
     Raised,
     Recipe,
-    ReplayCall,
     Slot,
     Wanted,
     only,
@@ -56,7 +52,7 @@ from grader.protocol.messages import (
 from grader.protocol.trace import Deed, fingerprint
 from grader.record import Coverage
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered
-from grader.sandbox.pair import Pair, RecordedAnswer, decoys_of, remembers, seeds_after
+from grader.sandbox.pair import Pair, RecordedAnswer, decoys_of, seeds_after
 from grader.sandbox.side_by_side import SideBySide
 
 # Number of right answers to remember, and of elements that make one recognisable.
@@ -64,9 +60,6 @@ _RECENT = 6
 _TELLING = 4
 # On a GPU, one case in so many begins with another configuration of an autotuned kernel than the first.
 _ONE_IN_ON_A_GPU = 4
-# Limits of outputs that are compared with and without launches.
-_MOST_COMPARED_BYTES = 64 << 20
-_MOST_OUTPUTS = 16
 
 # The outcome of recording a call; None: its part is not recorded.
 _RecordResult = RecordedAnswer | Raised | Unanswered | None
@@ -105,7 +98,8 @@ class Bench:
     why the GPU that a call is meant for refuses a configuration; refused: what it said. first_failure: a comparison
     of values ends with its first failing case. configurations: those of autotuned kernels in which calls ran, each
     with the first line of its kernel; None until a check asks for all. depends_on_size: a call was wrong on a GPU
-    with more multiprocessors alone.
+    with more multiprocessors alone. wrong_alone: the latest call that was made again in the submission's own process
+    was wrong there too.
     """
 
     pair: Pair
@@ -126,14 +120,13 @@ class Bench:
     first_failure: bool = False
     configurations: set[tuple[int, str]] | None = None
     depends_on_size: bool = False
+    wrong_alone: bool = field(init=False, default=False)
     refused: RefusedConfigurations = field(init=False)
     # Configurations of a part that need a GPU: of how many, and which.
     _only_on_a_gpu: set[tuple[str, int, int]] = field(default_factory=set)
     _stopped: bool = False
     _lost: bool = False
     _before_s: float = field(init=False)
-    # Whether a call that was made in the submission's own process was wrong there too.
-    _wrong_alone: bool = field(init=False, default=False)
     # Why the latest call with too many programs for the interpreter was stopped.
     _too_slow: str = field(init=False, default="")
 
@@ -227,19 +220,19 @@ class Bench:
         """Begin to replay a call, if it needs no memory of earlier ones."""
         if isinstance(recorded.result, RecordedAnswer):
             given_anew = replace(recorded.result, found=_found(recorded))
-            call_of = partial(self._call_with_slots, replace(recorded.request, storage="new"), recorded.recipe)
+            call_of = partial(self.call_with_slots, replace(recorded.request, storage="new"), recorded.recipe)
             wanted = self._wanted(recorded.request, recorded.result)
             self.pair.begin_apart(early, place, given_anew, call_of, wanted)
 
     def _record_all(self, requests: Sequence[CallRequest], *, chained: bool, known: bool) -> Iterator[_RecordedRequest]:
         """Record the requests and yield each with the recipe that counts; chained ones after all are recorded."""
         results: Iterator[tuple[CallRequest, _RecordResult]] = (
-            (one, self._record(one)) for one in self._until_one_fails(requests)
+            (one, self.record(one)) for one in self._until_one_fails(requests)
         )
         for group in [[*results]] if chained else ([one] for one in results):
             own_requests = [request for request, _ in group]
             recorded_answers = [result for _, result in group if isinstance(result, RecordedAnswer)]
-            planned = list(map(self._recipe, own_requests))
+            planned = list(map(self.recipe_of, own_requests))
             recipes = (
                 self._true_recipes(planned, own_requests, recorded_answers)
                 if recorded_answers and not known
@@ -267,21 +260,24 @@ class Bench:
                 return
             yield request
 
-    def _record(self, request: CallRequest) -> _RecordResult:
+    def record(self, request: CallRequest) -> _RecordResult:
+        """Have a call recorded on decoys."""
         part = request.part or self.part
         if not part.is_replayed:
             return None
-        call = self._call(request, self._recipe(request))
+        call = self.call_of(request, self.recipe_of(request))
         result = OutOfTime(self.most_s) if self.is_late else self.pair.record(call)
         # A case that is left out ends nothing: others may be written.
         left_out = isinstance(result, Raised) and result.verdict == "not_implemented"
         self._stopped = not isinstance(result, RecordedAnswer) and not left_out
         return result
 
-    def _recipe(self, request: CallRequest) -> Recipe:
+    def recipe_of(self, request: CallRequest) -> Recipe:
+        """Return the recipe of a request, with its planned seed."""
         return Recipe((request.part or self.part).name, dict(request.case), request.seed, request.patch_seed)
 
-    def _call(self, request: CallRequest, recipe: Recipe, slots: tuple[Slot, ...] = ()) -> Call:
+    def call_of(self, request: CallRequest, recipe: Recipe, slots: tuple[Slot, ...] = ()) -> Call:
+        """Return the call of a recipe. slots: room for its outputs."""
         part = request.part or self.part
         return Call(
             recipe,
@@ -296,9 +292,9 @@ class Bench:
             defaults=left_out(part, recipe),
         )
 
-    def _call_with_slots(self, request: CallRequest, recipe: Recipe) -> Call:
+    def call_with_slots(self, request: CallRequest, recipe: Recipe) -> Call:
         """Return the call of a recipe, with room for its expected outputs."""
-        return self._call(request, recipe, slots_for(self.truth.expect(request.part or self.part, recipe)))
+        return self.call_of(request, recipe, slots_for(self.truth.expect(request.part or self.part, recipe)))
 
     def _examine(
         self, recorded_request: _RecordedRequest, early: Outcome | None, *, direct: bool, in_any_order: bool = True
@@ -311,7 +307,7 @@ class Bench:
         request, result, recipe = recorded_request.request, recorded_request.result, recorded_request.recipe
         part = request.part or self.part
         expected = self.truth.expect(part, recipe)
-        call = self._call_with_slots(request, recipe)
+        call = self.call_with_slots(request, recipe)
         untold: tuple[str, ...] = ()
         is_replay = False
         if isinstance(result, RecordedAnswer):
@@ -484,29 +480,6 @@ class Bench:
             untold = ("an earlier call that it builds on could not be replayed",)
         return recorded, self.call(call), untold
 
-    def replaying(self, recipe: Recipe, place: int) -> Callable[[Callable[[ReplayCall], ReplayCall]], Outcome | None]:
-        """Record an earlier call again, and return a function that replays it as a changed request says.
-
-        place: the configuration that it took, -1 for the first one that works. The function returns None where the call
-        cannot be replayed, as one that needs memory of earlier calls.
-        """
-        recorded, call = self.recorded_again(recipe)
-
-        def replay(change: Callable[[ReplayCall], ReplayCall]) -> Outcome | None:
-            if recorded is None:
-                return None
-            usual = ReplayCall(call, recorded.message, "alone", wanted=only(place))
-            return self.pair.replay_apart(recorded, change(usual))
-
-        return replay
-
-    def finds_memory(self, recipe: Recipe) -> bool:
-        """Return whether a call, made again, works with memory that an earlier call left."""
-        # What the first one tells anew, the second one finds.
-        _, recorded = [self._record(CallRequest(Case(recipe.case), recipe.seed)) for _ in range(2)]
-        self.pair.skip()
-        return isinstance(recorded, RecordedAnswer) and bool(recorded.found)
-
     def true_recipe(self, case: Case, seed: int) -> Recipe:
         """Record a call again, and return its recipe with the seed that counts. seed: the planned one."""
         with self.aside():
@@ -514,54 +487,13 @@ class Bench:
             self.pair.skip()
             return recorded.recipe
 
-    def is_right_only(self, recipe: Recipe, place: int, change: Callable[[ReplayCall], ReplayCall]) -> bool:
-        """Record an earlier call again; return whether it is wrong as it is, and right where its replay is changed."""
-        replay = self.replaying(recipe, place)
-        changed, unchanged = replay(change), replay(lambda usual: usual)
-        if changed is None or unchanged is None:
-            return False
-        return self.gives_right(recipe, changed) and not self.gives_right(recipe, unchanged)
-
     def gives_right(self, recipe: Recipe, outcome: Outcome) -> bool:
         """Return whether an outcome is the right answer to a call of the part."""
         return self._is_right(outcome, self.truth.expect(self.part, recipe), recipe)
 
-    def recorded_again(self, recipe: Recipe) -> tuple[RecordedAnswer | None, Call]:
-        """Record an earlier call. Return what was recorded, None where nothing was, and the call on its inputs."""
-        request = CallRequest(Case(recipe.case), recipe.seed)
-        recorded = self._record(request)
-        if isinstance(recorded, RecordedAnswer) and (not recorded.stands_alone or _tells_earlier_memory(recorded)):
-            # It uses memory of earlier calls. A new process makes that memory in this call.
-            with self.pair.in_new_process():
-                recorded = self._record(request)
-        return recorded if isinstance(recorded, RecordedAnswer) else None, self._call_with_slots(request, recipe)
-
-    def records_alike(self, request: CallRequest, known: bytes) -> bool:
-        """Record a call, and return whether its trace does what one with a known fingerprint does."""
-        recorded = self._record(request)
-        self.pair.skip()
-        return isinstance(recorded, RecordedAnswer) and recorded.is_replayed and fingerprint(recorded.message) == known
-
-    def kernels_matter(self, request: CallRequest) -> bool:
-        """Return whether a replay gives another answer when its launches are left out."""
-        recorded = self.pair.record(self._call(request, self._recipe(request)))
-        if not isinstance(recorded, RecordedAnswer) or not recorded.is_replayed:
-            return True
-        slots, offset = [], 0
-        for output in recorded.trace.outputs:
-            form = output.form
-            nbytes = prod(form.shape) * ITEMSIZES.get(form.dtype, 0) if output.window >= 0 else 0
-            slots.append(Slot(form.dtype, form.shape, offset, nbytes))
-            offset += -(-nbytes // 64) * 64
-        # A call that only changes its arguments returns nothing to compare.
-        if not slots or offset > _MOST_COMPARED_BYTES or len(slots) > _MOST_OUTPUTS:
-            return True
-        call = self._call(request, self._recipe(request), tuple(slots))
-        return self.pair.depends_on_kernels(recorded, call)
-
     def ask(self, recipe: Recipe, slots: tuple[Slot, ...]) -> Outcome:
         """Call the part's function once in the submission's own process."""
-        return self.call(self._call(CallRequest(Case(recipe.case), recipe.seed), recipe, slots))
+        return self.call(self.call_of(CallRequest(Case(recipe.case), recipe.seed), recipe, slots))
 
     def call(self, call: Call) -> Outcome:
         """Call a function once in the submission's own process."""
@@ -572,55 +504,12 @@ class Bench:
         """The calls of the part have used up the time that they may take together."""
         return self.pair.worked_s - self._before_s > self.most_s
 
-    def right_otherwise(
-        self, trial: Trial, *, briefly: bool = False
-    ) -> Literal["", "without memory", "by other means"]:
-        """Return how a call is right whose replay was wrong; "" if it is not.
-
-        without memory: the same kernels are right without memory of earlier calls. by other means: the call is right in
-        the submission's own process. briefly: once a call of the part was wrong there too, no other is made there; nor
-        is a large one, for the interpreter runs programs one by one there.
-        """
-        with self.aside():
-            self.pair.skip()
-            if self.repeat(trial.recipe).failure is None:
-                return "without memory"
-        if briefly and (self._wrong_alone or Case(trial.recipe.case).volume > QUICK_VOLUME):
-            return ""
-        outcome = self.ask(trial.recipe, slots_for(trial.expected))
-        inputs = partial(self.truth.inputs, trial.recipe)
-        self._wrong_alone = examine(outcome, trial.expected, inputs, self.path)[0] is not None
-        return "" if self._wrong_alone else "by other means"
-
-    def remembered(self, recipe: Recipe, outcome: Outcome, wanted: Wanted = ANY) -> tuple[Clue, ...]:
-        """Return the clue of a wrong call that is right as the first one of a new process, in the same configuration.
-
-        wanted: that configuration, where the outcome does not tell it. A part whose first call failed already does not
-        fail because of earlier calls. A new process that holds a GPU takes too long.
-        """
-        if self.pair.session.runs_on_gpu or not self.tried or self.tried[0].failed:
-            return ()
-        taken = outcome.answer.configuration if isinstance(outcome, Finished) else -1
-        if not wanted.places and taken >= 0:
-            wanted = Wanted((taken,))
-        with self.aside(), self.pair.in_new_process():
-            if self.repeat(recipe, wanted).failure is not None:
-                return ()
-        launches = isinstance(outcome, Finished) and outcome.answer.launches
-        seen = "As the first call of a new process, the same call is right: this one uses something of earlier calls."
-        return (sure("remembered_input" if launches else "remembered_result", seen),)
-
     def _with_wrong_call(self, failure: Failure, wrong_call: WrongCall) -> Failure:
         """Return the failure with its call, and with a clue where a recent call had this answer."""
         clues = failure.clues
         if failure.cause.mismatch is not None and any(_is_answer_to(wrong_call, earlier) for earlier in self.recent):
             clues = (*clues, sure("remembered_result", "This is the right answer to an earlier call, on other inputs."))
         return replace(failure, seen=wrong_call, clues=clues)
-
-
-def _tells_earlier_memory(recorded: RecordedAnswer) -> bool:
-    """Return whether a trace may hold the bytes of memory that earlier calls left."""
-    return recorded.afresh and remembers(recorded)
 
 
 def _stands_alone(one: _RecordedRequest) -> bool:

@@ -12,6 +12,7 @@ from grader.exercise.plan import PlannedCase
 from grader.judge.bench import Bench
 from grader.judge.clue import sure
 from grader.judge.failures import Failure
+from grader.judge.retrials import remembered
 from grader.judge.trial import CallRequest, NotRunHere, Trial
 from grader.protocol.configurations import Configurations
 from grader.protocol.messages import Raised, Wanted
@@ -111,7 +112,7 @@ def _with_reason(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure,
     """
     if failure.cause.kind == "alias":
         return failure
-    if clues := bench.remembered(trial.recipe, trial.outcome, Wanted((place,), rehearsed=True)):
+    if clues := remembered(bench, trial.recipe, trial.outcome, Wanted((place,), rehearsed=True)):
         return replace(failure, clues=clues)
     plain = next((plain for _, plain in _run_configurations(bench, one, [place])), None)
     return name_configuration(

@@ -13,6 +13,7 @@ from grader.exercise.gpus import LENT_MULTIPROCESSORS, MOST_MULTIPROCESSORS
 from grader.exercise.plan import PlannedCase
 from grader.judge.bench import Bench, number_of
 from grader.judge.failures import Failure
+from grader.judge.retrials import records_alike
 from grader.judge.trial import CallRequest, NotRunHere, Trial
 from grader.protocol.messages import Raised
 from grader.protocol.trace import fingerprint
@@ -73,7 +74,7 @@ class OnTheLargestGpu:
                 bench.pair.in_new_process(multiprocessors=MOST_MULTIPROCESSORS),
             ):
                 requests = {one: CallRequest(one.case, one.seed) for one in self._known}
-                other = [one for one in requests if not bench.records_alike(requests[one], self._known[one])]
+                other = [one for one in requests if not records_alike(bench, requests[one], self._known[one])]
                 trials = bench.tries([requests[one] for one in other])
                 for one, trial in zip(other, trials, strict=False):
                     found.append((one, trial))

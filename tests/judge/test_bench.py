@@ -14,6 +14,7 @@ from grader.exercise.catalogue import Entry
 from grader.exercise.model import Fresh
 from grader.exercise.plan import PlannedCase
 from grader.judge.bench import _is_answer_to
+from grader.judge.retrials import is_right_only, remembered
 from grader.judge.rules.fresh import decide, judge_case
 from grader.judge.trial import CallRequest
 from grader.judge.truth import Expected
@@ -52,7 +53,7 @@ def test_a_call_that_is_recorded_again_and_replayed_alone_leaves_later_ones_righ
         assert all(bench.try_case(case, 1).failure is None for case in reversed(cases))
         # As for the cause of a failure: all memory is recorded anew, and no replayer keeps it.
         recipe = bench.true_recipe(cases[0], 1)
-        assert not bench.is_right_only(recipe, -1, lambda replay: replay)
+        assert not is_right_only(bench, recipe, -1, lambda replay: replay)
         assert judge_case(bench, PlannedCase(cases[-1], 1), more=13) is None
 
 
@@ -88,13 +89,13 @@ FIRST = Case({"N": 100, "dtype": "float32", "values": "normal", "offset": 0})
 LAUNCH = "    add[(triton.cdiv(x.numel(), 64),)]"
 
 
-def remembered(server: ForkServer, entry: Entry, source: str) -> list[str]:
+def clues_of_second_call(server: ForkServer, entry: Entry, source: str) -> list[str]:
     """The kinds of the clues of a second call, on other inputs of the same form, that is wrong."""
     with bench_of(server, entry, source) as bench:
         trials = [bench.try_case(FIRST, seed) for seed in (5, 6)]
         assert trials[1].failure is not None
         before = len(bench.tried), len(bench.evidence)
-        clues = bench.remembered(trials[1].recipe, trials[1].outcome)
+        clues = remembered(bench, trials[1].recipe, trials[1].outcome)
         assert (len(bench.tried), len(bench.evidence)) == before
         # The process that remembers is still the one that the part is judged in.
         assert bench.try_case(FIRST, 7).failure is not None
@@ -103,16 +104,20 @@ def remembered(server: ForkServer, entry: Entry, source: str) -> list[str]:
 
 def test_an_input_that_an_earlier_call_left_is_told_by_a_new_process(server: ForkServer, ex_15: Entry) -> None:
     kept = f"    y = kept.setdefault(y.shape, y.clone())\n{LAUNCH}"
-    assert remembered(server, ex_15, f"{VECTOR_ADD}\nkept = {{}}\n".replace(LAUNCH, kept)) == ["remembered_input"]
+    assert clues_of_second_call(server, ex_15, f"{VECTOR_ADD}\nkept = {{}}\n".replace(LAUNCH, kept)) == [
+        "remembered_input"
+    ]
 
 
 def test_a_result_that_an_earlier_call_left_is_told_by_a_new_process(server: ForkServer, ex_15: Entry) -> None:
     kept = f"    if x.shape in kept:\n        return kept[x.shape]\n    kept[x.shape] = z\n{LAUNCH}"
-    assert remembered(server, ex_15, f"{VECTOR_ADD}\nkept = {{}}\n".replace(LAUNCH, kept)) == ["remembered_result"]
+    assert clues_of_second_call(server, ex_15, f"{VECTOR_ADD}\nkept = {{}}\n".replace(LAUNCH, kept)) == [
+        "remembered_result"
+    ]
 
 
 def test_a_part_that_is_wrong_from_its_first_call_on_remembers_nothing(server: ForkServer, ex_15: Entry) -> None:
-    assert remembered(server, ex_15, VECTOR_ADD.replace("x + y,", "x + 2 * y,")) == []
+    assert clues_of_second_call(server, ex_15, VECTOR_ADD.replace("x + y,", "x + 2 * y,")) == []
 
 
 TUNED = "@triton.autotune([triton.Config({'BLOCK': 64}), triton.Config({'BLOCK': 128})], key=[])\n@triton.jit"
@@ -124,7 +129,7 @@ def tuned(source: str) -> str:
 
 def test_an_input_that_an_earlier_call_left_is_told_beside_an_autotuner(server: ForkServer, ex_15: Entry) -> None:
     kept = f"    y = kept.setdefault(y.shape, y.clone())\n{LAUNCH}"
-    assert remembered(server, ex_15, tuned(f"{VECTOR_ADD}\nkept = {{}}\n".replace(LAUNCH, kept))) == [
+    assert clues_of_second_call(server, ex_15, tuned(f"{VECTOR_ADD}\nkept = {{}}\n".replace(LAUNCH, kept))) == [
         "remembered_input"
     ]
 
@@ -135,7 +140,7 @@ def test_what_one_configuration_does_wrong_is_laid_to_no_earlier_call(server: Fo
         assert bench.try_case(FIRST, 5).failure is None
         (wrong,) = bench.tries([CallRequest(FIRST, 6, wanted=Wanted((1,)))])
         assert wrong.failure is not None
-        assert bench.remembered(wrong.recipe, wrong.outcome) == ()
+        assert remembered(bench, wrong.recipe, wrong.outcome) == ()
 
 
 @pytest.mark.parametrize(("earlier", "tells"), [([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], True), ([1 / 6] * 6, False)])

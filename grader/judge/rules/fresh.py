@@ -13,6 +13,7 @@ from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.compare import compare, tensor_of
 from grader.judge.failures import Failure
+from grader.judge.retrials import replaying
 from grader.judge.rules.kernels_only import judged_apart
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest, Trial
@@ -187,7 +188,7 @@ def _gives_equal_bits(bench: Bench, trial: Trial) -> bool:
     if not isinstance(trial.outcome, Finished) or not trial.outcome.answer.meets:
         return True
     with bench.aside():
-        replay = bench.replaying(trial.recipe, trial.outcome.answer.configuration)
+        replay = replaying(bench, trial.recipe, trial.outcome.answer.configuration)
         usual = replay(lambda one: one)
         pauses = trial.outcome.answer.pauses
         other = replay(lambda one: replace(one, backwards=True, pauses=pauses, interrupted="most"))

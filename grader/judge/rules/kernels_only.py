@@ -15,6 +15,7 @@ from grader.judge.clue import Clue, sure
 from grader.judge.configurations import is_due_to_configuration, name_configuration_of
 from grader.judge.evidence import Evidence
 from grader.judge.failures import Failure
+from grader.judge.retrials import remembered, right_otherwise
 from grader.judge.trial import NotRunHere, Trial
 from grader.protocol.operators import READING
 from grader.record import Cause, clean
@@ -104,11 +105,11 @@ def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure,
     The call is made again without memory of earlier calls, and in the submission's own process: if it is right there,
     something besides the kernels does part of the work; or an autotuner takes another configuration there. Beside a
     GPU, kernels that are right in the interpreter by themselves do all of it: on the GPU they race, and only the replay
-    met it. briefly: as in Bench.right_otherwise.
+    met it. briefly: as in retrials.right_otherwise.
     """
     replayed = bench.part.is_replayed and not trial.untold and isinstance(trial.outcome, Finished)
     doubted = replayed and failure.status == "fail" and failure.cause.kind not in _SEEN_IN_REPLAYS
-    how = bench.right_otherwise(trial, briefly=briefly) if doubted else ""
+    how = right_otherwise(bench, trial, briefly=briefly) if doubted else ""
     if how == "without memory":
         seen = "The same call is right without memory from earlier calls."
         return replace(failure, clues=(*failure.clues, Clue(LEFT_OVER, 0.7, seen)))
@@ -122,7 +123,7 @@ def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure,
         f"For {one.case.words()} the function returns the right values. Its kernels alone, launched again on other "
         f"inputs, do not: {failure.cause.rationale}",
     )
-    return replace(found, clues=bench.remembered(trial.recipe, trial.outcome))
+    return replace(found, clues=remembered(bench, trial.recipe, trial.outcome))
 
 
 def _are_right_alone(bench: Bench, one: PlannedCase) -> bool:

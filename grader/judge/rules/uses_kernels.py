@@ -9,6 +9,7 @@ from grader.exercise.plan import PlannedCase
 from grader.judge.bench import Bench
 from grader.judge.evidence import Evidence
 from grader.judge.failures import Failure
+from grader.judge.retrials import kernels_matter
 from grader.judge.rules.kernels_only import by_evidence, interpreted_trial, judged_apart, policy_failure, why_untold
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest
@@ -64,7 +65,7 @@ def _refused(bench: Bench, one: PlannedCase, failure: Failure | None) -> Failure
     """Return the failure of a wrong call that other means computed, or whose kernels do nothing yet."""
     if failure is None or failure.status != "fail":
         return failure
-    if bench.kernels_matter(CallRequest(one.case, one.seed)):
+    if kernels_matter(bench, CallRequest(one.case, one.seed)):
         return None
     # A GPU counts no bytes.
     counted = interpreted_trial(bench, one)

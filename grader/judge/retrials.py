@@ -1,0 +1,144 @@
+"""Make an earlier call of a part again, in the same way or another, to tell what its outcome depends on.
+
+Takes a bench and the recipe of the call. It decides no check, and leaves evidence aside where its callers do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import prod
+from typing import Literal
+
+from grader.exercise.cases import QUICK_VOLUME, Case
+from grader.exercise.tensors import ITEMSIZES
+from grader.judge.bench import Bench
+from grader.judge.clue import Clue, sure
+from grader.judge.failures import examine
+from grader.judge.trial import CallRequest, Trial
+from grader.judge.truth import slots_for
+from grader.protocol.messages import ANY, Call, Recipe, ReplayCall, Slot, Wanted, only
+from grader.protocol.trace import fingerprint
+from grader.sandbox.outcome import Finished, Outcome
+from grader.sandbox.pair import RecordedAnswer, remembers
+
+# Limits of outputs that are compared with and without launches.
+_MOST_COMPARED_BYTES = 64 << 20
+_MOST_OUTPUTS = 16
+
+
+def recorded_again(bench: Bench, recipe: Recipe) -> tuple[RecordedAnswer | None, Call]:
+    """Record an earlier call. Return what was recorded, None where nothing was, and the call on its inputs."""
+    request = CallRequest(Case(recipe.case), recipe.seed)
+    recorded = bench.record(request)
+    if isinstance(recorded, RecordedAnswer) and (not recorded.stands_alone or _tells_earlier_memory(recorded)):
+        # It uses memory of earlier calls. A new process makes that memory in this call.
+        with bench.pair.in_new_process():
+            recorded = bench.record(request)
+    return recorded if isinstance(recorded, RecordedAnswer) else None, bench.call_with_slots(request, recipe)
+
+
+def replaying(
+    bench: Bench, recipe: Recipe, place: int
+) -> Callable[[Callable[[ReplayCall], ReplayCall]], Outcome | None]:
+    """Record an earlier call again, and return a function that replays it as a changed request says.
+
+    place: the configuration that it took, -1 for the first one that works. The function returns None where the call
+    cannot be replayed, as one that needs memory of earlier calls.
+    """
+    recorded, call = recorded_again(bench, recipe)
+
+    def replay(change: Callable[[ReplayCall], ReplayCall]) -> Outcome | None:
+        if recorded is None:
+            return None
+        usual = ReplayCall(call, recorded.message, "alone", wanted=only(place))
+        return bench.pair.replay_apart(recorded, change(usual))
+
+    return replay
+
+
+def finds_memory(bench: Bench, recipe: Recipe) -> bool:
+    """Return whether a call, made again, works with memory that an earlier call left."""
+    # What the first one tells anew, the second one finds.
+    _, recorded = [bench.record(CallRequest(Case(recipe.case), recipe.seed)) for _ in range(2)]
+    bench.pair.skip()
+    return isinstance(recorded, RecordedAnswer) and bool(recorded.found)
+
+
+def is_right_only(bench: Bench, recipe: Recipe, place: int, change: Callable[[ReplayCall], ReplayCall]) -> bool:
+    """Record an earlier call again; return whether it is wrong as it is, and right where its replay is changed."""
+    replay = replaying(bench, recipe, place)
+    changed, unchanged = replay(change), replay(lambda usual: usual)
+    if changed is None or unchanged is None:
+        return False
+    return bench.gives_right(recipe, changed) and not bench.gives_right(recipe, unchanged)
+
+
+def records_alike(bench: Bench, request: CallRequest, known: bytes) -> bool:
+    """Record a call, and return whether its trace does what one with a known fingerprint does."""
+    recorded = bench.record(request)
+    bench.pair.skip()
+    return isinstance(recorded, RecordedAnswer) and recorded.is_replayed and fingerprint(recorded.message) == known
+
+
+def kernels_matter(bench: Bench, request: CallRequest) -> bool:
+    """Return whether a replay gives another answer when its launches are left out."""
+    recorded = bench.pair.record(bench.call_of(request, bench.recipe_of(request)))
+    if not isinstance(recorded, RecordedAnswer) or not recorded.is_replayed:
+        return True
+    slots, offset = [], 0
+    for output in recorded.trace.outputs:
+        form = output.form
+        nbytes = prod(form.shape) * ITEMSIZES.get(form.dtype, 0) if output.window >= 0 else 0
+        slots.append(Slot(form.dtype, form.shape, offset, nbytes))
+        offset += -(-nbytes // 64) * 64
+    # A call that only changes its arguments returns nothing to compare.
+    if not slots or offset > _MOST_COMPARED_BYTES or len(slots) > _MOST_OUTPUTS:
+        return True
+    call = bench.call_of(request, bench.recipe_of(request), tuple(slots))
+    return bench.pair.depends_on_kernels(recorded, call)
+
+
+def right_otherwise(
+    bench: Bench, trial: Trial, *, briefly: bool = False
+) -> Literal["", "without memory", "by other means"]:
+    """Return how a call is right whose replay was wrong; "" if it is not.
+
+    without memory: the same kernels are right without memory of earlier calls. by other means: the call is right in
+    the submission's own process. briefly: once a call of the part was wrong there too, no other is made there; nor
+    is a large one, for the interpreter runs programs one by one there.
+    """
+    with bench.aside():
+        bench.pair.skip()
+        if bench.repeat(trial.recipe).failure is None:
+            return "without memory"
+    if briefly and (bench.wrong_alone or Case(trial.recipe.case).volume > QUICK_VOLUME):
+        return ""
+    outcome = bench.ask(trial.recipe, slots_for(trial.expected))
+    inputs = partial(bench.truth.inputs, trial.recipe)
+    bench.wrong_alone = examine(outcome, trial.expected, inputs, bench.path)[0] is not None
+    return "" if bench.wrong_alone else "by other means"
+
+
+def remembered(bench: Bench, recipe: Recipe, outcome: Outcome, wanted: Wanted = ANY) -> tuple[Clue, ...]:
+    """Return the clue of a wrong call that is right as the first one of a new process, in the same configuration.
+
+    wanted: that configuration, where the outcome does not tell it. A part whose first call failed already does not
+    fail because of earlier calls. A new process that holds a GPU takes too long.
+    """
+    if bench.pair.session.runs_on_gpu or not bench.tried or bench.tried[0].failed:
+        return ()
+    taken = outcome.answer.configuration if isinstance(outcome, Finished) else -1
+    if not wanted.places and taken >= 0:
+        wanted = Wanted((taken,))
+    with bench.aside(), bench.pair.in_new_process():
+        if bench.repeat(recipe, wanted).failure is not None:
+            return ()
+    launches = isinstance(outcome, Finished) and outcome.answer.launches
+    seen = "As the first call of a new process, the same call is right: this one uses something of earlier calls."
+    return (sure("remembered_input" if launches else "remembered_result", seen),)
+
+
+def _tells_earlier_memory(recorded: RecordedAnswer) -> bool:
+    """Return whether a trace may hold the bytes of memory that earlier calls left."""
+    return recorded.afresh and remembers(recorded)
