@@ -1,4 +1,4 @@
-"""A command `grade` for the scripts of templates, whose work this process does: a grader of its own takes seconds to start.
+"""A command `grade` for scripts, whose work this process does: a grader of its own takes seconds to start.
 
 It stands for the one that is installed: it has the working directory, the environment and the arguments of the script.
 """
@@ -76,5 +76,9 @@ def _answer(arguments: list[str], folder: str, surroundings: dict[str, str]) -> 
         contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)) as printed,
         contextlib.redirect_stderr(io.StringIO()) as said,
     ):
-        code = dispatch(arguments)
+        try:
+            code = dispatch(arguments)
+        except SystemExit as ended:
+            # Completion ends a command early.
+            code = int(ended.code or 0)
     return code, printed.buffer.getvalue().decode(), said.getvalue()
