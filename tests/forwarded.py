@@ -12,7 +12,7 @@ import os
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,10 +65,11 @@ def _serve(door: socket.socket) -> None:
         except OSError:
             return
         with asking:
-            asking.sendall(json.dumps(_answer(*json.load(asking.makefile("rb")))).encode())
+            asking.sendall(json.dumps(answer(*json.load(asking.makefile("rb")))).encode())
 
 
-def _answer(arguments: list[str], folder: str, surroundings: dict[str, str]) -> tuple[int, str, str]:
+def answer(arguments: Sequence[str], folder: str, surroundings: Mapping[str, str]) -> tuple[int, str, str]:
+    """Run a command in that folder with that environment: its exit code, what it prints, and what it says on stderr."""
     with (
         contextlib.chdir(folder),
         patch.dict(os.environ, surroundings, clear=True),
@@ -77,7 +78,7 @@ def _answer(arguments: list[str], folder: str, surroundings: dict[str, str]) -> 
         contextlib.redirect_stderr(io.StringIO()) as said,
     ):
         try:
-            code = dispatch(arguments)
+            code = dispatch([*arguments])
         except SystemExit as ended:
             # Completion ends a command early.
             code = int(ended.code or 0)
