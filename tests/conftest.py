@@ -46,16 +46,17 @@ Grade = Callable[..., Record]
 
 # The files that take longest, the longest first: with `--dist loadfile`, one that began last would keep all waiting.
 _LONGEST = (
-    *("attacks/test_faults", "batch/test_whole_batch", "attacks/test_attacks", "attacks/test_timing"),
-    *("attacks/test_elsewhere", "watch/test_terminal", "test_installed", "sanitizer/test_sanitize"),
-    *("cli/test_release", "judge/test_compiler", "replay/test_kernels", "compile/test_kernels"),
-    *("cli/test_command_line", "exercises/test_exercises", "exercise/test_plan"),
-    *("exercises/test_attention_designs", "docs/test_first_hour", "templates/test_colab"),
-    *("protocol/test_claims_fuzz", "test_escaping", "templates/test_templates"),
-    *("export/test_gradescope_autograder", "diagnosis/test_ranking", "diagnosis/test_repairs"),
-    *("judge/test_configurations", "replay/test_backwards", "recorder/test_recorder", "speed/test_counters"),
-    *("judge/test_portions", "test_rooms", "speed/test_baseline_process", "report/test_speed"),
-    *("protocol/test_channel_fuzz", "attacks/test_killed_grader", "report/test_curves", "report/test_html"),
+    *("attacks/test_attacks", "attacks/test_elsewhere", "attacks/test_faults", "replay/test_backwards"),
+    *("diagnosis/test_ranking", "batch/test_whole_batch", "exercises/test_attention_designs"),
+    *("attacks/test_timing", "recorder/test_recorder", "protocol/test_claims_fuzz", "test_escaping"),
+    *("templates/test_templates", "exercise/test_plan", "interpreter/test_guard", "sanitizer/test_sanitize"),
+    *("diagnosis/test_known_mistakes", "judge/test_configurations", "test_rooms", "watch/test_terminal"),
+    *("judge/test_compiler", "speed/test_counters", "diagnosis/test_edits", "docs/test_first_hour"),
+    *("exercises/test_exercises", "test_installed", "diagnosis/test_repairs", "docs/test_quoted_outputs"),
+    *("cli/test_release", "report/test_html", "export/test_gradescope_autograder", "protocol/test_channel_fuzz"),
+    *("compile/test_kernels", "replay/test_kernels", "speed/test_baseline_process", "report/test_curves"),
+    *("report/test_speed", "judge/test_portions", "sandbox/test_confinement", "cli/test_command_line"),
+    *("cli/test_exercise_commands", "compile/test_cutedsl", "attacks/test_killed_grader"),
 )
 
 

@@ -46,6 +46,7 @@ def truth_of(entry: Entry) -> Truth:
     return truth
 
 
+@cache
 def cut_parts() -> list[Any]:
     """The parts that an exercise cuts into portions."""
     return [
