@@ -201,15 +201,18 @@ _PLANS: dict[object, Plan] = {}
 
 
 def plan_of(entry: Entry, seed: int, *, gpu: bool, parts: frozenset[str] | None = None) -> Plan:
-    """Draw a plan, or take the one that was drawn for the same exercise before: drawing takes half a second.
+    """Draw a plan, part by part, or take what was drawn for the same part before: drawing takes half a second.
 
     The plan of some parts is the whole one without the others (tests/exercise/test_plan.py).
     """
-    key = (entry.folder, seed, gpu)
-    if key not in _PLANS:
-        _PLANS[key] = draw(entry.exercise, seed, gpu=gpu)
-    whole = _PLANS[key]
-    return replace(whole, checks=tuple(one for one in whole.checks if parts is None or one.part.name in parts))
+    found = []
+    for part in entry.exercise.parts:
+        if parts is None or part.name in parts:
+            key = (entry.folder, seed, gpu, part.name)
+            if key not in _PLANS:
+                _PLANS[key] = draw(entry.exercise, seed, gpu=gpu, parts=frozenset({part.name}))
+            found += _PLANS[key].checks
+    return Plan(seed, tuple(found))
 
 
 def answered(
@@ -229,7 +232,8 @@ def answered(
 
 def plan_with(entry: Entry, *checks: str, cases: int | None = None) -> Plan:
     """A plan with the first cases (None: all) of the checks that are named."""
-    whole = plan_of(entry, default_seed(entry.id), gpu=False)
+    parts = frozenset(name.partition(".")[0] for name in checks)
+    whole = plan_of(entry, default_seed(entry.id), gpu=False, parts=parts)
     assert {*checks} <= {one.id for one in whole.checks}, checks
     return shortened(replace(whole, checks=tuple(one for one in whole.checks if one.id in checks)), cases)
 
