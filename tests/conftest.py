@@ -47,16 +47,17 @@ Grade = Callable[..., Record]
 
 # The files that take longest, the longest first: with `--dist loadfile`, one that began last would keep all waiting.
 _LONGEST = (
-    *("attacks/test_faults", "batch/test_whole_batch", "attacks/test_attacks", "attacks/test_timing"),
-    *("attacks/test_elsewhere", "watch/test_terminal", "test_installed", "sanitizer/test_sanitize"),
-    *("cli/test_release", "judge/test_compiler", "replay/test_kernels", "compile/test_kernels"),
-    *("cli/test_command_line", "exercises/test_exercises", "exercise/test_plan"),
-    *("exercises/test_attention_designs", "docs/test_first_hour", "templates/test_colab"),
-    *("protocol/test_claims_fuzz", "test_escaping", "templates/test_templates"),
-    *("export/test_gradescope_autograder", "diagnosis/test_ranking", "diagnosis/test_repairs"),
-    *("judge/test_configurations", "replay/test_backwards", "recorder/test_recorder", "speed/test_counters"),
-    *("judge/test_portions", "test_rooms", "speed/test_baseline_process", "report/test_speed"),
-    *("protocol/test_channel_fuzz", "attacks/test_killed_grader", "report/test_curves", "report/test_html"),
+    *("attacks/test_attacks", "attacks/test_elsewhere", "attacks/test_faults", "replay/test_backwards"),
+    *("diagnosis/test_ranking", "batch/test_whole_batch", "exercises/test_attention_designs"),
+    *("attacks/test_timing", "recorder/test_recorder", "protocol/test_claims_fuzz", "test_escaping"),
+    *("templates/test_templates", "exercise/test_plan", "interpreter/test_guard", "sanitizer/test_sanitize"),
+    *("diagnosis/test_known_mistakes", "judge/test_configurations", "test_rooms", "watch/test_terminal"),
+    *("judge/test_compiler", "speed/test_counters", "diagnosis/test_edits", "docs/test_first_hour"),
+    *("exercises/test_exercises", "test_installed", "diagnosis/test_repairs", "docs/test_quoted_outputs"),
+    *("cli/test_release", "report/test_html", "export/test_gradescope_autograder", "protocol/test_channel_fuzz"),
+    *("compile/test_kernels", "replay/test_kernels", "speed/test_baseline_process", "report/test_curves"),
+    *("report/test_speed", "judge/test_portions", "sandbox/test_confinement", "cli/test_command_line"),
+    *("cli/test_exercise_commands", "compile/test_cutedsl", "attacks/test_killed_grader"),
 )
 
 
@@ -204,15 +205,18 @@ _PLANS: dict[object, Plan] = {}
 
 
 def plan_of(entry: Entry, seed: int, *, gpu: bool, parts: frozenset[str] | None = None) -> Plan:
-    """Draw a plan, or take the one that was drawn for the same exercise before: drawing takes half a second.
+    """Draw a plan, part by part, or take what was drawn for the same part before: drawing takes half a second.
 
     The plan of some parts is the whole one without the others (tests/exercise/test_plan.py).
     """
-    key = (entry.folder, seed, gpu)
-    if key not in _PLANS:
-        _PLANS[key] = draw(entry.exercise, seed, gpu=gpu)
-    whole = _PLANS[key]
-    return replace(whole, checks=tuple(one for one in whole.checks if parts is None or one.part.name in parts))
+    found = []
+    for part in entry.exercise.parts:
+        if parts is None or part.name in parts:
+            key = (entry.folder, seed, gpu, part.name)
+            if key not in _PLANS:
+                _PLANS[key] = draw(entry.exercise, seed, gpu=gpu, parts=frozenset({part.name}))
+            found += _PLANS[key].checks
+    return Plan(seed, tuple(found))
 
 
 def answered(
@@ -232,7 +236,8 @@ def answered(
 
 def plan_with(entry: Entry, *checks: str, cases: int | None = None) -> Plan:
     """A plan with the first cases (None: all) of the checks that are named."""
-    whole = plan_of(entry, default_seed(entry.id), gpu=False)
+    parts = frozenset(name.partition(".")[0] for name in checks)
+    whole = plan_of(entry, default_seed(entry.id), gpu=False, parts=parts)
     assert {*checks} <= {one.id for one in whole.checks}, checks
     return shortened(replace(whole, checks=tuple(one for one in whole.checks if one.id in checks)), cases)
 

@@ -11,6 +11,7 @@ import dataclasses
 import io
 import json
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 from xml.etree import ElementTree
 
@@ -49,8 +50,9 @@ CHOICES = Selection(
 )
 
 
+@cache
 def everything() -> Record:
-    """One record with all that a record can hold."""
+    """One record with all that a record can hold. It is made once: nothing changes a record."""
     parts = {part.name: part for record in EVERYTHING for part in record.parts}
     checks = {check.id: check for record in reversed(EVERYTHING) for check in record.checks}
     chosen = samples.check("pick.regret", "Chooses well", "pass", 3.0, 4.0, selection=CHOICES, notes=("a note",))

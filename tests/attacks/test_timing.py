@@ -85,7 +85,7 @@ def test_every_file_says_what_it_must_come_to() -> None:
 # Longer than any vector whose answer is judged: the files tell the two apart by that. A type of each width.
 LENGTH = 1 << 17
 DTYPES = ("float32", "float16")
-SEEDS = range(11, 14)
+SEEDS = (11, 12)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from grader.cli.main import dispatch
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.exercise.model import check_id
 from grader.record import Counterexample, Record, Status, to_json
+from tests.forwarded import command_in
 from tests.records import samples
 
 pytestmark = pytest.mark.process
@@ -358,28 +358,25 @@ def test_a_mistyped_command_is_asked_about(
     assert capsys.readouterr().err.endswith(f"got '{word}'; did you mean {meant}?\n")
 
 
-def completions(tree: Path, *words: str) -> list[str]:
+def completions(command: Path, *words: str) -> list[str]:
     """What bash would offer for the last word, with the script that we print and a command that is this grade."""
-    (tree / "bin").mkdir(exist_ok=True)
-    command = tree / "bin" / "grade"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m grader "$@"\n')
-    command.chmod(0o755)
     script = (
         'eval "$(grade completion bash)"\n'
         'COMP_WORDS=("$@"); COMP_CWORD=$(( $# - 1 )); _grade_completion grade; printf "%s\\n" "${COMPREPLY[@]}"\n'
     )
-    given = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": f"{tree / 'bin'}:{os.environ['PATH']}"}
+    given = {**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}"}
     shell = ["bash", "--norc", "-c", script, "bash", "grade", *words]
-    return subprocess.run(shell, cwd=tree, capture_output=True, text=True, env=given, check=True).stdout.split()
+    return subprocess.run(shell, capture_output=True, text=True, env=given, check=True).stdout.split()
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the script is one for bash")
 def test_bash_completes_commands_exercises_options_and_parts(tree: Path) -> None:
-    assert completions(tree, "wa") == ["watch"]
-    first = completions(tree, "")
-    assert {"watch", "all", "solution", "ex_15"} <= set(first)
-    assert "--seed" in completions(tree, "ex_15", "--s")
-    assert completions(tree, "hint", "ex_15", "--part", "g") == ["global_sum"]
+    with command_in(tree / "bin") as command:
+        assert completions(command, "wa") == ["watch"]
+        first = completions(command, "")
+        assert {"watch", "all", "solution", "ex_15"} <= set(first)
+        assert "--seed" in completions(command, "ex_15", "--s")
+        assert completions(command, "hint", "ex_15", "--part", "g") == ["global_sum"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

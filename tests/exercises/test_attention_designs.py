@@ -80,6 +80,10 @@ class Known:
             self._inputs[id(recipe)] = self.truth.inputs(recipe)
         return self._inputs[id(recipe)]
 
+    def elements(self, recipe: Recipe) -> int:
+        """How many numbers the arguments hold."""
+        return sum(one.numel() for one in self.inputs(recipe) if isinstance(one, Tensor))
+
     def wrong(self, recipe: Recipe, answer: tuple[Tensor, ...]) -> list[str]:
         """Which outputs of an answer are not allowed."""
         expected = self.truth.expect(self.part, recipe)
@@ -252,7 +256,10 @@ def test_what_is_rounded_anywhere_else_shows_in_some_planned_case(
 ) -> None:
     part = known(exercise, name)
     shown: dict[int, bool] = {}
-    for recipe in part.recipes:
+    # The smallest first: one kind of rounding is computed for small cases alone.
+    for recipe in sorted(part.recipes, key=part.elements):
+        if shown and all(shown.values()):
+            break
         dtypes = [one.dtype for one in part.truth.expect(part.part, recipe)]
         for number, (_, outputs) in enumerate(part.truth.roundings(part.part, recipe)):
             answer = tuple(one.to(dtype) for one, dtype in zip(outputs, dtypes, strict=True))

@@ -25,7 +25,6 @@ pytestmark = pytest.mark.process
 SMALL = {"ELEMENTS_OF_A_PORTION": 512, "ROWS_OF_A_PORTION": 16}
 # The first portion, one in the middle, and the last.
 CHANCES = (0.0, 0.43, 1.0 - 2**-32)
-MOST_CASES = 2
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -47,6 +46,7 @@ def truth_of(entry: Entry) -> Truth:
     return truth
 
 
+@cache
 def cut_parts() -> list[Any]:
     """The parts that an exercise cuts into portions."""
     return [
@@ -58,14 +58,11 @@ def cut_parts() -> list[Any]:
 
 
 def recipes_of(entry: Entry, part: Part) -> list[Recipe]:
-    """Planned cases of a part, some of every check."""
+    """Planned cases of a part: the first of a check, often of size 1, and the second of the next, in turn."""
     plan = plan_of(entry, default_seed(entry.id), gpu=False)
-    found = {
-        str(one.case): Recipe(part.name, dict(one.case), one.seed)
-        for planned in plan.checks
-        if planned.part.name == part.name
-        for one in planned.cases[:MOST_CASES]
-    }
+    checks = [planned.cases[:2] for planned in plan.checks if planned.part.name == part.name and planned.cases]
+    chosen = [cases[place % len(cases)] for place, cases in enumerate(checks)]
+    found = {str(one.case): Recipe(part.name, dict(one.case), one.seed) for one in chosen}
     return list(found.values())
 
 

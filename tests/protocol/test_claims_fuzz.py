@@ -60,6 +60,9 @@ pytestmark = pytest.mark.process
 
 FEW = settings(max_examples=100, suppress_health_check=list(HealthCheck))
 FEWER = settings(max_examples=80, suppress_health_check=list(HealthCheck))
+# Read once, not for every example.
+ENTRY = limited(SHORT)
+PART = ENTRY.exercise.parts[0]
 
 # -- claims of every kind --------------------------------------------------------------------------------------------
 
@@ -212,10 +215,9 @@ class Claiming:
 
 @pytest.fixture(scope="module")
 def grounds() -> tuple[Job, Truth]:
-    entry = limited(SHORT)
-    truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"))
-    few = shortened(plan_of(entry, default_seed(entry.id), gpu=False, parts=frozenset({"vector_add"})), 1)
-    job = Job(entry, "/learner/ex_15.py", "", few, "grade", "", shrink=False, timed=False, compiled=False)
+    truth = Truth(ENTRY.source("inputs.py"), ENTRY.source("oracle.py"))
+    few = shortened(plan_of(ENTRY, default_seed(ENTRY.id), gpu=False, parts=frozenset({PART.name})), 1)
+    job = Job(ENTRY, "/learner/ex_15.py", "", few, "grade", "", shrink=False, timed=False, compiled=False)
     return job, truth
 
 
@@ -265,10 +267,7 @@ def test_honest_claims_earn_what_they_are_worth(grounds: tuple[Job, Truth]) -> N
 def test_whatever_time_is_claimed_a_size_has_finite_numbers_or_is_refused(
     times: list[float], peak_bytes: int, steady: bool, choice: dict[str, Any]
 ) -> None:
-    entry = limited(SHORT)
-    part = entry.exercise.part("vector_add")
-    assert part is not None
-    band = band_of(part, TINY)
+    part, band = PART, band_of(PART, TINY)
     case = band.suite.named[0]
     suite = Suite(part, band, {}, None, None, GAUGED, "", "")  # type: ignore[arg-type]
     base = [TimingSample(1000.0 + i, 1100.0 + i) for i in range(20)]
@@ -321,7 +320,7 @@ def test_whatever_a_sample_says_it_is_compared_and_what_it_names_is_clean(
     assert isinstance(first, Sampled)
     assert isinstance(second, Sampled)
     assert are_alike(first, second) in (True, False)
-    case = band_of(limited(SHORT).exercise.parts[0], TINY).suite.named[0]
+    case = band_of(PART, TINY).suite.named[0]
     is_presentable(changed_failure(case, first.changed), 4000)
 
 

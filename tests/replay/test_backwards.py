@@ -44,8 +44,8 @@ def vector_add(x, y):
     return z
 """
 LAST = "    last = pid == programs - 1"
-# More lanes than are recorded.
-FLOOD = "    for i in range(17):\n        tl.store(count_ptr + 1 + (tl.arange(0, 1048576) + i) % 16, pid)"
+# More lanes than are recorded, by all four programs together.
+FLOOD = "    for i in range(5):\n        tl.store(count_ptr + 1 + (tl.arange(0, 1048576) + i) % 16, pid)"
 OWN = "    for _ in range(70):\n        tl.load(kept_ptr + mine, inside)"
 HIDDEN = {
     "a ticket that decides nothing": (

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import nbclient
 import nbformat
 import pytest
+
+from tests.forwarded import command_in
 
 pytestmark = pytest.mark.process
 
@@ -16,19 +17,16 @@ ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOK = ROOT / "templates" / "colab.ipynb"
 
 
+@pytest.mark.usefixtures("lent")
 def test_the_eight_cells_install_grade_and_show_the_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = tmp_path / "bin" / "grade"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m grader "$@"\n')
-    command.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     # A package that is there already: nothing is downloaded.
     monkeypatch.setenv("GRADE_SOURCE", "setuptools")
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     assert len(notebook.cells) == 8
-    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    with command_in(tmp_path / "bin") as command:
+        monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
+        nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
     outputs = {cell.id: "".join(map(str, cell.get("outputs", []))) for cell in notebook.cells}
     assert "a Triton kernel in mode interpret: right" in outputs["machine"]
     assert "15/15" in outputs["grade"]

@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,6 +25,7 @@ from grader.author import Gate, GateLine
 from grader.cli.main import dispatch
 from grader.cli.supported import PAIRS
 from tests import schemas
+from tests.forwarded import command_in
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATES = ROOT / "templates"
@@ -52,21 +54,23 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def surroundings(tmp_path: Path) -> dict[str, str]:
-    """What a runner gives: a command `grade`, a folder for temporary files, and files for summary and outputs."""
-    command = tmp_path / "bin" / "grade"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m grader "$@"\n')
-    command.chmod(0o755)
+    """What a runner gives: a folder for temporary files, and files for summary and outputs."""
     (tmp_path / "temp").mkdir()
     return {
         **{name: value for name, value in os.environ.items() if name != "GRADE_ROOT"},
-        "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
         "CUDA_VISIBLE_DEVICES": "",
         "RUNNER_TEMP": str(tmp_path / "temp"),
         "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
         "GITHUB_OUTPUT": str(tmp_path / "output"),
     }
+
+
+@pytest.fixture
+def installed(surroundings: dict[str, str], tmp_path: Path, lent: None) -> Iterator[dict[str, str]]:
+    """The same with a command `grade`."""
+    with command_in(tmp_path / "bin") as command:
+        yield {**surroundings, "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}"}
 
 
 def done(command: list[str], folder: Path, surroundings: dict[str, str]) -> str:
@@ -107,18 +111,18 @@ def test_every_script_of_a_workflow_is_valid_and_no_workflow_holds_a_token_or_wr
 
 @pytest.mark.process
 def test_a_push_is_graded_and_shown_and_the_repository_s_own_reference_is_not_read(
-    checkout: Path, surroundings: dict[str, str]
+    checkout: Path, installed: dict[str, str]
 ) -> None:
-    printed = run(step("student.yml", "Grade"), checkout, surroundings)
+    printed = run(step("student.yml", "Grade"), checkout, installed)
     assert f"::error file=exercises/{NAME}.py" in printed
-    assert "### ex\\_15" in Path(surroundings["GITHUB_STEP_SUMMARY"]).read_text()
+    assert "### ex\\_15" in Path(installed["GITHUB_STEP_SUMMARY"]).read_text()
     assert {path.suffix for path in (checkout / "results").iterdir()} == {".json", ".html", ".xml"}
 
 
 @pytest.mark.process
-def test_github_classroom_s_reporter_gets_its_document(checkout: Path, surroundings: dict[str, str]) -> None:
-    run(step("classroom.yml", "Grade"), checkout, {**surroundings, "EXERCISE": "ex_15"})
-    output = Path(surroundings["GITHUB_OUTPUT"]).read_text()
+def test_github_classroom_s_reporter_gets_its_document(checkout: Path, installed: dict[str, str]) -> None:
+    run(step("classroom.yml", "Grade"), checkout, {**installed, "EXERCISE": "ex_15"})
+    output = Path(installed["GITHUB_OUTPUT"]).read_text()
     found = json.loads(base64.b64decode(output.removeprefix("result=")))
     jsonschema.validate(found, schemas.GITHUB_CLASSROOM)
     assert (found["status"], found["max_score"]) == ("fail", 75)
