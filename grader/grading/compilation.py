@@ -57,7 +57,8 @@ class Compilation:
         self._refused: set[str] = set()
         self._checking_s: dict[str, float] = defaultdict(float)
         self._pool = ThreadPoolExecutor(1)
-        self._checks: dict[str, list[Future[list[CompileOutcome]]]] = {}
+        # By part, and by the name of a judged call.
+        self._checks: dict[str, dict[str, Future[list[CompileOutcome]]]] = defaultdict(dict)
 
     def __enter__(self) -> Compilation:
         return self
@@ -93,21 +94,37 @@ class Compilation:
         """Return whether a result must wait for the compiler, and store it until `release`.
 
         The interpreter also runs kernels that compile for no GPU. launching: the judged calls whose kernels must
-        compile; the compiler begins with them at once.
+        compile.
         """
         technique = self._planned[result.id].check.rule.demands_kernels and result.status == "pass"
         if held := technique and self._for_record and not self._on_gpu:
             self._held.append(result)
-            chosen = sorted(launching, key=lambda one: (one.until != "fit", one.recorded.digest))[:_MOST_CHECKED]
-            self._checks.setdefault(result.part, [self._pool.submit(self._check, one) for one in chosen])
+        if held or self._has_most_cases(result):
+            # Most of a part's calls are made by then: the compiler works beside the rest.
+            self._begin(result.part, launching)
         return held
+
+    def _has_most_cases(self, result: CheckResult) -> bool:
+        """Return whether a check that passed has the most cases of a part whose kernels the compiler must accept."""
+        if not self._for_record or self._on_gpu or result.status != "pass":
+            return False
+        of_part = [one for one in self._planned.values() if one.part.name == result.part]
+        most = max(of_part, key=lambda one: len(one.cases))
+        return most.id == result.id and any(one.check.rule.demands_kernels for one in of_part)
+
+    def _begin(self, part: str, launching: Sequence[JudgedCall]) -> None:
+        """Have the compiler begin with judged calls that it has not met."""
+        chosen = sorted(launching, key=lambda one: (one.until != "fit", one.recorded.digest))[:_MOST_CHECKED]
+        for one in chosen:
+            if _name_of(one) not in self._checks[part]:
+                self._checks[part][_name_of(one)] = self._pool.submit(self._check, one)
 
     def _check(self, judged: JudgedCall) -> list[CompileOutcome]:
         """Return the verdicts on a judged call's kernels.
 
         There are none if an earlier grading has accepted them, or if others of the part are refused already.
         """
-        name = hashlib.sha256(judged.until.encode() + judged.recorded.digest).hexdigest()
+        name = _name_of(judged)
         part = judged.recorded.call.recipe.part
         if name in self._accepted or part in self._refused:
             return []
@@ -137,7 +154,7 @@ class Compilation:
         for result in self._held:
             planned = self._planned[result.id]
             try:
-                judged = [one.result() for one in self._checks[result.part]]
+                judged = [one.result() for one in self._checks[result.part].values()]
             except Exception as fault:
                 yield result_of(planned, grader_failed(fault), duration_s=result.duration_s)
                 continue
@@ -148,3 +165,8 @@ class Compilation:
                 for one in judged_before.values():
                     if one.part == result.part and one.status == "pass":
                         yield result_of(self._planned[one.id], refused, duration_s=one.duration_s)
+
+
+def _name_of(judged: JudgedCall) -> str:
+    """Return a name that tells a judged call, and how far the compiler goes, from all others."""
+    return hashlib.sha256(judged.until.encode() + judged.recorded.digest).hexdigest()
