@@ -70,6 +70,9 @@ _SHOWN = frozenset(
         "returns_early",
         "relative_index",
         "guard_carried",
+        "masked_by_values",
+        "starts_before",
+        "maximum_of_hidden",
     }
 )
 # Names of dtypes in a kernel's text, by the language's own.
