@@ -19,6 +19,11 @@ _KINDS = (
         "block can overrun.",
     ),
     Kind(
+        "axis_unmasked",
+        "a mask that has no condition on one axis",
+        "Which axis does the block overrun, and which condition of the mask is about that axis?",
+    ),
+    Kind(
         "masked_by_values",
         "a mask that depends on values, and leaves out elements that exist",
         "A mask asks whether an element exists, and not what another tensor holds there: a value that is not loaded is "
