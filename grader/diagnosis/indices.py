@@ -29,8 +29,10 @@ def _relative_indices(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 def _sums_of_quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Divide a sum in place of its terms: a tile of rows may begin and end within a group."""
-    match node:
-        case ast.BinOp(ast.BinOp(one, ast.FloorDiv(), by), ast.Add(), ast.BinOp(other, ast.FloorDiv(), also_by)):
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+        return
+    match scope.meaning(node.left), scope.meaning(node.right):
+        case ast.BinOp(one, ast.FloorDiv(), by), ast.BinOp(other, ast.FloorDiv(), also_by):
             divisor, total = scope.text(by), f"{scope.text(one)} + {scope.text(other)}"
             if divisor == scope.text(also_by):
                 yield scope.edit(node, f"(({total} - 1) // {divisor} + 1)", _QUOTIENTS, OFTEN)

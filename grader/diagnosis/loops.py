@@ -128,7 +128,10 @@ def _early_returns(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if not scope.in_kernel or not isinstance(node, ast.If) or node.orelse or len(node.body) > 1:
         return
     if isinstance(node.body[0], ast.Return) and node.body[0].value is None:
-        yield scope.edit(node.test, "False", ("returns_early", "not_all_covered", "not_cleared"), OFTEN)
+        # Memory that is cleared beforehand mends as much where what follows is not stored: the return is the reason.
+        stores = (one for one in ast.walk(scope.function) if called(one) == "store" and isinstance(one, ast.Call))
+        weight = MOST if any(one.lineno > node.lineno for one in stores) else OFTEN
+        yield scope.edit(node.test, "False", ("returns_early", "not_all_covered", "not_cleared"), weight)
 
 
 def _accumulators(scope: Scope, node: ast.AST) -> Iterator[Edit]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from grader.diagnosis.edit_scope import MOST, Edit, Scope, called, keyword
+from grader.diagnosis.edit_scope import MOST, SOMETIMES, Edit, Scope, called, keyword
 
 _BY_VALUES = ("masked_by_values", "value_shortcut")
 _BEFORE = ("starts_before", "done_again")
+_OF_WHERE = 3
 # Functions that give positions: what depends on one asks where an element lies.
 _OF_POSITIONS = frozenset({"arange", "program_id", "range", "static_range"})
 
@@ -73,4 +74,16 @@ def _rounded_down(scope: Scope, start: ast.expr) -> Iterator[str]:
             yield scope.text(one.left) if isinstance(one.left, ast.Name) else f"({scope.text(one.left)})"
 
 
-IN_MASKS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (_value_conditions, _starts_of_parts)
+def _value_choices(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Compute for all values what a condition on values leaves to some: `tl.where(x == 0.0, z, x * y + z)`."""
+    if scope.in_kernel and isinstance(node, ast.Call) and called(node) == "where" and len(node.args) == _OF_WHERE:
+        condition, _, other = node.args
+        if isinstance(other, ast.BinOp | ast.Call) and _is_by_values(scope, condition):
+            yield scope.edit(node, f"({scope.text(other)})", ("value_shortcut",), SOMETIMES)
+
+
+IN_MASKS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
+    _value_conditions,
+    _value_choices,
+    _starts_of_parts,
+)

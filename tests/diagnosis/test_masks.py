@@ -70,6 +70,13 @@ def test_a_position_below_a_loaded_length_is_no_condition_on_values() -> None:
     assert not any("masked_by_values" in one.kinds for one in edits(source))
 
 
+def test_what_a_condition_on_values_leaves_to_some_is_computed_for_all() -> None:
+    right = "tl.store(y_ptr + at, (p * x), mask=inside)"
+    source = SOURCE.replace("p * x,", "tl.where(x == 0.0, x, p * x),")
+    assert kinds_of(right, source) == ["value_shortcut"]
+    assert kinds_of(right, SOURCE.replace("p * x,", "tl.where(inside, x, p * x),")) == []
+
+
 def test_what_lies_before_a_part_is_masked_out() -> None:
     line = "inside = ((at < end) & (at >= begin))"
     assert kinds_of(line) == ["starts_before"]
