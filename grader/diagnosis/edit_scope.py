@@ -136,10 +136,11 @@ class Scope:
     @cached_property
     def masks(self) -> tuple[str, ...]:
         """Return the masks of loads and stores."""
-        return tuple(dict.fromkeys(map(self.text, self._masks)))
+        return tuple(dict.fromkeys(map(self.text, self.mask_nodes)))
 
     @cached_property
-    def _masks(self) -> tuple[ast.expr, ...]:
+    def mask_nodes(self) -> tuple[ast.expr, ...]:
+        """Return the masks of loads and stores, as nodes."""
         calls = (node for node in ast.walk(self.function) if isinstance(node, ast.Call))
         return tuple(one for call in calls if (one := keyword(call, "mask")) is not None)
 
@@ -150,7 +151,7 @@ class Scope:
         chosen = [call.args[0] for call in calls if called(call) == "where" and len(call.args) == _ARGUMENTS_OF_WHERE]
         of_axes = [
             f"({self.text(one.value)}){axes}"
-            for mask in self._masks
+            for mask in self.mask_nodes
             for one in ast.walk(mask)
             if isinstance(one, ast.Subscript)
             for axes in ("[None, :]", "[:, None]")
@@ -174,6 +175,36 @@ class Scope:
         assigned = (one for one in ast.walk(self.function) if isinstance(one, ast.Assign))
         found = [one.value for one in assigned if getattr(one.targets[0], "id", "") == node.id]
         return found[0] if len(found) == 1 else node
+
+    @cached_property
+    def given(self) -> Mapping[str, Sequence[ast.expr]]:
+        """Return what each name is given: by assignments, steps and loops."""
+        found: dict[str, list[ast.expr]] = {}
+        for one in ast.walk(self.function):
+            match one:
+                case ast.Assign([ast.Name(name)], value) | ast.AugAssign(ast.Name(name), _, value):
+                    found.setdefault(name, []).append(value)
+                case ast.For(ast.Name(name), value):
+                    found.setdefault(name, []).append(value)
+        return found
+
+    def origins(self, node: ast.AST, *, until: str = "") -> list[ast.AST]:
+        """Return all nodes of an expression, and of what its names are given.
+
+        until: a function; what its calls take is left out.
+        """
+        found: list[ast.AST] = []
+        known, left = set[str](), [node]
+        while left:
+            one = left.pop()
+            found.append(one)
+            if until and called(one) == until:
+                continue
+            left += ast.iter_child_nodes(one)
+            if isinstance(one, ast.Name) and one.id not in known:
+                known.add(one.id)
+                left += self.given.get(one.id, ())
+        return found
 
     @cached_property
     def handed_on(self) -> frozenset[str]:
@@ -312,6 +343,31 @@ class Scope:
             one for one in ast.walk(self.function) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub)
         )
         return frozenset(one for one in differences if called(self.parents.get(one)) in _POWERS)
+
+    @cached_property
+    def hidden_behind(self) -> tuple[tuple[ast.expr, ast.BinOp], ...]:
+        """Return the exponents whose powers are hidden, each with its condition: `tl.where(seen, tl.exp(x - top), 0)`.
+
+        The power may have a name, or may be multiplied by the condition.
+        """
+        found = []
+        for one in ast.walk(self.function):
+            match one:
+                case ast.Call(args=[condition, power, ast.Constant(0)]) if called(one) == "where":
+                    pairs = [(condition, power)]
+                case ast.BinOp(left, ast.Mult(), right):
+                    pairs = [(left, right), (right, left)]
+                case _:
+                    pairs = []
+            for condition, power in pairs:
+                calls = [one for one in (power, *self.given.get(bare_name(power), ())) if called(one) in _POWERS]
+                exponents = [exponent for exponent in self.exponents if self.parents[exponent] in calls]
+                found += [(condition, exponent) for exponent in exponents if self._is_condition(condition)]
+        return tuple(found)
+
+    def _is_condition(self, node: ast.expr) -> bool:
+        """Return whether an expression tells by comparisons of positions which elements count."""
+        return any(isinstance(one, ast.Compare) for one in self.origins(node, until="load"))
 
     @cached_property
     def tops(self) -> frozenset[str]:

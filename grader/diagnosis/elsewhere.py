@@ -90,7 +90,7 @@ LIMITS = (
     Limit(
         (
             *("overflow", "clamped", "value_shortcut", "wrong_factor", "no_maximum", "no_rescale", "scale_missing"),
-            *("scale_inverted", "scale_ignored", "scaled_maximum", "logarithm_base"),
+            *("scale_inverted", "scale_ignored", "scaled_maximum", "maximum_of_hidden", "logarithm_base"),
         ),
         _VALUES | {Shown.BESIDE},
         "A step of the formula moves no address.",

@@ -41,6 +41,7 @@ from grader.diagnosis.ranking import (
 from grader.diagnosis.repairs import repair_clues
 from grader.diagnosis.slips import SLIP
 from grader.diagnosis.surroundings import with_surroundings
+from grader.diagnosis.unmasked import unmasked_clue
 from grader.diagnosis.unstored import KIND as UNWRITTEN
 from grader.diagnosis.unstored import unstored_clue
 from grader.diagnosis.unwritten import unwritten_clues
@@ -230,6 +231,7 @@ class Diagnosis:
             self._name_what_is_not_stored(bench, failed, text)
             return
         with self._noting_faults(*(one.id for one in failed)):
+            self._name_unmasked_index(bench, failed, text)
             suspected = [one.kind for one in self._suspects(failed[0], self._clues[failed[0].id])]
             calls = self._failing_calls(failed)
             clues = [clue for one in planned for clue in self._clues.get(one.id, ())]
@@ -265,6 +267,17 @@ class Diagnosis:
                 own = self._clues.get(one.id, [])
                 line = replace(found[0], kind=kind, weight=_LINE)
                 self._clues[one.id] = [*own, line] if any(clue.kind == kind and clue.confirmed for clue in own) else own
+
+    def _name_unmasked_index(self, bench: Bench, failed: Sequence[PlannedCheck], text: str) -> None:
+        """Add the index that a mask says nothing of, to each check in which an access left a tensor by it."""
+        told: dict[int, Clue | None] = {}
+        for one in failed:
+            seen = self._wrong[one.id]
+            for found in seen.outcome.answer.findings[:1]:
+                if found.line not in told:
+                    told[found.line] = unmasked_clue(bench, text, seen)
+                if clue := told[found.line]:
+                    self._clues[one.id] = [*self._clues.get(one.id, ()), clue]
 
     def _name_what_is_not_stored(self, bench: Bench, failed: Sequence[PlannedCheck], text: str) -> None:
         """Name the line that keeps a store from happening, where a confirmed cause is memory that nobody wrote."""

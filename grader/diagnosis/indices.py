@@ -29,12 +29,18 @@ def _relative_indices(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 def _sums_of_quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Divide a sum in place of its terms: a tile of rows may begin and end within a group."""
-    match node:
-        case ast.BinOp(ast.BinOp(one, ast.FloorDiv(), by), ast.Add(), ast.BinOp(other, ast.FloorDiv(), also_by)):
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+        return
+    match scope.meaning(node.left), scope.meaning(node.right):
+        case ast.BinOp(one, ast.FloorDiv(), by), ast.BinOp(other, ast.FloorDiv(), also_by):
             divisor, total = scope.text(by), f"{scope.text(one)} + {scope.text(other)}"
+            # A part of a bound is a position, and not a count.
+            is_whole = isinstance(scope.parents.get(node), ast.Assign | ast.Call)
+            ends_a_loop = any(node in scope.origins(bound) for loop in scope.ranges for bound in loop.args)
+            kinds = ("loop_bounds", *_QUOTIENTS) if ends_a_loop and not is_whole else _QUOTIENTS
             if divisor == scope.text(also_by):
-                yield scope.edit(node, f"(({total} - 1) // {divisor} + 1)", _QUOTIENTS, OFTEN)
-                yield scope.edit(node, f"(({total}) // {divisor})", _QUOTIENTS, OFTEN)
+                yield scope.edit(node, f"(({total} - 1) // {divisor} + 1)", kinds, OFTEN)
+                yield scope.edit(node, f"(({total}) // {divisor})", kinds, OFTEN)
 
 
 def _uneven_starts(scope: Scope, node: ast.AST) -> Iterator[Edit]:

@@ -19,6 +19,23 @@ _KINDS = (
         "block can overrun.",
     ),
     Kind(
+        "axis_unmasked",
+        "a mask that has no condition on one axis",
+        "Which axis does the block overrun, and which condition of the mask is about that axis?",
+    ),
+    Kind(
+        "masked_by_values",
+        "a mask that depends on values, and leaves out elements that exist",
+        "A mask asks whether an element exists, and not what another tensor holds there: a value that is not loaded is "
+        "missing from the result, and 0 · inf and 0 · NaN are NaN. Load and store every element that exists.",
+    ),
+    Kind(
+        "starts_before",
+        "a part that begins with the whole block in which its first element lies",
+        "The elements of that block before the part's first one belong to the part before, and count twice. Mask them "
+        "out, or let every part be a whole number of blocks.",
+    ),
+    Kind(
         "remainder_skipped",
         "a remainder that is left out: a count is rounded down",
         "How many blocks does a length need if it is no multiple of the block? Try one block plus one element by hand.",
@@ -438,6 +455,13 @@ _KINDS = (
         "a guard against -inf that the next step takes for the maximum",
         "Subtract the guarded maximum in the exponent, and carry the maximum itself to the next step.",
     ),
+    Kind(
+        "maximum_of_hidden",
+        "a maximum that goes over hidden or missing elements too",
+        "A hidden element, or the 0 of a missing one, may be far above all that count, whose exponentials are then 0. "
+        "Put a number far below all others in its place before the maximum is taken: a weight of 0 behind it comes too "
+        "late.",
+    ),
     Kind("maximum_start", "a running maximum that does not start at -inf", "Which value is below every logit?"),
     Kind(
         "no_rescale",
@@ -477,6 +501,7 @@ OF_REDUCTIONS = frozenset(
             "no_maximum",
             "maximum_start",
             "maximum_restarted",
+            "maximum_of_hidden",
             "guard_carried",
             "scaled_maximum",
             "no_rescale",

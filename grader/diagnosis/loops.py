@@ -22,8 +22,8 @@ from grader.diagnosis.edit_scope import (
     names_in,
 )
 
-# The kind behind a branch that is taken in the wrong cases.
-WRONG_BRANCH = "wrong_branch"
+# The kinds behind a branch that is taken in the wrong cases, and behind a return before a store.
+WRONG_BRANCH, RETURN = "wrong_branch", "returns_early"
 # The kinds behind a limit that is right if it is left out.
 _LIMITS = {"minimum": ("past_length", "done_again", "missing_mask"), "maximum": ("maximum_start", "missing_mask")}
 # Functions whose results are no indices.
@@ -128,7 +128,10 @@ def _early_returns(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if not scope.in_kernel or not isinstance(node, ast.If) or node.orelse or len(node.body) > 1:
         return
     if isinstance(node.body[0], ast.Return) and node.body[0].value is None:
-        yield scope.edit(node.test, "False", ("returns_early", "not_all_covered", "not_cleared"), OFTEN)
+        # Memory that is cleared beforehand mends as much where what follows is not stored: the return is the reason.
+        stores = (one for one in ast.walk(scope.function) if called(one) == "store" and isinstance(one, ast.Call))
+        weight = MOST if any(one.lineno > node.lineno for one in stores) else OFTEN
+        yield scope.edit(node.test, "False", (RETURN, "not_all_covered", "not_cleared"), weight)
 
 
 def _accumulators(scope: Scope, node: ast.AST) -> Iterator[Edit]:

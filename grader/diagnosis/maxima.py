@@ -9,6 +9,7 @@ from dataclasses import replace
 from grader.diagnosis.edit_scope import MOST, OFTEN, SOMETIMES, Edit, Scope, bare_name, called, names_in
 
 _INFINITE = 'float("-inf")'
+_LOWEST = "-1e30"
 _OF_WHERE = 3
 # The end of the name for a maximum before a step.
 _OLD = "_of_steps_before"
@@ -66,6 +67,19 @@ def _infinite_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         top = scope.text(node.right)
         after = f"tl.where({top} == {_INFINITE}, 0.0, {top})"
         yield scope.edit(node.right, after, ("inf_minus_inf", "maximum_start"), OFTEN)
+
+
+def _hidden_in_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Take a maximum over what counts alone, where the exponentials of the others are set to 0 behind it."""
+    if not scope.in_kernel or called(node) != "max" or not isinstance(node, ast.Call) or not node.args:
+        return
+    values = node.args[0]
+    for condition, exponent in scope.hidden_behind:
+        is_known = all(scope.known_from.get(name, 0) < node.lineno for name in names_in(condition))
+        if bare_name(values) and is_known and bare_name(values) in names_in(exponent.left):
+            # Where nothing counts yet, a maximum of -inf gives NaN.
+            after = f"tl.where({scope.text(condition)}, {scope.text(values)}, {_LOWEST})"
+            yield scope.edit(values, after, ("maximum_of_hidden", "maximum_start"), MOST)
 
 
 def _factors_of_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -182,6 +196,7 @@ IN_MAXIMA: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _carried_maxima,
     _carried_guards,
     _infinite_maxima,
+    _hidden_in_maxima,
     _factors_of_maxima,
     _other_maxima,
     _overwritten_maxima,

@@ -19,7 +19,7 @@ from grader.diagnosis.edits import edits_of
 from grader.diagnosis.influence import outputs_of_lines
 from grader.diagnosis.kinds import GENERAL
 from grader.diagnosis.known_mistakes import passing_like
-from grader.diagnosis.loops import WRONG_BRANCH
+from grader.diagnosis.loops import RETURN, WRONG_BRANCH
 from grader.diagnosis.precision import OF_DTYPES
 from grader.diagnosis.slips import SLIP
 from grader.exercise.cases import QUICK_VOLUME, Case
@@ -67,9 +67,12 @@ _SHOWN = frozenset(
         "lines_exchanged",
         WRONG_BRANCH,
         "loop_bounds",
-        "returns_early",
+        RETURN,
         "relative_index",
         "guard_carried",
+        "masked_by_values",
+        "starts_before",
+        "maximum_of_hidden",
     }
 )
 # Names of dtypes in a kernel's text, by the language's own.
@@ -118,8 +121,9 @@ def repair_clues(
         fits = {one: _SUSPECTED if {*one.kinds} & {*suspected} else 1.0 for one in edits}
         if in_launch:
             fits |= {one: _IN_LAUNCH for one in edits if {*one.kinds} & {*suspected} and not one.in_kernel}
-        # What a line leads to tells nothing of a further name that an edit assigns there.
-        leads = {one: 1.0 if one.adds_a_statement else by_line.get(one.line, 1.0) for one in edits}
+        # What a line leads to tells nothing of a further name that an edit assigns there, nor of what a return skips.
+        elsewhere = {one for one in edits if one.adds_a_statement or RETURN in one.kinds}
+        leads = {one: 1.0 if one in elsewhere else by_line.get(one.line, 1.0) for one in edits}
         leads |= {
             one: leads[one] * (_PARTING_CONDITION if WRONG_BRANCH in one.kinds else _PARTING)
             for one in edits

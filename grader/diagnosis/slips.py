@@ -26,6 +26,7 @@ from grader.diagnosis.edit_scope import (
 )
 from grader.diagnosis.indices import IN_INDICES
 from grader.diagnosis.loops import IN_LOOPS, bounds_a_loop, starts_a_loop, step_of
+from grader.diagnosis.masks import IN_MASKS
 from grader.diagnosis.maxima import IN_MAXIMA
 from grader.diagnosis.precision import IN_PRECISION, OF_DTYPES
 from grader.diagnosis.shares import IN_SHARES
@@ -656,6 +657,8 @@ def _letter(one: str, other: str) -> str:
 
 
 SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
+    # Before the finders that replace a mask by any other.
+    *IN_MASKS,
     _names,
     _keys,
     _similar_names,
@@ -687,8 +690,9 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _casts,
     _allocations,
     *IN_INDICES,
-    *IN_LOOPS,
+    # Before the finders of loops, which hide elements of any maximum.
     *IN_MAXIMA,
+    *IN_LOOPS,
     *IN_SHARES,
     *IN_PRECISION,
 )

@@ -17,6 +17,7 @@ from torch import Tensor
 from grader.diagnosis.edit_scope import Edit, Scope, called, keyword
 from grader.diagnosis.edited import Edited
 from grader.diagnosis.edits import scopes_of
+from grader.diagnosis.masks import conjuncts
 from grader.diagnosis.repairs import kernels_in
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
@@ -135,13 +136,4 @@ def _conditions(scope: Scope, stores: Sequence[ast.Call]) -> list[ast.expr]:
     }
     masks = [mask for one in stores if (mask := keyword(one, "mask")) is not None]
     masks = [values.get(mask.id, mask) if isinstance(mask, ast.Name) else mask for mask in masks]
-    return [*dict.fromkeys(one for mask in masks for one in _conjuncts(mask))]
-
-
-def _conjuncts(mask: ast.expr) -> Iterator[ast.expr]:
-    """Yield the conditions that must all hold."""
-    if isinstance(mask, ast.BinOp) and isinstance(mask.op, ast.BitAnd):
-        yield from _conjuncts(mask.left)
-        yield from _conjuncts(mask.right)
-    else:
-        yield mask
+    return [*dict.fromkeys(one for mask in masks for one in conjuncts(mask))]

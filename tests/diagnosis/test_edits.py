@@ -595,6 +595,21 @@ def test_quotients_ends_guards_and_layouts_of_new_memory_are_looked_at(line: str
     assert edit.shown is None or edit.shown == ("new, as it is before line 14,", "new")
 
 
+def test_a_sum_of_quotients_may_have_names_for_them() -> None:
+    source = GUARDED.replace("last = first // group +", "tile = first // group\n    last = tile +")
+    found = edits_of(source, {("visible", 5): ((), {"n": 5, "group": 3, "D": 32, "BLOCK": 16})}, "scale")
+    line = "    last = ((first + BLOCK - 1) // group + 1)"
+    (edit,) = (one for one in found if line in one.applied(source).splitlines())
+    assert edit.kinds[0] == "remainder_skipped"
+
+
+def test_a_return_before_a_store_is_a_likelier_reason_than_memory_that_is_not_cleared() -> None:
+    source = GUARDED.replace("    top = -float", "    if split > n:\n        return\n    top = -float", 1)
+    found = edits_of(source, {("visible", 5): ((), {"n": 5, "group": 3, "D": 32, "BLOCK": 16})}, "scale")
+    places = [one.kinds[0] for one in found]
+    assert places.index("returns_early") < places.index("not_cleared")
+
+
 def test_no_minimum_of_values_is_an_edit() -> None:
     source = GUARDED.replace("        top = new\n", "        top = new + tl.sum(tl.exp(x - new), axis=0)\n")
     found = edits_of(source, {("visible", 5): ((), {"n": 5, "group": 3, "D": 32, "BLOCK": 16})}, "scale")

@@ -1,0 +1,80 @@
+"""The index that a mask says nothing of is told where a block of it leaves a tensor; a full axis needs no condition."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.diagnosis.unmasked import TAIL, WHOLE, unmasked_clue
+from grader.exercise.cases import Case
+from grader.exercise.catalogue import resolve
+from grader.judge.clue import Clue
+from grader.sandbox.server import ForkServer
+from tests.benches import bench_of
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.process
+
+MASK = "(rows < M) & (steps < K)"
+SOURCE = f"""import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def product(a_ptr, b_ptr, c_ptr, M, N, K, am, ak, bk, bn, B: tl.constexpr):
+    rows = (tl.program_id(0) * B + tl.arange(0, B))[:, None]
+    columns = (tl.program_id(1) * B + tl.arange(0, B))[None, :]
+    acc = tl.zeros((B, B), tl.float32)
+    for start in range(0, K, B):
+        steps = start + tl.arange(0, B)[None, :]
+        a = tl.load(a_ptr + rows * am + steps * ak, mask={MASK}, other=0.0)
+        others = start + tl.arange(0, B)[:, None]
+        b = tl.load(b_ptr + others * bk + columns * bn, mask=(others < K) & (columns < N), other=0.0)
+        acc = tl.dot(a, b, acc, input_precision="ieee")
+    tl.store(c_ptr + rows * N + columns, acc, mask=(rows < M) & (columns < N))
+
+
+def matmul(a, b):
+    (M, K), N = a.shape, b.shape[1]
+    c = torch.empty((M, N), dtype=a.dtype, device=a.device)
+    product[(triton.cdiv(M, 32), triton.cdiv(N, 32))](a, b, c, M, N, K, *a.stride(), *b.stride(), B=32)
+    return c
+"""
+
+
+def found(server: ForkServer, source: str, M: int, K: int) -> Clue | None:
+    entry, _ = resolve(ROOT, "ex_16")
+    sizes = {"M": M, "N": 40, "K": K}
+    case = Case({**sizes, "dtype": "float32", "values": "normal", "a_layout": "rows", "b_layout": "rows"})
+    with bench_of(server, entry, source, "matmul") as bench:
+        failure = bench.try_case(case, 5).failure
+        assert failure
+        assert failure.seen
+        return unmasked_clue(bench, source, failure.seen)
+
+
+@pytest.mark.parametrize(("mask", "index"), [("rows < M", "steps"), ("steps < K", "rows")])
+def test_the_index_without_a_condition_is_told(server: ForkServer, mask: str, index: str) -> None:
+    clue = found(server, SOURCE.replace(MASK, mask), 40, 40)
+    assert clue
+    assert (clue.kind, clue.confirmed) == (TAIL, False)
+    assert clue.title == f"Looks like a mask that has no condition on {index}"
+    assert f"`mask={mask}` does not depend on {index}" in clue.seen
+
+
+def test_a_whole_block_behind_the_end_is_told_where_no_axis_has_a_tail(server: ForkServer) -> None:
+    source = SOURCE.replace("range(0, K, B)", "range(0, K + B, B)").replace(
+        "(others < K) & (columns < N)", "columns < N"
+    )
+    clue = found(server, source, 64, 64)
+    assert clue
+    assert (clue.kind, clue.title) == (WHOLE, "Looks like a mask that has no condition on others")
+
+
+@pytest.mark.parametrize(
+    ("mask", "M", "K"),
+    [(MASK.replace("rows < M", "rows <= M"), 40, 40), ("rows <= M", 40, 32)],
+    ids=["a condition that lets too much through", "an axis as long as the block"],
+)
+def test_an_index_with_a_condition_or_a_full_axis_is_not_told(server: ForkServer, mask: str, M: int, K: int) -> None:
+    assert found(server, SOURCE.replace(MASK, mask), M, K) is None
