@@ -428,7 +428,7 @@ UNUSUAL: Named = (
     # Several properties in one case: long, several heads, another scale; and a sequence of length 0.
     sized(600, 2, Hkv=2, group=4, scale=0.3, values="rising"),
     ragged(600, 3, group=2, values="rising"),
-    # float16 cannot hold a sum of values around 100; in the bfloat16 case it cannot hold even one value.
+    # float16 cannot hold a sum of values before it is divided; in the bfloat16 case it cannot hold even one value.
     sized(1000, values="shifted"),
     sized(200, values="shifted", dtype="bfloat16"),
     sized(2000, values="fading", dtype="bfloat16"),
