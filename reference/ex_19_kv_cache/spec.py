@@ -646,6 +646,8 @@ def work(points: float, paged: tuple[str, ...] = ()) -> Check:
     )
     sizes = in_pages(sizes) if paged else sizes
     title = "Reads each cached element once per kv head, and nothing past the length"
+    # Keys that are read twice cost half of the points or more, not all: a split for every 16 slots, whose results pass
+    # through memory, moves as much.
     moved = Allowance(f"{WORK_BYTES} + {EMPTY_SPLIT_BYTES}", full=1.25, none=2.0)
     model = WorkModel(Cases(space, sizes, generated=0), moved=moved, copies=True)
     return Check("traffic", title, points, BANDWIDTH, model)
