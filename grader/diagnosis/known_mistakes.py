@@ -245,7 +245,7 @@ def _spread(error: torch.Tensor) -> float:
 def mistake_clues(likely: Sequence[KnownMistake], seen: WrongCall, *, untouched: bool = False) -> Iterator[Clue]:
     """Yield clues to mistakes that give these values.
 
-    Zeros, NaN without a number, and unchanged memory (`untouched`) have many causes and weigh less.
+    Zeros, NaN and infinities without a number, and unchanged memory (`untouched`) have many causes and weigh less.
     """
     place, (got, wrong, _) = next((i, one) for i, one in enumerate(seen.answers()) if bool(one[1].any()))
     values = got[wrong]
@@ -256,6 +256,8 @@ def mistake_clues(likely: Sequence[KnownMistake], seen: WrongCall, *, untouched:
         usual, what = 0.45, "zeros"
     elif bool(values.isnan().all()):
         usual, what = (0.3 if bool(got.isnan().all()) else 0.9), "NaN"
+    elif bool(got.isinf().all()):
+        usual, what = 0.3, "infinities"
     for one in likely:
         weight = min(usual, _OTHER_ROWS) if what == "NaN" and not _has_its_rows(one.outputs[place], got) else usual
         text = f"The {what} are those of this mistake." if weight == 1 else f"The {what} may come from this mistake."

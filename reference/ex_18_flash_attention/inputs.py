@@ -98,8 +98,9 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
 
     normal: all standard normal. peaked: logits around ±1e4, so that few keys have all the weight. sunken: all logits
     around -1.2e4, at a positive scale. rising: apart from noise, each key's logit is larger than the one before, so
-    that no maximum lasts. constant: all keys are equal, and so are all weights. shifted: values around 100, or around
-    1e6 in bfloat16, and logits with a large mean. swamped: all weights are equal, and every sum, of o and of the
+    that no maximum lasts. constant: all keys are equal, and so are all weights. shifted: values around 1e4, or around
+    1e6 in bfloat16, and logits with a large mean: before the division by their sum, the weights' sum of values does not
+    fit into float16. swamped: all weights are equal, and every sum, of o and of the
     gradients, begins with a large number; 16 bits lose the terms of a further tile, float32 keeps them. stretch: the
     keys of one stretch, anywhere, are far below all others, or far above them, or 0, or all equal, at random for each
     head.
@@ -123,8 +124,8 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
         case "constant":
             k = k[:, :, :1].expand(keys)
         case "shifted":
-            # In bfloat16 beyond float16's range.
-            k, v = k + 3, (v + 100) * (1e4 if dtype == torch.bfloat16 else 1.0)
+            # Ten of them are beyond float16's range; in bfloat16 each of them is.
+            k, v = k + 3, (v + 100) * (1e4 if dtype == torch.bfloat16 else 100.0)
         case "swamped":
             # Where q is not 0, k is 0, so every logit is 0. The weights are equal, so the gradient of one logit out of
             # Skv is as large as those of all others together: the factor makes up for that.

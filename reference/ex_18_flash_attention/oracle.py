@@ -539,6 +539,8 @@ def attention_forward_roundings(
     powers_of = (products - products.amax(-1, keepdim=True).masked_fill(blind, 0.0)).exp()
     total_of = powers_of.sum(-1, keepdim=True).masked_fill(blind, 1.0)
     yield "rounded_intermediate", (powers_of @ wide_v / total_of, products.logsumexp(-1))
+    # The whole sum, before it is divided: in float16 it overflows where values are large.
+    yield "rounded_intermediate", ((powers @ wide_v).to(q.dtype).double() / total, lse)
     for tile in USUAL_TILES[:3]:
         acc = torch.zeros_like(wide_q)
         for start in range(0, k.shape[2], tile):

@@ -138,8 +138,9 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
 
     normal: all standard normal. peaked: logits around ±1e4, so that few slots have all the weight. sunken: all logits
     around -1.2e4, at a positive scale. rising: apart from noise, each slot's logit is larger than the one before, so
-    that no maximum lasts. offset: logits around 50; 16 bits keep only their first digits. shifted: values around 100,
-    or around 1e6 in bfloat16, and logits with a large mean. constant: all keys are equal, and so are all weights.
+    that no maximum lasts. offset: logits around 50; 16 bits keep only their first digits. shifted: values around 1e4,
+    or around 1e6 in bfloat16, and logits with a large mean: before the division by their sum, the weights' sum of
+    values does not fit into float16. constant: all keys are equal, and so are all weights.
     fading: the first slot has most of the weight; 64 others together weigh just less than its last bit in 16 bits, and
     all others together weigh more. cancelling: equal weights of values around 200 in the first half of the slots and
     around -200 in the second: partial sums are large, and o is not. sinking: logits around -300, so far below 0 that
@@ -167,8 +168,8 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
         case "offset":
             q, k = q + 2, k + 3
         case "shifted":
-            # In bfloat16 beyond float16's range.
-            k, v = k + 3, (v + 100) * (1e4 if dtype == torch.bfloat16 else 1.0)
+            # Ten of them are beyond float16's range; in bfloat16 each of them is.
+            k, v = k + 3, (v + 100) * (1e4 if dtype == torch.bfloat16 else 100.0)
         case "constant":
             k = k[:, :, :1].expand(keys)
         case "cancelling":

@@ -800,8 +800,10 @@ def _decode_roundings(q: Tensor, groups: list[Group], scale: float | None) -> It
             "rounded_intermediate",
             _each(q.double(), wide, partial(_rounded_splits, scale=given, dtype=dtype, splits=splits)),
         )
-    for tile in USUAL_TILES:
-        yield "low_precision_sum", _each(q.double(), wide, partial(_rounded_sums, scale=given, dtype=dtype, tile=tile))
+    # The whole sum, before it is divided: in float16 it overflows where values are large.
+    whole = max((k.shape[2] for k, _ in groups), default=0) or 1
+    for kind, tile in (("rounded_intermediate", whole), *(("low_precision_sum", size) for size in USUAL_TILES)):
+        yield kind, _each(q.double(), wide, partial(_rounded_sums, scale=given, dtype=dtype, tile=tile))
 
 
 def _rounded_logits(

@@ -428,7 +428,7 @@ UNUSUAL: Named = (
     # Several properties in one case: long, several heads, another scale; and a sequence of length 0.
     sized(600, 2, Hkv=2, group=4, scale=0.3, values="rising"),
     ragged(600, 3, group=2, values="rising"),
-    # float16 cannot hold a sum of values around 100; in the bfloat16 case it cannot hold even one value.
+    # float16 cannot hold a sum of values before it is divided; in the bfloat16 case it cannot hold even one value.
     sized(1000, values="shifted"),
     sized(200, values="shifted", dtype="bfloat16"),
     sized(2000, values="fading", dtype="bfloat16"),
@@ -646,6 +646,8 @@ def work(points: float, paged: tuple[str, ...] = ()) -> Check:
     )
     sizes = in_pages(sizes) if paged else sizes
     title = "Reads each cached element once per kv head, and nothing past the length"
+    # Keys that are read twice cost half of the points or more, not all: a split for every 16 slots, whose results pass
+    # through memory, moves as much.
     moved = Allowance(f"{WORK_BYTES} + {EMPTY_SPLIT_BYTES}", full=1.25, none=2.0)
     model = WorkModel(Cases(space, sizes, generated=0), moved=moved, copies=True)
     return Check("traffic", title, points, BANDWIDTH, model)

@@ -142,8 +142,8 @@ def test_of_further_cases_only_the_mistakes_of_the_first_are_looked_for() -> Non
     assert mistakes_in(cast("Truth", None), cast("Part", None), one, ()) == []
 
 
-@pytest.mark.parametrize("value", [0.0, torch.nan])
-def test_zeros_and_nan_could_be_anything_s(value: float) -> None:
+@pytest.mark.parametrize("value", [0.0, torch.nan, torch.inf])
+def test_zeros_nan_and_infinities_could_be_anything_s(value: float) -> None:
     nothing = torch.full_like(TRUTH, value)
     (clue,) = named(nothing.half(), KnownMistake("Looks like nothing", "", (nothing,), "zeros"))
     assert not clue.confirmed
