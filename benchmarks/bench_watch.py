@@ -59,7 +59,8 @@ def looping(name: str, folder: Path) -> Iterator[Loop]:
     file = Path(shutil.copy(entry.pristine_stub, folder / "exercises" / entry.stub.name))
     shutil.copytree(entry.folder, folder / "reference" / entry.name)
     command = [sys.executable, "-m", "grader", "watch", name, "--cpu"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    # What an earlier run compiled does not count.
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(folder / "cache")}
     with subprocess.Popen(
         command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=-1, text=True
     ) as process:
