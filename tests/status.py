@@ -127,7 +127,6 @@ DONE = (
 
 NOT_DONE = (
     "accuracy is not measured on a GPU",
-    "`grade watch` has not been tried on a GPU",
     "on a GPU, triton 3.6 and 3.9 with Python 3.12 have run, and no others",
     "Python 3.14 has run without a GPU only, with triton 3.7 and 3.9",
     "no live platform has read an export yet",
