@@ -181,6 +181,32 @@ def test_what_a_launch_returns_is_no_result() -> None:
 
 
 @pytest.mark.parametrize(
+    ("names", "got", "changed"),
+    [
+        (("k_cache", "v_cache"), "2 outputs", "k_cache and v_cache are"),
+        (("mC",), "1 output (one tensor)", "mC is"),
+    ],
+)
+def test_a_function_that_changes_its_arguments_must_return_nothing(
+    names: tuple[str, ...], got: str, changed: str
+) -> None:
+    expected = [dataclasses.replace(DOUBLED, name=name, mutated=True) for name in names]
+    failure, _ = examine(returned(*[2 * X] * (2 * len(names))), expected, lambda: (X,), PATH)
+    assert failure is not None
+    assert (failure.cause.kind, failure.cause.title) == ("wrong_count", "Wrong count")
+    assert failure.cause.rationale == f"What is returned must be nothing, got {got}."
+    assert failure.cause.help == f"Delete what stands behind `return`: {changed} changed in place."
+
+
+def test_an_argument_that_is_changed_beside_an_output_is_not_to_be_returned() -> None:
+    cache = dataclasses.replace(DOUBLED, name="cache", mutated=True)
+    failure, _ = examine(returned(2 * X), (DOUBLED, cache), lambda: (X,), PATH)
+    assert failure is not None
+    assert failure.cause.rationale == "Number of outputs must be 1 (y), got 0."
+    assert failure.cause.help == "End the function with `return y`."
+
+
+@pytest.mark.parametrize(
     ("outcome", "kind", "title", "rationale"),
     [
         (
