@@ -178,10 +178,7 @@ def _raised_failure(raised: Raised, path: str) -> Failure:
     where = f" (line {last.line})" if last else ""
     summary = _summary_line(message)
     place = clean(path, 300)
-    trace = [
-        f'  File "{place}", line {frame.line}, in {clean(frame.function, 80)}\n    {clean(frame.code, 200)}'
-        for frame in raised.frames[-_MOST_FRAMES:]
-    ]
+    trace = [_in_trace(frame, place) for frame in raised.frames[-_MOST_FRAMES:]]
     text = "\n".join([*trace, f"{clean(raised.kind, 80)}: {message}"])
     rationale = f"{clean(raised.kind, 80)}{where}: {summary}"
     clues: tuple[Clue, ...] = ()
@@ -193,6 +190,12 @@ def _raised_failure(raised: Raised, path: str) -> Failure:
     if found := cause_of(raised.findings):
         help_text = f"{help_text if words else ''} Before that: {found.rationale} {found.help}".strip()
     return Failure(raised.verdict, Cause(raised.verdict, title, rationale, help_text, traceback=text), clues)
+
+
+def _in_trace(frame: Frame, place: str) -> str:
+    # Of a launch, and of a line in its kernel, no function may be known.
+    function = f", in {clean(frame.function, 80)}" if frame.function else ""
+    return f'  File "{place}", line {frame.line}{function}\n    {clean(frame.code, 200)}'
 
 
 def _at_line(frame: Frame | None) -> str:

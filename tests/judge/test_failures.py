@@ -130,6 +130,11 @@ def test_a_traceback_shows_the_learner_s_own_lines_and_the_whole_message() -> No
     ]
 
 
+def test_a_traceback_s_line_without_a_function_ends_with_its_number() -> None:
+    trace = judged(raised(frames=(Frame(7, "double", "kernel[grid](x)"), Frame(3, "", "tl.load(x)")))).cause.traceback
+    assert trace.splitlines()[2:4] == ['  File "/learner/ex.py", line 3', "    tl.load(x)"]
+
+
 @pytest.mark.parametrize(
     ("message", "code"),
     [("Torch not compiled with CUDA enabled", "torch.empty(3, device='cuda')"), ("", "assert x.is_cuda")],
