@@ -10,6 +10,8 @@ Without the CUTLASS DSL, most of ex_17 is not judged: run it on a machine that h
 --also. Results that several machines wrote make the page together; `--only -` grades nothing more:
 
     python -m benchmarks.causes --only - --also results.json ex_17.json --markdown docs/causes.md
+
+A file that uses what the installed triton lacks is left out, and named.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from difflib import SequenceMatcher
@@ -30,6 +32,7 @@ from grader.diagnosis.kinds import GENERAL
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.exercise.causes import Kind
 from grader.exercise.plan import Plan, default_seed, draw
+from grader.exercise.triton_version import lacking
 from grader.grading import Job, grade
 from grader.judge.truth import Truth
 from grader.record import UNJUDGED, Record, Suspect
@@ -226,7 +229,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(table(results))
     if options.markdown:
         notes = json.loads(NOTES.read_text(encoding="utf-8"))
-        options.markdown.write_text(page(results, discover(ROOT), notes), encoding="utf-8")
+        left_out = unjudged(discover(ROOT), results)
+        options.markdown.write_text(page(results, discover(ROOT), notes, left_out), encoding="utf-8")
     return 0
 
 
@@ -235,15 +239,37 @@ def measured(
 ) -> Iterator[Result]:
     """Yield the result of every planted mistake, then of the held-out ones. `only`: those of these names."""
     for entry in entries:
-        for named in named_causes(entry, server, _among(planted(entry), only)) if own else ():
-            yield Result(entry.id, "planted", named)
-        for source, mistakes in (("tried", tried(entry)), ("held out", blind(entry))):
-            for named in named_causes(entry, server, _among(mistakes, only)):
-                yield Result(entry.id, source, named)
+        for source, mistakes in _by_source(entry).items():
+            if own or source != "planted":
+                for named in named_causes(entry, server, _judgeable(mistakes, only)):
+                    yield Result(entry.id, source, named)
 
 
-def _among(mistakes: Iterable[Mistake], names: Collection[str]) -> Iterator[Mistake]:
-    return (one for one in mistakes if not names or one.name in names)
+def _by_source(entry: Entry) -> dict[str, Iterator[Mistake]]:
+    return {"planted": planted(entry), "tried": tried(entry), "held out": blind(entry)}
+
+
+def _judgeable(mistakes: Iterable[Mistake], names: Collection[str]) -> Iterator[Mistake]:
+    """Yield the mistakes of these names, or all; tell of those that the installed triton lacks something for."""
+    for one in mistakes:
+        if names and one.name not in names:
+            continue
+        if why := lacking(one.source):
+            print(f"left out {one.name}: {why}", file=sys.stderr, flush=True)
+        else:
+            yield one
+
+
+def unjudged(entries: Iterable[Entry], results: Collection[Result]) -> dict[str, list[str]]:
+    """Return the mistakes without a result that the installed triton lacks something for, by what it lacks."""
+    judged = {(one.exercise, one.source, one.named.file) for one in results}
+    found: dict[str, list[str]] = {}
+    for entry in entries:
+        for source, mistakes in _by_source(entry).items():
+            for one in mistakes:
+                if (entry.id, source, one.name) not in judged and (why := lacking(one.source)):
+                    found.setdefault(why, []).append(f"{entry.id}/{one.name} ({source})")
+    return found
 
 
 def blind(entry: Entry) -> Iterator[Mistake]:
@@ -282,10 +308,20 @@ def table(results: Sequence[Result]) -> str:
     return "\n".join(rows) + "\n"
 
 
-def page(results: Sequence[Result], entries: Sequence[Entry], notes: dict[str, str]) -> str:
-    """Return the whole page. `notes` give the reason for a missed cause, by exercise and file."""
-    sections = [INTRODUCTION, "## How often that is right\n", table(results), HELD_OUT_NOTE, "## Misses\n"]
+def page(
+    results: Sequence[Result],
+    entries: Sequence[Entry],
+    notes: Mapping[str, str],
+    left_out: Mapping[str, Sequence[str]],
+) -> str:
+    """Return the whole page.
+
+    notes: the reason for a missed cause, by exercise and file. left_out: files that could not be graded, by the reason.
+    """
+    sections = [INTRODUCTION, "## How often that is right\n", table(results), HELD_OUT_NOTE]
+    sections += [f"Left out, since {why}: {', '.join(files)}.\n" for why, files in left_out.items()]
     sections += [
+        "## Misses\n",
         _misses(results, notes),
         "## The vocabulary\n",
         "Kinds of any exercise (`grader/diagnosis/kinds.py`):\n",
@@ -310,7 +346,7 @@ little less: two edits, a pointer that is moved on and a step that is one too lo
 """
 
 
-def _misses(results: Sequence[Result], notes: dict[str, str]) -> str:
+def _misses(results: Sequence[Result], notes: Mapping[str, str]) -> str:
     rows = ["| file | true cause | offered | why |", "| --- | --- | --- | --- |"]
     for one in results:
         if not one.named.among(1):

@@ -199,6 +199,16 @@ def test_what_is_cut_off_at_the_side_can_be_scrolled_to_by_keyboard(visit: Visit
     assert cut == []
 
 
+@pytest.mark.parametrize(("width", "most"), [(1400, 3500), (NARROW, 6000)])
+@pytest.mark.parametrize("name", ["fail", "suspects", "covered", "does_not_load", "every_status"])
+def test_a_failing_card_is_a_few_screens_high(
+    name: str, width: int, most: int, opened: Any, address: Callable[[str], str]
+) -> None:
+    """A learner reads it after every change: what is long lies in what is closed."""
+    with closing(Visit(opened, address(name), width, "light")) as visit:
+        assert visit.ask("document.scrollingElement.scrollHeight") <= most
+
+
 def test_no_text_lies_on_other_text(visit: Visit) -> None:
     """Words of one row of checks keep apart, however narrow the page is."""
     assert visit.ask(_OVERLAPS) == []

@@ -1,6 +1,8 @@
 """fused_multiply_add: operand_mixed_up
 
 The third block pointer is made of Y, so y is added instead of z.
+
+Needs triton < 3.9: block pointers.
 """
 
 import torch

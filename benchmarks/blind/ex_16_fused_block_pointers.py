@@ -1,6 +1,8 @@
 """matmul_bias_silu: tf32
 
 tl.dot without input_precision rounds float32 operands to TF32.
+
+Needs triton < 3.9: block pointers.
 """
 
 import torch

@@ -1,6 +1,8 @@
 """matmul: not_advanced
 
 b's block pointer is not advanced in the loop.
+
+Needs triton < 3.9: block pointers.
 """
 
 import triton

@@ -1,6 +1,8 @@
 """attention_backward: not_advanced
 
 The block pointer of do is not advanced in the loop over queries.
+
+Needs triton < 3.9: block pointers.
 """
 
 import torch

@@ -1,6 +1,8 @@
 """attention_backward: not_all_covered
 
 The grid of dk and dv is counted from Sq, so keys beyond Sq's tiles are never stored.
+
+Needs triton < 3.9: block pointers.
 """
 
 import torch

@@ -2,6 +2,8 @@
 
 The causal mask compares row and column numbers from the first key (rows >= cols), and the loop ends at the
 diagonal.
+
+Needs triton < 3.9: block pointers.
 """
 
 import torch

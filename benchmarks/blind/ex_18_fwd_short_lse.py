@@ -1,6 +1,8 @@
 """attention_forward: lse_incomplete
 
 The stored lse is log(l) alone, without the maximum.
+
+Needs triton < 3.9: block pointers.
 """
 
 import torch

@@ -1,6 +1,8 @@
 """decode_attention: past_length
 
 v's block pointer ends at Smax instead of at the sequence's length: NaN slots meet weights of 0.
+
+Needs triton < 3.9: block pointers.
 """
 
 import torch

@@ -1,6 +1,8 @@
 """decode_attention: scale_ignored
 
 `scale or D**-0.5` takes the default for a scale of 0.
+
+Needs triton < 3.9: block pointers.
 """
 
 import torch

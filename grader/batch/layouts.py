@@ -5,7 +5,7 @@
 | Canvas | `lovelaceada_LATE_12345_678_ex_15_triton_basics.py`, or a zip file of such a name |
 | Gradescope | `submission_123/…` beside `submission_metadata.yml` |
 | Moodle | `Ada Lovelace_12345_assignsubmission_file_/…`, or files whose names begin like that |
-| GitHub Classroom | repositories `ex-15-ada/`, or `lab1-ada/` with the prefix `lab1` |
+| GitHub Classroom | repositories `ex-15-ada/`, or `lab1-ada/` with the prefix `lab1`; or zip files of such names |
 | by hand | `ada/…` or `ada.zip` |
 """
 
@@ -38,9 +38,8 @@ def recognise(
 ) -> tuple[Upload, ...]:
     """Return the uploads in a folder or an archive with their owners; one that belongs to nobody has none.
 
-    exercises: names by id. prefixes: what repositories are called before the user; without one, what all folders
-    begin with (`common_prefix`). known: the ids of the roster. Raises UsageError if the place or its metadata cannot be
-    read.
+    exercises: names by id. prefixes: what repositories are called before the user; without one, what all of them begin
+    with (`common_prefix`). known: the ids of the roster. Raises UsageError if the place or its metadata cannot be read.
     """
     uploads = uploads_in(place)
     inner = _inside_one_folder(uploads)
@@ -49,26 +48,45 @@ def recognise(
         return tuple(_gradescope(inner, _read_metadata(metadata)))
     slugs = _slugs(exercises) | _prefixes(prefixes, exercises)
     if not prefixes:
-        folders = [upload.name for upload in uploads if upload.is_folder and not upload.name.startswith(".")]
-        plain = [name for name in folders if not _MOODLE.fullmatch(name) and not _repository(name, slugs)]
-        if found := common_prefix(plain, known):
+        plain = [upload for upload in uploads if _is_plain(upload, slugs)]
+        folders = [_own_name(upload) for upload in plain if upload.is_folder]
+        # Where folders are enough, an archive of something else does not matter.
+        if found := common_prefix(folders, known) or common_prefix(list(map(_own_name, plain)), known):
             slugs[_slug(found)] = ""
     return tuple(_recognised(upload, slugs) for upload in uploads)
 
 
-def common_prefix(folders: Sequence[str], known: Collection[str] = ()) -> str:
-    """Return the words that all folders begin with, as the repositories of one assignment do; '' if there are none.
+def _is_plain(upload: Upload, slugs: Mapping[str, str]) -> bool:
+    """Return whether an upload is a folder or an archive whose name tells of no platform and of no exercise."""
+    name = upload.name
+    if name.startswith(".") or _MOODLE.fullmatch(name) or _repository(_own_name(upload), slugs):
+        return False
+    return upload.is_folder or (_is_archive(upload) and not _CANVAS.fullmatch(name))
 
-    There must be three folders. What follows the words must differ, and must not be numbers alone (group-1, group-2).
-    A folder that is called like somebody `known` is no repository.
+
+def common_prefix(names: Sequence[str], known: Collection[str] = ()) -> str:
+    """Return the words that all names begin with, as the repositories of one assignment do; '' if there are none.
+
+    There must be three names. What follows the words must differ, and must not be numbers alone (group-1, group-2). A
+    folder or an archive that is called like somebody `known` is no repository.
     """
     ids = {one.casefold() for one in known}
-    if len(folders) < _FEWEST_OF_A_PREFIX or any(name.casefold() in ids for name in folders):
+    different = dict.fromkeys(names)
+    if len(different) < _FEWEST_OF_A_PREFIX or any(name.casefold() in ids for name in different):
         return ""
-    columns = zip(*(name.split("-") for name in folders), strict=False)
+    columns = zip(*(name.split("-") for name in different), strict=False)
     start = "-".join(column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns))
-    users = [name[len(start) + 1 :] for name in folders]
+    users = [name[len(start) + 1 :] for name in different]
     return start if all(users) and not all(user.isdigit() for user in users) else ""
+
+
+def _is_archive(upload: Upload) -> bool:
+    return not upload.is_folder and upload.name.lower().endswith(".zip")
+
+
+def _own_name(upload: Upload) -> str:
+    name = printable(upload.name)
+    return name if upload.is_folder else PurePath(name).stem
 
 
 def _slug(name: str) -> str:
@@ -98,13 +116,13 @@ def _recognised(upload: Upload, slugs: Mapping[str, str]) -> Upload:
     if not upload.is_folder and (match := _CANVAS.fullmatch(name)):
         owner = Owner(match["name"], ids={"canvas": match["id"]})
         return replace(_owned(upload, owner, match["file"]), late=match["late"] is not None)
-    if upload.is_folder and (repository := _repository(name, slugs)):
+    # A link where a folder would be is somebody's, too.
+    if not upload.is_folder and not upload.trouble and not _is_archive(upload):
+        return nobodys
+    if repository := _repository(_own_name(upload), slugs):
         exercise, user = repository
         return replace(_owned(upload, Owner(user, ids={"github": user})), exercise=exercise)
-    # A link where a folder would be is somebody's, too.
-    if upload.is_folder or upload.trouble or name.lower().endswith(".zip"):
-        return _owned(upload, Owner(name if upload.is_folder else PurePath(name).stem))
-    return nobodys
+    return _owned(upload, Owner(_own_name(upload)))
 
 
 def _owned(upload: Upload, owner: Owner, file: str = "") -> Upload:
@@ -115,9 +133,13 @@ def _owned(upload: Upload, owner: Owner, file: str = "") -> Upload:
 
 
 def _repository(name: str, slugs: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return exercise and user of a repository's name; of several beginnings that fit, the longest counts."""
-    for slug in sorted(slugs, key=len, reverse=True):
-        user = name.replace("_", "-").lower().removeprefix(f"{slug}-")
+    """Return exercise and user of a repository's name; of several beginnings that fit, the longest counts.
+
+    ex-15-triton-basics alone is an exercise, and no repository of ex-15.
+    """
+    beginning = name.replace("_", "-").lower()
+    for slug in sorted(slugs, key=len, reverse=True) if beginning not in slugs else ():
+        user = beginning.removeprefix(f"{slug}-")
         if len(user) < len(name) and user:
             return slugs[slug], name[-len(user) :]
     return None

@@ -178,10 +178,7 @@ def _raised_failure(raised: Raised, path: str) -> Failure:
     where = f" (line {last.line})" if last else ""
     summary = _summary_line(message)
     place = clean(path, 300)
-    trace = [
-        f'  File "{place}", line {frame.line}, in {clean(frame.function, 80)}\n    {clean(frame.code, 200)}'
-        for frame in raised.frames[-_MOST_FRAMES:]
-    ]
+    trace = [_in_trace(frame, place) for frame in raised.frames[-_MOST_FRAMES:]]
     text = "\n".join([*trace, f"{clean(raised.kind, 80)}: {message}"])
     rationale = f"{clean(raised.kind, 80)}{where}: {summary}"
     clues: tuple[Clue, ...] = ()
@@ -193,6 +190,12 @@ def _raised_failure(raised: Raised, path: str) -> Failure:
     if found := cause_of(raised.findings):
         help_text = f"{help_text if words else ''} Before that: {found.rationale} {found.help}".strip()
     return Failure(raised.verdict, Cause(raised.verdict, title, rationale, help_text, traceback=text), clues)
+
+
+def _in_trace(frame: Frame, place: str) -> str:
+    # Of a launch, and of a line in its kernel, no function may be known.
+    function = f", in {clean(frame.function, 80)}" if frame.function else ""
+    return f'  File "{place}", line {frame.line}{function}\n    {clean(frame.code, 200)}'
 
 
 def _at_line(frame: Frame | None) -> str:
@@ -313,14 +316,27 @@ def examine(
 
 def _check_forms(forms: Sequence[Form], expected: Sequence[Expected]) -> Failure | None:
     if len(forms) != len(expected):
-        output_names = ", ".join(output.name for output in expected)
-        got = f"{len(forms)} ({_form_word(forms[0])})" if len(forms) == 1 else f"{len(forms)}"
-        help_text = f"Return a tuple of {len(expected)} tensors, in this order." if len(expected) > 1 else ""
-        if not forms and expected:
-            help_text = f"End the function with `return {output_names}`."
-        return _wrong_form("count", f"{len(expected)} ({output_names})", got, "number of outputs", help_text)
+        return _wrong_count(forms, expected)
     found = (_check_form(form, output) for form, output in zip(forms, expected, strict=True))
     return next((failure for failure in found if failure), None)
+
+
+def _wrong_count(forms: Sequence[Form], expected: Sequence[Expected]) -> Failure:
+    # Arguments that are changed in place stand last, and nobody returns them.
+    changed = [output.name for output in expected if output.mutated]
+    names = [output.name for output in expected if not output.mutated]
+    forms = forms[: max(0, len(forms) - len(changed))]
+    form = f" ({_form_word(forms[0])})" if len(forms) == 1 else ""
+    if not names:
+        outputs = "1 output" if len(forms) == 1 else f"{len(forms)} outputs"
+        verb = "is" if len(changed) == 1 else "are"
+        help_text = f"Delete what stands behind `return`: {' and '.join(changed)} {verb} changed in place."
+        return _wrong_form("count", "nothing", f"{outputs}{form}", "what is returned", help_text)
+    help_text = f"Return a tuple of {len(names)} tensors, in this order." if len(names) > 1 else ""
+    if not forms:
+        help_text = f"End the function with `return {', '.join(names)}`."
+    wanted = f"{len(names)} ({', '.join(names)})"
+    return _wrong_form("count", wanted, f"{len(forms)}{form}", "number of outputs", help_text)
 
 
 def _check_form(form: Form, output: Expected) -> Failure | None:

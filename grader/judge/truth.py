@@ -35,6 +35,7 @@ class Expected:
     """One expected output: the value (float64, or exact integers), its dtype, and the error allowed.
 
     elsewhere: value and allowed error on a GPU, which compares large outputs faster. signed: the sign of a zero counts.
+    mutated: it is an argument, which the call changes in place and does not return.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Expected:
     allowed: Tensor
     elsewhere: tuple[Tensor, Tensor] | None = None
     signed: bool = False
+    mutated: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -243,16 +245,15 @@ class Truth:
             for i, value in enumerate(values)
         )
         return tuple(
-            self._place_expected(name, value, variants[0][i].dtype, error, signed=part.tolerance.copies)
+            self._place_expected(name, value, variants[0][i].dtype, error, part)
             for i, (name, value, error) in enumerate(zip(names, values, allowed, strict=True))
         )
 
-    def _place_expected(
-        self, name: str, value: Tensor, dtype: torch.dtype, allowed: Tensor, *, signed: bool
-    ) -> Expected:
+    def _place_expected(self, name: str, value: Tensor, dtype: torch.dtype, allowed: Tensor, part: Part) -> Expected:
         there = value.device.type != self._device and value.numel() >= _LARGE
         elsewhere = (value, allowed) if there else None
-        return Expected(name, value.to(self._device), dtype, allowed.to(self._device), elsewhere, signed)
+        signed, mutated = part.tolerance.copies, name in part.mutates
+        return Expected(name, value.to(self._device), dtype, allowed.to(self._device), elsewhere, signed, mutated)
 
 
 def _check_counts(part: Part, count: int, honest_counts: Sequence[int]) -> None:

@@ -196,6 +196,37 @@ def test_a_prefix_says_how_repositories_are_called(tmp_path: Path) -> None:
     assert found.left_over == ("ex-16-gemm-lab-ada/main.py",)
 
 
+@pytest.mark.parametrize("prefixes", [("lab1",), ()])
+def test_the_prefix_is_not_part_of_a_user_whose_repository_is_an_archive(
+    tmp_path: Path, prefixes: tuple[str, ...]
+) -> None:
+    lay(tmp_path, {f"lab1-{user}.zip": zipped({FILE: TEXT}) for user in ("ada", "bob", "cy")})
+    lay(tmp_path, {f"lab1-bob/{FILE}": "1", "ex-16-dee.zip": zipped({"ex_16.py": "16"})})
+    found = collected(tmp_path, EXERCISES, parse_roster("id,github\nal,ADA\n"), prefixes)
+    students = [("al", "ex_15"), ("bob", "ex_15"), ("cy", "ex_15"), ("dee", "ex_16")]
+    assert [(one.student, one.exercise) for one in found.submissions] == students
+    assert found.submissions[1].trouble == (
+        f"there must be one file for ex_15, got 2: lab1-bob/{FILE}, lab1-bob.zip/{FILE}"
+    )
+    assert found.notes == ("bob handed in ex_15 2 times: lab1-bob/, lab1-bob.zip",)
+
+
+def test_a_folder_and_its_archive_are_one_name_of_the_three_that_make_a_prefix(tmp_path: Path) -> None:
+    lay(tmp_path, {f"anna-b/{FILE}": TEXT, f"anna-c/{FILE}": TEXT, "anna-c.zip": zipped({FILE: TEXT})})
+    assert [one.student for one in collected(tmp_path).submissions] == ["anna-b", "anna-c"]
+
+
+def test_an_archive_of_something_else_hides_no_prefix_of_folders(tmp_path: Path) -> None:
+    lay(tmp_path, {f"lab1-{user}/{FILE}": TEXT for user in ("ada", "bob", "cy")})
+    lay(tmp_path, {"slides.zip": zipped({"slides.md": ""})})
+    assert [one.student for one in collected(tmp_path).submissions if not one.trouble] == ["ada", "bob", "cy"]
+
+
+def test_an_archive_that_is_called_like_an_exercise_is_no_repository_of_it(tmp_path: Path) -> None:
+    lay(tmp_path, {f"{Path(FILE).stem}.zip": zipped({FILE: TEXT})})
+    assert [one.student for one in collected(tmp_path).submissions] == [Path(FILE).stem]
+
+
 # -- what an instructor should look at -------------------------------------------------------------------------------
 
 

@@ -130,6 +130,11 @@ def test_a_traceback_shows_the_learner_s_own_lines_and_the_whole_message() -> No
     ]
 
 
+def test_a_traceback_s_line_without_a_function_ends_with_its_number() -> None:
+    trace = judged(raised(frames=(Frame(7, "double", "kernel[grid](x)"), Frame(3, "", "tl.load(x)")))).cause.traceback
+    assert trace.splitlines()[2:4] == ['  File "/learner/ex.py", line 3', "    tl.load(x)"]
+
+
 @pytest.mark.parametrize(
     ("message", "code"),
     [("Torch not compiled with CUDA enabled", "torch.empty(3, device='cuda')"), ("", "assert x.is_cuda")],
@@ -178,6 +183,32 @@ def test_a_function_without_a_return_is_told_to_write_one() -> None:
 def test_what_a_launch_returns_is_no_result() -> None:
     handle = Form("Handle", "", (), "", copied=False)
     assert "return the one that you allocated" in judged(returned(X, forms=(handle,))).cause.help
+
+
+@pytest.mark.parametrize(
+    ("names", "got", "changed"),
+    [
+        (("k_cache", "v_cache"), "2 outputs", "k_cache and v_cache are"),
+        (("mC",), "1 output (one tensor)", "mC is"),
+    ],
+)
+def test_a_function_that_changes_its_arguments_must_return_nothing(
+    names: tuple[str, ...], got: str, changed: str
+) -> None:
+    expected = [dataclasses.replace(DOUBLED, name=name, mutated=True) for name in names]
+    failure, _ = examine(returned(*[2 * X] * (2 * len(names))), expected, lambda: (X,), PATH)
+    assert failure is not None
+    assert (failure.cause.kind, failure.cause.title) == ("wrong_count", "Wrong count")
+    assert failure.cause.rationale == f"What is returned must be nothing, got {got}."
+    assert failure.cause.help == f"Delete what stands behind `return`: {changed} changed in place."
+
+
+def test_an_argument_that_is_changed_beside_an_output_is_not_to_be_returned() -> None:
+    cache = dataclasses.replace(DOUBLED, name="cache", mutated=True)
+    failure, _ = examine(returned(2 * X), (DOUBLED, cache), lambda: (X,), PATH)
+    assert failure is not None
+    assert failure.cause.rationale == "Number of outputs must be 1 (y), got 0."
+    assert failure.cause.help == "End the function with `return y`."
 
 
 @pytest.mark.parametrize(
