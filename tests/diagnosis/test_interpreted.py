@@ -85,8 +85,7 @@ def test_a_case_that_is_right_without_pipelining_says_how_to_launch_it(
     # The interpreter pipelines nothing: other kernels stand for the same ones without it.
     for text, kind in ((VECTOR_ADD, "pipelined"), (WRONG, "compiled_differs")):
         monkeypatch.setattr(
-            Bench,
-            "is_right_only",
+            "grader.diagnosis.interpreted.is_right_only",
             lambda bench, recipe, place, change, text=text: Edited.of(bench, recipe).is_right(text, 5, in_kernel=True),
         )
         cause = cause_of(shown(server, ex_15, WRONG, VECTOR_ADD))
