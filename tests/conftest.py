@@ -144,11 +144,16 @@ _STARTERS = (
 )
 
 
+def lend(server: ForkServer, patch: pytest.MonkeyPatch) -> None:
+    """Let commands called in this process use the fork servers of the run: to start one takes seconds."""
+    for module in _STARTERS:
+        patch.setattr(f"{module}.ForkServer", lambda mode: Lent(server.beside(mode)))
+
+
 @pytest.fixture
 def lent(server: ForkServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands called in this process use the fork servers of the run: to start one takes seconds."""
-    for module in _STARTERS:
-        monkeypatch.setattr(f"{module}.ForkServer", lambda mode: Lent(server.beside(mode)))
+    """Commands called in this process use the fork servers of the run."""
+    lend(server, monkeypatch)
 
 
 @pytest.fixture
