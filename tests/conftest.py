@@ -57,7 +57,7 @@ _LONGEST = (
     *("cli/test_release", "report/test_html", "export/test_gradescope_autograder", "protocol/test_channel_fuzz"),
     *("compile/test_kernels", "replay/test_kernels", "speed/test_baseline_process", "report/test_curves"),
     *("report/test_speed", "judge/test_portions", "sandbox/test_confinement", "cli/test_command_line"),
-    *("cli/test_exercise_commands", "compile/test_cutedsl", "attacks/test_killed_grader"),
+    *("docs/test_every_command", "cli/test_exercise_commands", "compile/test_cutedsl", "attacks/test_killed_grader"),
 )
 
 

@@ -3,7 +3,7 @@
 The labels of a fence, behind its language: docs/links.py takes them off for the site, and GitHub shows none.
 
     output=NAME     executed, and its output compared: test_quoted_outputs.py and test_first_hour.py
-    test=FILE       executed in that file; where it is this one, the commands of the fence are run as they stand
+    test=FILE       executed in that file; where it is this one, the fence itself is read: its `grade` commands are run
     gpu, platform   needs a GPU; needs a network, Docker, a cluster or another project's checkout
     long            a measurement that takes minutes
     synopsis        the form of a command, with brackets
