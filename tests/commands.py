@@ -44,7 +44,8 @@ def _section(command: Any, context: typer.Context) -> str:
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
     rows = [_row(one, context) for one in command.params]
     table = ["| word | meaning |", "| --- | --- |", *rows, ""] if rows else []
-    return "\n".join([f"### `grade {context.info_name}`\n", f"{command.help}\n", f"```\n{usage}\n```\n", *table])
+    form = f"```text synopsis\n{usage}\n```\n"
+    return "\n".join([f"### `grade {context.info_name}`\n", f"{command.help}\n", form, *table])
 
 
 def _row(one: Any, context: typer.Context) -> str:

@@ -57,7 +57,7 @@ _LONGEST = (
     *("cli/test_release", "report/test_html", "export/test_gradescope_autograder", "protocol/test_channel_fuzz"),
     *("compile/test_kernels", "replay/test_kernels", "speed/test_baseline_process", "report/test_curves"),
     *("report/test_speed", "judge/test_portions", "sandbox/test_confinement", "cli/test_command_line"),
-    *("cli/test_exercise_commands", "compile/test_cutedsl", "attacks/test_killed_grader"),
+    *("docs/test_every_command", "cli/test_exercise_commands", "compile/test_cutedsl", "attacks/test_killed_grader"),
 )
 
 
@@ -144,11 +144,16 @@ _STARTERS = (
 )
 
 
+def lend(server: ForkServer, patch: pytest.MonkeyPatch) -> None:
+    """Let commands called in this process use the fork servers of the run: to start one takes seconds."""
+    for module in _STARTERS:
+        patch.setattr(f"{module}.ForkServer", lambda mode: Lent(server.beside(mode)))
+
+
 @pytest.fixture
 def lent(server: ForkServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands called in this process use the fork servers of the run: to start one takes seconds."""
-    for module in _STARTERS:
-        monkeypatch.setattr(f"{module}.ForkServer", lambda mode: Lent(server.beside(mode)))
+    """Commands called in this process use the fork servers of the run."""
+    lend(server, monkeypatch)
 
 
 @pytest.fixture

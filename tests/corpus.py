@@ -67,7 +67,7 @@ By status:
 PATCHES = """
 Most mistakes are stored as patches. This command writes all of an exercise as whole files, with the labels on top:
 
-```
+```sh test=tests/cli/test_write_wrong.py
 grade check ex_15 --write-wrong mistakes/
 ```
 
