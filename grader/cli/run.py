@@ -19,7 +19,7 @@ from grader.cli.browser import show_in_browser
 from grader.cli.files import check_target, check_writable, chosen_file, named_again, parse_seed, write, write_or_print
 from grader.cli.finish import finish_of
 from grader.cli.moment import now
-from grader.cli.saved import card_for, current, keep_results, last_failure, note_attempt
+from grader.cli.saved import card_for, keep_results, last_failure, note_attempt
 from grader.cli.say import say
 from grader.cli.terminal import show_progress, terminal_of
 from grader.errors import UsageError
@@ -170,7 +170,7 @@ def replay(token_text: str | None, submission: str | None, *, cpu: bool, json: s
     if token_text is None:
         if submission is not None:
             raise UsageError(f"a token must be given with --submission, got only {submission}")
-        token_text = last_failure(current(find_root()))
+        token_text = last_failure(find_root())
         say(f"Replaying {token_text} …", sys.stderr)
     from grader.exercise import plan
 

@@ -85,9 +85,14 @@ def current(root: Path) -> Entry:
     entries = discover(root)
     if not entries:
         raise UsageError(f"there must be an exercise, got none in {root}")
+    in_order = (*_latest_first(entries)[:1], *entries)
+    return next((entry for entry in in_order if has_something_to_do(progress_of(entry))), entries[0])
+
+
+def _latest_first(entries: Collection[Entry]) -> list[Entry]:
+    """Return the exercises that were graded, the latest one first."""
     graded = [entry for entry in entries if _kept_path(entry).is_file()]
-    latest = max(graded, key=lambda entry: _kept_path(entry).stat().st_mtime_ns, default=entries[0])
-    return next((entry for entry in (latest, *entries) if has_something_to_do(progress_of(entry))), entries[0])
+    return sorted(graded, key=lambda entry: _kept_path(entry).stat().st_mtime_ns, reverse=True)
 
 
 def has_something_to_do(progress: Progress) -> bool:
@@ -95,16 +100,19 @@ def has_something_to_do(progress: Progress) -> bool:
     return progress.state == "no file" or progress.next_part is not None
 
 
-def last_failure(entry: Entry) -> str:
-    """Return the token of the first case that failed when its part was graded last. Raises UsageError."""
-    kept = _kept_of(entry)
-    for part in entry.exercise.parts:
-        for check in kept.parts[part.name].checks if kept is not None and part.name in kept.parts else ():
-            if check.status in LEARNERS and check.counterexample is not None and check.counterexample.replay:
-                return check.counterexample.replay
-    raise UsageError(
-        f"a case must have failed to be replayed, got none in {entry.id}; grade {entry.id} grades your file"
-    )
+def last_failure(root: Path) -> str:
+    """Return the token of the first case that failed in the exercise that was graded last of those that fail.
+
+    Raises UsageError if there is none.
+    """
+    for entry in _latest_first(discover(root)):
+        kept = _kept_of(entry)
+        for part in entry.exercise.parts:
+            for check in kept.parts[part.name].checks if kept is not None and part.name in kept.parts else ():
+                if check.status in LEARNERS and check.counterexample is not None and check.counterexample.replay:
+                    return check.counterexample.replay
+    name = current(root).id
+    raise UsageError(f"a case must have failed to be replayed, got none; grade {name} grades your file")
 
 
 def _kept_of(entry: Entry) -> Kept | None:

@@ -245,7 +245,7 @@ def test_the_last_failure_is_the_first_failing_case_that_is_kept(
     entry: Entry, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert dispatch(["replay"]) == 2
-    assert "a case must have failed to be replayed, got none in ex_15" in capsys.readouterr().err
+    assert "a case must have failed to be replayed, got none; grade ex_15" in capsys.readouterr().err
     token = "ex_15:row_softmax.tail:M=1,N=3:0x5f"
     record = graded(entry, entry.stub, vector_add="pass", row_softmax="fail")
     checks = (
@@ -253,10 +253,15 @@ def test_the_last_failure_is_the_first_failing_case_that_is_kept(
         for check in record.checks
     )
     saved.keep_results(entry, replace(record, checks=tuple(checks)), entry.stub.read_text())
-    assert saved.last_failure(entry) == token
+    assert saved.last_failure(entry.root) == token
     # An edit does not take it away: it is what the edit is tried on.
     write_part(entry, "row_softmax")
-    assert saved.last_failure(entry) == token
+    assert saved.last_failure(entry.root) == token
+    # Nor does an exercise that was graded later and does not fail.
+    other, _ = resolve(entry.root, "ex_16")
+    graded(other, other.stub)
+    assert saved.current(entry.root) == other
+    assert saved.last_failure(entry.root) == token
 
 
 def test_another_file_is_replayed_by_a_token_only(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
