@@ -491,21 +491,18 @@ def suspects_of(
     if not any(clue.confirmed for clue in own):
         rounded = bool(own) and all(clue.kind in _ROUNDINGS for clue in own)
         own += [_from_elsewhere(clue, rounded=rounded) for clue in elsewhere if clue.confirmed]
-    # NaN throughout tells little by itself. Another check may show in which rows this mistake gives it.
-    known_here = {clue.kind for clue in clues if clue.by_known_mistake}
-    told_elsewhere = [one for one in elsewhere if one.kind in known_here and _is_telling(one) and not one.confirmed]
-    own += [_from_elsewhere(clue, rounded=False) for clue in told_elsewhere[:1]]
     factors: Mapping[str, float] = {}
     declared = [one for one in declared if one.part in ("", part)]
     if space is not None:
         shared = not_varied(contrasts(tried, declared, space), varied)
-        if any(map(_is_telling, clues)):
+        if any(clue.by_known_mistake and clue.weight >= _TELLING for clue in clues):
             shared = [replace(clue, weight=_BESIDE_VALUES * clue.weight) for clue in shared]
         told = list(variation_clues(varied, declared))
         if any(clue.kind in _ROUNDINGS and clue.weight >= _SMALL for clue in clues):
             told = [clue if clue.firm else replace(clue, weight=_BY_LUCK * clue.weight) for clue in told]
         own += [*shared, *told]
-        factors = {**_outweighed([*clues, *told_elsewhere]), **refuted(tried, declared, space, known_here)}
+        known = {clue.kind for clue in clues if clue.by_known_mistake}
+        factors = {**_outweighed(clues), **refuted(tried, declared, space, known)}
         if fails_full(varied):
             # An access outside a tensor has another reason then.
             own = [_with_wrong_address(clue) for clue in own]
@@ -526,11 +523,6 @@ def suspects_of(
     least = max(_LEAST, _LEAST_OF_FIRST * ranked[0][0])
     few = [one for weight, one in ranked if weight >= least or one[0].confirmed][:_MOST]
     return tuple(_suspect(kinds[same[0].kind], same) for same in few)
-
-
-def _is_telling(clue: Clue) -> bool:
-    """Return whether a known mistake explains the values."""
-    return clue.by_known_mistake and clue.weight >= _TELLING
 
 
 def _outweighed(clues: Sequence[Clue]) -> dict[str, float]:

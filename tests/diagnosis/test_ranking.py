@@ -47,14 +47,6 @@ def kinds(suspects: tuple[Suspect, ...]) -> list[str]:
     return [one.kind for one in suspects]
 
 
-def test_a_known_mistake_that_another_check_shows_explains_numbers_that_are_nan_throughout() -> None:
-    here = [Clue("overflow", 0.6), Clue("no_maximum", 0.3, by_known_mistake=True)]
-    shown = Clue("no_maximum", 0.9, by_known_mistake=True)
-    others = Clue("maximum_start", 0.9, by_known_mistake=True)
-    for elsewhere, first in (((), "overflow"), ((shown,), "no_maximum"), ((others,), "overflow")):
-        assert kinds(ranked(*here, elsewhere=elsewhere))[0] == first
-
-
 def test_the_likeliest_comes_first_and_what_is_unlikely_is_left_out() -> None:
     clues = Clue("overflow", 0.4), Clue("missing_mask", 0.7), Clue("wrong_axis", 0.1)
     assert kinds(ranked(*clues)) == ["missing_mask", "overflow"]
