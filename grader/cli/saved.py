@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from itertools import chain
 from pathlib import Path
 
 from grader.cli.files import write
@@ -105,14 +106,24 @@ def last_failure(root: Path) -> str:
 
     Raises UsageError if there is none.
     """
-    for entry in _latest_first(discover(root)):
-        kept = _kept_of(entry)
-        for part in entry.exercise.parts:
-            for check in kept.parts[part.name].checks if kept is not None and part.name in kept.parts else ():
-                if check.status in LEARNERS and check.counterexample is not None and check.counterexample.replay:
-                    return check.counterexample.replay
-    name = current(root).id
-    raise UsageError(f"a case must have failed to be replayed, got none; grade {name} grades your file")
+    entries = discover(root)
+    # An exercise whose results are in no file of their own may have a record.
+    in_order = dict.fromkeys((*_latest_first(entries), *entries))
+    token = next(chain.from_iterable(map(_failing_cases, in_order)), None)
+    if token is None:
+        name = current(root).id
+        raise UsageError(f"a case must have failed to be replayed, got none; grade {name} grades your file")
+    return token
+
+
+def _failing_cases(entry: Entry) -> Iterator[str]:
+    """Yield the tokens of the cases that are kept of an exercise's failed checks, part by part."""
+    kept = _kept_of(entry)
+    parts = {} if kept is None else kept.parts
+    checks = chain.from_iterable(parts[part.name].checks for part in entry.exercise.parts if part.name in parts)
+    for check in checks:
+        if check.status in LEARNERS and check.counterexample is not None and check.counterexample.replay:
+            yield check.counterexample.replay
 
 
 def _kept_of(entry: Entry) -> Kept | None:

@@ -21,7 +21,8 @@ from grader.judge.rules import decide_compiled
 from grader.judge.rules.compiles import compiles_nowhere
 from grader.record import CheckResult, Status
 
-# The most judged calls of a part whose kernels are checked: one for each group of kernels.
+# The most judged calls of a part whose kernels are checked at a time, after its largest check and at its end: one for
+# each group of kernels.
 _MOST_CHECKED = 16
 # Seconds that a check waits for the compiler.
 _PATIENCE_S = 120.0

@@ -248,11 +248,11 @@ def test_the_last_failure_is_the_first_failing_case_that_is_kept(
     assert "a case must have failed to be replayed, got none; grade ex_15" in capsys.readouterr().err
     token = "ex_15:row_softmax.tail:M=1,N=3:0x5f"
     record = graded(entry, entry.stub, vector_add="pass", row_softmax="fail")
-    checks = (
+    checks = tuple(
         replace(check, counterexample=Counterexample({}, "M=1, N=3", token) if check.status == "fail" else None)
         for check in record.checks
     )
-    saved.keep_results(entry, replace(record, checks=tuple(checks)), entry.stub.read_text())
+    saved.keep_results(entry, replace(record, checks=checks), entry.stub.read_text())
     assert saved.last_failure(entry.root) == token
     # An edit does not take it away: it is what the edit is tried on.
     write_part(entry, "row_softmax")
@@ -261,6 +261,10 @@ def test_the_last_failure_is_the_first_failing_case_that_is_kept(
     other, _ = resolve(entry.root, "ex_16")
     graded(other, other.stub)
     assert saved.current(entry.root) == other
+    assert saved.last_failure(entry.root) == token
+    # Nor does it matter that only a record tells of it.
+    saved.card_of(entry).with_suffix(".kept").unlink()
+    saved.card_of(entry).with_suffix(".json").write_text(to_json(replace(record, checks=checks)))
     assert saved.last_failure(entry.root) == token
 
 
