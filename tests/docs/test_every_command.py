@@ -31,6 +31,7 @@ from grader.exercise.model import Exercise
 from grader.grading import Job
 from grader.sandbox.server import ForkServer
 from tests.conftest import lend
+from tests.fences import FENCE, Fence, fences, plain
 from tests.records import classes
 
 pytestmark = pytest.mark.process
@@ -41,59 +42,6 @@ HERE = Path(__file__).relative_to(ROOT).as_posix()
 # Pages whose outputs a test compares: it names them, or is about the page.
 QUOTING = ("tests/docs/test_quoted_outputs.py", "tests/docs/test_first_hour.py")
 WORDS = ("gpu", "platform", "long", "synopsis")
-# A line that begins with one of these, behind variables of the environment, is a command.
-_PROGRAM = re.compile(r"(?:\w+=\S* )*(?:\. |grade|docker|pip3?|python3?|tox|pytest|dask|kubectl|mkdocs|git)\b ?.*")
-_FENCE = re.compile(r"^```(?P<head>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
-_IN_THE_IMAGE = re.compile(r"docker run (?:-\S+ |\"\S+\" )+grade ")
-
-
-@dataclass(frozen=True)
-class Fence:
-    """A fenced block of a page: its language, its labels and its text."""
-
-    page: Path
-    line: int
-    language: str
-    labels: tuple[str, ...]
-    body: str
-
-    @property
-    def where(self) -> str:
-        """Return the page and the line, as an editor takes them."""
-        return f"{self.page.relative_to(ROOT)}:{self.line}"
-
-    @property
-    def tests(self) -> tuple[str, ...]:
-        """Return the test files that the labels name."""
-        return tuple(label.removeprefix("test=") for label in self.labels if label.startswith("test="))
-
-    @property
-    def commands(self) -> tuple[str, ...]:
-        """Return the commands, one a piece: the lines behind `$`, or where no line has one, those of a program."""
-        lines = [line.strip() for line in self.body.replace("\\\n", " ").splitlines()]
-        marked = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
-        pieces = [piece.strip() for line in marked or lines for piece in re.split(r" && | & |; ", _plain(line))]
-        return tuple(piece for piece in pieces if _PROGRAM.fullmatch(piece))
-
-    @property
-    def grades(self) -> tuple[tuple[str, ...], ...]:
-        """Return the words behind `grade` of each such command, in a container too."""
-        inside = (_IN_THE_IMAGE.sub("grade ", command) for command in self.commands)
-        return tuple(tuple(shlex.split(command)[1:]) for command in inside if command.startswith("grade "))
-
-
-def _plain(line: str) -> str:
-    """Return a line without its comment, without what its output goes into, and on one side of a pipe."""
-    return re.sub(r"\s+#\s.*$|\s+\d?>\s*\S+|\s+\|\s.*$", "", line)
-
-
-def fences(page: Path) -> Iterator[Fence]:
-    """Give the fenced blocks of a page."""
-    text = page.read_text(encoding="utf-8")
-    for found in _FENCE.finditer(text):
-        language, *labels = found["head"].split() or [""]
-        yield Fence(page, text.count("\n", 0, found.start()) + 1, language, tuple(labels), found["body"])
-
 
 FENCES = tuple(fence for page in PAGES for fence in fences(page) if fence.commands)
 # Those that the commands run here name: `grade all` takes seconds for the others.
@@ -143,9 +91,9 @@ def test_the_command_line_takes_every_command(fence: Fence) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_command_line_takes_every_command_within_a_line(page: Path) -> None:
-    text = _FENCE.sub("", page.read_text(encoding="utf-8"))
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
     pieces = [" ".join(found.split()) for found in re.findall(r"`(grade [^`]+)`", text)]
-    whole = [tuple(shlex.split(_plain(piece))[1:]) for piece in pieces if not re.search(r"[…\[{]", piece)]
+    whole = [tuple(shlex.split(plain(piece))[1:]) for piece in pieces if not re.search(r"[…\[{]", piece)]
     found = [(words, said) for words in whole if (said := fault(words))]
     # Within a sentence a command may stand without what it is applied to.
     assert [(words, said) for words, said in found if not said.startswith("Missing argument")] == []

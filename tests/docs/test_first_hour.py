@@ -21,15 +21,14 @@ from grader.cli.main import app, dispatch
 from grader.cli.watch import watch
 from grader.exercise import plan
 from grader.exercise.catalogue import resolve
+from tests.fences import fences
 
 pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "first-hour.md").read_text(encoding="utf-8")
+PAGE = ROOT / "docs" / "first-hour.md"
 # Fences by what stands behind their language: "first=kernel", "screen=untouched".
-FENCES = {
-    label: text for label, text in re.findall(r"^```\w* ?([^\n]*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL) if label
-}
+FENCES = {" ".join(fence.labels): fence.body for fence in fences(PAGE) if fence.labels}
 # For a machine that has much else to do: no test is about time.
 PATIENCE_S = 60
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -178,7 +177,7 @@ def test_the_doctor_says_what_the_page_says(capsys: pytest.CaptureFixture[str]) 
     shows(capsys.readouterr().out, FENCES["output=doctor"].splitlines()[0])
 
 
-@pytest.mark.parametrize("name", re.findall(r"`?grade ([a-z]+)", PAGE))
+@pytest.mark.parametrize("name", re.findall(r"`?grade ([a-z]+)", PAGE.read_text(encoding="utf-8")))
 def test_every_command_of_the_page_exists(name: str) -> None:
     known = {command.name for command in app.registered_commands}
     assert name in known or name == "ex"

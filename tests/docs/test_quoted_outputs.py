@@ -12,17 +12,18 @@ import pytest
 
 from grader.cli.main import dispatch
 from grader.exercise import plan
+from tests.fences import fences
 
 pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("trust-model", "efficiency", "sanitize", "trace")
 QUOTED = [
-    (page, label, block)
+    (page, label.removeprefix("output="), fence.body)
     for page in PAGES
-    for label, block in re.findall(
-        r"^```text output=(\w+)\n(.*?)^```$", (ROOT / f"docs/{page}.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
-    )
+    for fence in fences(ROOT / f"docs/{page}.md")
+    for label in fence.labels
+    if fence.language == "text" and label.startswith("output=")
 ]
 # What the commands read, besides the exercises.
 _READ = (
