@@ -452,9 +452,10 @@ def together(several: Sequence[Sequence[Clue]]) -> list[Clue]:
     for cases in found.values():
         best = max((case[0] for case in cases), key=lambda clue: clue.weight)
         share = sum(1 - prod(1 - clue.weight for clue in case) for case in cases) / len(several)
-        if best.by_known_mistake and not best.confirmed and len(cases) < len(several):
-            # Who makes a mistake makes it in every case: some look like it by chance.
-            share *= _BY_CHANCE
+        if best.by_known_mistake and not best.confirmed:
+            # Who makes a mistake makes it in every case: some look like it by chance. Where all fit, the case that
+            # tells most decides.
+            share = max(share, best.weight) if len(cases) == len(several) else _BY_CHANCE * share
         sure_of = best.confirmed and share >= _MOSTLY
         merged.append(replace(best, weight=share if sure_of else min(share, _UNSURE), confirmed=sure_of))
     return merged

@@ -243,6 +243,11 @@ def test_a_known_mistake_that_fits_some_of_the_failing_cases_fits_by_chance() ->
     assert [clue.weight for clue in together([[fits], []])] == [0.225]
 
 
+def test_of_a_known_mistake_that_fits_all_failing_cases_the_most_telling_case_decides() -> None:
+    nan_throughout, in_its_rows = (Clue("no_maximum", weight, by_known_mistake=True) for weight in (0.3, 0.9))
+    assert [clue.weight for clue in together([[nan_throughout], [in_its_rows]])] == [0.9]
+
+
 def test_what_only_some_failing_cases_show_is_less_likely_and_not_sure() -> None:
     whole = together([[sure("clamped")], [sure("clamped")]])
     half = together([[sure("clamped")], [Clue("overflow", 0.5)]])
