@@ -98,14 +98,13 @@ def result(state: State, paper: Paper) -> str:
 
 
 def extra(state: State, paper: Paper) -> str:
-    """Return the text below the result: that the exercise is done, hints, and what a key asked for."""
+    """Return the text below the result: that the exercise is done, and what a key asked for last: hints, or a text."""
     lines: list[str] = []
     if state.is_done:
         solution = f" The model solution: grade solution {state.subject.id}" if state.subject.has_solution else ""
         lines.append(f"Done.{solution}")
     failing = state.first_failing
-    hints = shown_hints(state)
-    for i, hint in enumerate(hints):
+    for i, hint in enumerate(() if state.panel else shown_hints(state)):
         part = failing.part if failing is not None else ""
         lines += terminal.folded(f"Hint {i + 1} of 3 for {part}: {hint}", paper.width)
     if state.panel:

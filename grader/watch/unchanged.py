@@ -6,6 +6,7 @@ Takes texts and records; grades nothing. A part that failed is graded again: its
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,6 +17,8 @@ from grader.record import UNJUDGED, CheckResult, PartInfo, Record, Status, verdi
 from grader.syntax import tree_of
 from grader.watch.order import in_order
 
+# Where a part raises, in a reason.
+_LINE = re.compile(r"\(line (\d+)\)")
 # The statuses that another grading of the same text would give again.
 _SETTLED: frozenset[Status] = frozenset({"pass", "not_implemented", "skipped_environment"})
 
@@ -42,8 +45,10 @@ class GradedText:
 
     def joined(self, record: Record, source: str, parts: Collection[str], exercise: Exercise) -> Record:
         """Return a record of the other parts of a text, with the results of these parts."""
-        kept = tuple(_moved(part, self.source, source) for part in self.record.parts if part.name in parts)
-        checks = (*record.checks, *self.results(parts))
+        moved = _lines_moved(self.source, source)
+        kept = tuple(_with_moved_kernels(part, moved) for part in self.record.parts if part.name in parts)
+        results = (_with_moved_line(check, moved) for check in self.results(parts))
+        checks = (*record.checks, *results)
         whole = replace(
             record,
             parts=(*record.parts, *kept),
@@ -60,16 +65,24 @@ class GradedText:
         return bool(statuses) and statuses <= _SETTLED
 
 
-def _moved(part: PartInfo, before: str, now: str) -> PartInfo:
+def _with_moved_kernels(part: PartInfo, moved: Mapping[str, int]) -> PartInfo:
     """Return a part whose kernels are named by the lines where they stand now."""
-    lines, earlier = _lines_of_functions(now), _lines_of_functions(before)
-
-    def line_of(name: str, line: int) -> int:
-        known = name in lines and name in earlier
-        return line + lines[name] - earlier[name] if known else line
-
-    kernels = (replace(kernel, line=line_of(kernel.kernel, kernel.line)) for kernel in part.kernels)
+    kernels = (replace(kernel, line=kernel.line + moved.get(kernel.kernel, 0)) for kernel in part.kernels)
     return replace(part, kernels=tuple(kernels))
+
+
+def _with_moved_line(check: CheckResult, moved: Mapping[str, int]) -> CheckResult:
+    """Return an unwritten part's check with the line where the part raises now; any other as it is."""
+    if check.status != "not_implemented":
+        return check
+    by = moved.get(check.part, 0)
+    return replace(check, reason=_LINE.sub(lambda found: f"(line {int(found[1]) + by})", check.reason, count=1))
+
+
+def _lines_moved(before: str, now: str) -> Mapping[str, int]:
+    """Return by how many lines each function of both texts has moved down."""
+    earlier, later = _lines_of_functions(before), _lines_of_functions(now)
+    return {name: line - earlier[name] for name, line in later.items() if name in earlier}
 
 
 def _lines_of_functions(source: str) -> Mapping[str, int]:

@@ -198,3 +198,10 @@ def test_what_a_key_asked_for_stands_below_the_result() -> None:
 def test_a_counterexample_is_shown_with_its_token() -> None:
     long = replace(FAILED, counterexample=Counterexample({"N": 1}, "N=1", "ex_1:p.tail:N=1:0x5f"))
     assert "ex_1:p.tail:N=1:0x5f" in draw(after(Saved("a"), Graded(1, record(long), 1, UNDONE)), PLAIN).body
+
+
+def test_what_a_key_asks_for_stands_in_place_of_the_hints() -> None:
+    hinted = replace(failing(), hint=1)
+    assert "Hint 1 of 3" in draw(hinted, PLAIN).body
+    asked = draw(replace(hinted, panel="the case again"), PLAIN).body
+    assert "the case again" in asked and "Hint 1 of 3" not in asked
