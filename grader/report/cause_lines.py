@@ -22,12 +22,13 @@ def card(ink: Ink, record: Record, group: list[CheckResult]) -> RenderableType:
     check = group[0]
     cause, example = check.cause, check.counterexample
     symbol, _ = ink.status(check)
-    title = symbol.append_text(ink(f" {view.line(check.title, 200)}", "bold"))
+    # A file that does not load says nothing of one check.
+    names = [] if check.status == "invalid_submission" and cause is not None else [view.line(check.title, 200)]
     lines: list[RenderableType] = []
     if cause is None:
         lines.append(ink(view.why(check)))
     else:
-        title.append_text(ink(f" — {view.line(cause.title, 200)}", "bold"))
+        names.append(view.line(cause.title, 200))
         shown = f" ({view.line(cause.case, 160)})" if cause.case else ""
         lines.append(ink(f"{view.line(cause.rationale)}{shown}"))
         if (cause.expected or cause.actual) and cause.mismatch is None:
@@ -47,6 +48,7 @@ def card(ink: Ink, record: Record, group: list[CheckResult]) -> RenderableType:
         lines.append(labelled(ink, "Alike: ", "; ".join(_in_passing(one, alone=len(group) == 2) for one in group[1:])))
     if example is not None and example.replay:
         lines.append(CommandLine(ink, "Replay: ", view.replay_command(example, record)))
+    title = symbol.append_text(ink(f" {' — '.join(names)}", "bold"))
     return Group(Text(), indent(title, 2), *(indent(entry, 4) for entry in lines))
 
 

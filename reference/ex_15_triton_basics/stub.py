@@ -137,8 +137,8 @@ def fused_multiply_add(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> tor
         out[i] = x[i] * y[i] + z[i], computed in float32 and rounded once, to the dtype of x, at the end
 
     Limits:
-        as in vector_add. x[i] * y[i] and z[i] may nearly cancel, so rounding the product to float16 or bfloat16
-        before the addition is visible in the result.
+        as in vector_add. x[i] * y[i] and z[i] may nearly cancel: a product that is stored or cast to float16 or
+        bfloat16 before the addition is visible in the result.
     Judged:
         as in vector_add; one launch; the memory traffic, 4·N elements (unfused: 6·N); on a GPU the speed, relative to
         PyTorch's two kernels. Expect at best the ratio of the traffic: 6/4 = 1.5 times as fast.

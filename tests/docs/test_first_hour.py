@@ -174,7 +174,8 @@ def test_the_loop_shows_what_the_page_shows(course: Path, capsys: pytest.Capture
 @pytest.mark.usefixtures("lent", "course")
 def test_the_doctor_says_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
     assert dispatch(["doctor"]) == 0
-    shows(capsys.readouterr().out, FENCES["output=doctor"].splitlines()[0])
+    # What is isolated, and whether there is a GPU, differs from machine to machine.
+    shows(capsys.readouterr().out, FENCES["output=doctor"].partition("        isolation")[0])
 
 
 @pytest.mark.parametrize("name", re.findall(r"`?grade ([a-z]+)", PAGE.read_text(encoding="utf-8")))
