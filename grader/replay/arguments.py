@@ -62,7 +62,7 @@ class ArgumentBuilder:
                     raise Unreplayable(f"an operator cannot be given the {kind} {name}")
                 return _MEMBERS[kind, name]
             case _:
-                return plain_value(value, self.kernel)
+                return self.plain(value)
 
     def of_launch(self, value: Value) -> Any:
         """Return the argument of a kernel launch.
@@ -83,7 +83,14 @@ class ArgumentBuilder:
                 empty: Any = plain_value(NamedValue("tuple", value.name, fields, (None,) * len(items)), self.kernel)
                 return type(empty)(*map(self.of_launch, items))
             case _:
-                return plain_value(value, self.kernel)
+                return self.plain(value)
+
+    def plain(self, value: Value) -> Any:
+        """Return a value without memory, such as a launch's option or a descriptor's size. Raises RefusedFunction.
+
+        A tensor here would be a kernel's argument that nobody has noted.
+        """
+        return plain_value(value, self.kernel)
 
     def _wrap_dtype(self, base: Tensor, name: str) -> Any:
         """Return a tensor seen under another dtype of torch. Raises Unreplayable."""
@@ -96,13 +103,13 @@ class ArgumentBuilder:
 
     def _descriptor(self, value: DescriptorValue) -> Any:
         """Return a tensor descriptor of Triton or of Gluon, which checks itself."""
-        rows: list[Any] = [list(map(self.of_launch, one)) for one in (value.shape, value.strides, value.block_shape)]
+        rows: list[Any] = [list(map(self.plain, one)) for one in (value.shape, value.strides, value.block_shape)]
         rounding = (value.round_f32_to_tf32,) if value.round_f32_to_tf32 else ()
         if value.layout:
             from triton.experimental.gluon.language import NVMMASharedLayout
             from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as OfGluon
 
-            fields = (self.of_launch(one) for one in value.layout)
+            fields = (self.plain(one) for one in value.layout)
             layout = NVMMASharedLayout(*(list(one) if isinstance(one, tuple) else one for one in fields))
             return OfGluon(self.tensor(value.base.index), *rows, layout, value.padding, *rounding)
         from triton.tools.tensor_descriptor import TensorDescriptor

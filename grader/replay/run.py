@@ -355,7 +355,7 @@ class Run:
                 f"a launch's options must be of {', '.join(sorted(launches.OPTIONS))}, got {min(unknown)}: leave it out"
             )
             raise RefusedFunction(step.line, rule, python=False)
-        return args, kwargs, {name: value(one) for name, one in step.options.items()}
+        return args, kwargs, {name: self._values.plain(one) for name, one in step.options.items()}
 
     def _note_launch(self, launch: messages.LaunchInfo, values: Iterable[Value]) -> None:
         self.launched.append(launch)
