@@ -247,6 +247,11 @@ _KINDS = (
         "a shortcut that is not right for all values",
         "Does the code decide anything by looking at values? Think of zeros, infinities and NaN.",
     ),
+    Kind(
+        "small_left_out",
+        "small terms that are left out",
+        "Many terms far below the largest one may weigh as much as it does, all together: each of them counts.",
+    ),
     # -- precision
     Kind(
         "low_precision_sum",

@@ -45,6 +45,8 @@ _SPOILT = 2
 _NAN_ROWS = 0.5
 # Weight of a mistake that gives NaN in other rows, too.
 _OTHER_ROWS = 0.4
+# Weight of a mistake that leaves an output right which is wrong: another mistake is likelier, or was made as well.
+_RIGHT_THERE = 0.7
 # More causes than this explain nothing.
 _MOST = 3
 
@@ -80,6 +82,16 @@ def _spares(outputs: Sequence[torch.Tensor], answers: Sequence[tuple[torch.Tenso
     """Return whether a mistake leaves right what is right in the answers."""
     right = (place for place, (_, wrong, _) in enumerate(answers) if not bool(wrong.any()))
     return all(compare(outputs[i].to(answers[i][2].dtype), answers[i][2]).agrees for i in right if i < len(outputs))
+
+
+def _leaves_right(
+    outputs: Sequence[torch.Tensor], answers: Sequence[tuple[torch.Tensor, torch.Tensor, Expected]]
+) -> bool:
+    """Return whether a mistake leaves an output right that is wrong in the answers."""
+    return any(
+        bool(wrong.any()) and compare(value.to(expected.dtype), expected).agrees
+        for value, (_, wrong, expected) in zip(outputs, answers, strict=False)
+    )
 
 
 def explains_all(
@@ -247,7 +259,8 @@ def mistake_clues(likely: Sequence[KnownMistake], seen: WrongCall, *, untouched:
 
     Zeros, NaN and infinities without a number, and unchanged memory (`untouched`) have many causes and weigh less.
     """
-    place, (got, wrong, _) = next((i, one) for i, one in enumerate(seen.answers()) if bool(one[1].any()))
+    answers = [*seen.answers()]
+    place, (got, wrong, _) = next((i, one) for i, one in enumerate(answers) if bool(one[1].any()))
     values = got[wrong]
     usual, what = 1.0, "values"
     if untouched:
@@ -260,5 +273,7 @@ def mistake_clues(likely: Sequence[KnownMistake], seen: WrongCall, *, untouched:
         usual, what = 0.3, "infinities"
     for one in likely:
         weight = min(usual, _OTHER_ROWS) if what == "NaN" and not _has_its_rows(one.outputs[place], got) else usual
+        if _leaves_right(one.outputs, answers):
+            weight = min(weight, _RIGHT_THERE)
         text = f"The {what} are those of this mistake." if weight == 1 else f"The {what} may come from this mistake."
         yield Clue(one.kind, weight, text, weight == 1, one.title, one.help, by_known_mistake=True)

@@ -55,7 +55,8 @@ def values(family: object, shape: Sequence[int], dtype: torch.dtype, generator: 
     with -inf as in masked. lowest: around minus half of the largest finite number. highest: around half of it.
     extreme: ±1e4. stretch: normal, but in each row one stretch, anywhere and up to all of it, holds zeros, or equal
     numbers, or numbers around 1000 or -1000, at random. gap: normal with -inf in one stretch of each row, anywhere,
-    never all of it.
+    never all of it. outlier: in each row of N numbers one, anywhere, that lies above the others by ln N in the first
+    row and by ln N + 12 in the last: each of the others is little in a softmax, and all of them together are not.
     """
     try:
         family_values = _FAMILIES[str(family)]
@@ -174,6 +175,12 @@ def _gap(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Te
     return drawn.masked_fill_(inside, -math.inf)
 
 
+def _outlier(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
+    drawn = _normal(shape, dtype, generator) / 4
+    above = torch.linspace(0, OUTLIERS, math.prod(shape[:-1]), device=generator.device) + math.log(max(shape[-1], 1))
+    return drawn + above.reshape(*shape[:-1], 1) * _one_hot(shape, dtype, generator)
+
+
 def stretch_of(shape: Sequence[int], generator: Generator) -> Tensor:
     """Return a mask of one stretch in every row [..., N]: True inside it.
 
@@ -190,6 +197,8 @@ def stretch_of(shape: Sequence[int], generator: Generator) -> Tensor:
 
 
 FAR = 1000.0
+# The last row's outlier lies so much higher than the first one's, in units of a logarithm.
+OUTLIERS = 12.0
 
 
 def stretched(rows: Tensor, generator: Generator) -> Tensor:
@@ -212,6 +221,7 @@ _FAMILIES: dict[str, Callable[[tuple[int, ...], torch.dtype, Generator], Tensor]
     "extreme": _extreme,
     "nonfinite": _nonfinite,
     "bits": _bits,
+    "outlier": _outlier,
     "masked": _masked,
     "late": _late,
     "negative": _negative,

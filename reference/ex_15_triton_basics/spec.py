@@ -76,7 +76,7 @@ CHAINABLE = (*ADDABLE, "cancelling")
 SUMMABLE = ("normal", "constant", "one_hot", "shifted", "stretch")
 ROWS = (
     *("normal", "large", "constant", "shifted", "masked", "late", "negative", "masked_negative"),
-    *("lowest", "highest", "stretch", "gap"),
+    *("lowest", "highest", "stretch", "gap", "outlier"),
 )
 # At 8 the address is aligned again, but is not where the memory starts; then the other vectors are not aligned.
 STARTS = (0, 1, 3, 7, 8)
@@ -381,7 +381,7 @@ ROW_SOFTMAX = Part(
             Agrees(
                 Cases(
                     matrices(
-                        ("normal", "shifted", "large", "gap", "late"),
+                        ("normal", "shifted", "large", "gap", "late", "outlier"),
                         rows=Size(1, 400),
                         columns=Size(1, 16384),
                         strides=(0, 13),
@@ -397,6 +397,8 @@ ROW_SOFTMAX = Part(
                         {"M": 12, "N": 10001, "values": "gap", "dtype": "bfloat16"},
                         # Nothing but -inf in the first 8192 columns or more.
                         {"M": 2, "N": 16384, "values": "late"},
+                        # Each exponential but one is tiny, and together they are not.
+                        {"M": 8, "N": 16384, "values": "outlier"},
                     ),
                     generated=0,
                     # More rows than a grid has programs on any axis but its first.
@@ -581,6 +583,7 @@ CONTRASTS = (
     Contrast("stride", "strides_ignored", "whose rows lie apart"),
     Contrast("values", "value_shortcut", "with unusual values", weight=0.5, only=False),
     Contrast("values", "value_shortcut", "of a single one among zeros", ("one_hot",), only=False, part="global_sum"),
+    Contrast("values", "small_left_out", "with many small terms beside a large one", ("outlier",)),
     Contrast(
         "values",
         "overflow",

@@ -16,6 +16,8 @@ PEAK = 1e4
 CLIMB = 12.0
 # Depth of a "sunken" row's logits.
 DEPTH = 1.2e4
+# An "outlier" weighs so many times as much as all other keys of its row together.
+OUTWEIGHS = 40.0
 # Distance of a "stretch" of keys from the others.
 AWAY = 100.0
 # The first term of a "swamped" sum, between 512 and 1024; and the sum of 64 further terms, in units of its last place.
@@ -103,7 +105,8 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
     fit into float16. swamped: all weights are equal, and every sum, of o and of the
     gradients, begins with a large number; 16 bits lose the terms of a further tile, float32 keeps them. stretch: the
     keys of one stretch, anywhere, are far below all others, or far above them, or 0, or all equal, at random for each
-    head.
+    head. outlier: one key of each head, anywhere, has most of the weight; each other key has little, and all of them
+    together have enough to be seen.
     """
     batch, width, dtype = int(case["B"]), int(case["D"]), dtype_of(case["dtype"])
     queries = (batch, int(case["Hq"]), int(case["Sq"]), width)
@@ -136,6 +139,12 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
         case "stretch":
             q[..., 0] = 4.0
             k = _with_stretch(k, generator)
+        case "outlier":
+            top = torch.randint(keys[2], (*keys[:2], 1, 1), generator=generator, device=k.device)
+            is_top = torch.arange(keys[2], device=k.device)[:, None] == top
+            q, v = q / 5, (1 + v / 20) * torch.where(is_top, -1.0, 1.0)
+            q[..., 0] = 4.0
+            k[..., :1] = is_top * (math.log(OUTWEIGHS * keys[2]) * math.sqrt(width) / 4)
         case "normal":
             pass
         case unknown:

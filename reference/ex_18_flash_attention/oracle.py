@@ -19,6 +19,8 @@ MOST_PAIRS = 1 << 25
 # Keys per tile of the online softmax, and the number of pairs up to which it is computed.
 TILES = (16, 64)
 FEW_PAIRS = 1 << 22
+# Shares of a row's largest weight below which code may take a weight for 0.
+SMALL_WEIGHTS = (1e-3, 1e-4, 1e-5)
 
 LN_2 = math.log(2.0)
 FLOAT32_EPS = torch.finfo(torch.float32).eps
@@ -457,6 +459,13 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
     for size in _split_sizes(k.shape[2]) if logits.numel() <= FEW_PAIRS else ():
         tops = [part.logsumexp(-1) for part in logits.split(size, dim=-1)]
         yield "lse_incomplete", title, "lse = m + log(l).", (o, lse - torch.stack(tops).amax(0))
+    title = "Looks as if weights far below the largest one count as 0"
+    told = "Thousands of small weights together may weigh as much as the largest one: none of them is 0."
+    for least in SMALL_WEIGHTS if logits.numel() <= FEW_PAIRS else ():
+        kept = logits.masked_fill((logits - top[..., None]).exp() < least, -math.inf)
+        lse_kept = kept.logsumexp(-1)
+        o_kept = _weights(kept, lse_kept, seen & (top > -math.inf)[..., None]) @ v[:, heads]
+        yield "small_left_out", title, told, (o_kept, lse_kept)
     title = "Looks as if splits are joined by their maxima alone"
     told = "A split's weight is exp(m_s - m) · l_s, or exp(lse_s - m): its sum counts, too."
     for size in _split_sizes(k.shape[2]) if logits.numel() <= FEW_PAIRS else ():

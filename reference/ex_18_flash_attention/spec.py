@@ -46,7 +46,7 @@ LEAST_SCALE = 0.004
 # With scale 0 no other mistake shows.
 TELLING_SCALES = ("default", 1.0, 0.3, -0.5)
 LAYOUTS = ("bhsd", "bshd", "sliced", "unaligned", "head_gaps", "row_gaps", "expanded", "mixed")
-FAMILIES = ("normal", "peaked", "rising", "constant", "shifted", "swamped", "stretch")
+FAMILIES = ("normal", "peaked", "rising", "constant", "shifted", "swamped", "stretch", "outlier")
 # If one key has all the weight, mistakes at the others do not show; in gradients not even those at that key do.
 TELLING_FAMILIES = tuple(one for one in FAMILIES if one != "peaked")
 
@@ -185,6 +185,8 @@ UNUSUAL: Named = (
     sized(40, 150, 64, "bfloat16", values="shifted"),
     sized(40, 100, 32, values="constant"),
     sized(40, 100, 32, values="shifted"),
+    # Each weight but one is tiny, and together they are not.
+    sized(8, 2048, 16, values="outlier"),
     # No logit is near 0, nor near a finite number that code may take for the lowest.
     sized(40, 100, 64, values="sunken"),
     # From the last key backwards, a query's first tiles are hidden.
@@ -625,6 +627,7 @@ CONTRASTS = (
     Contrast("Hq", "heads_not_summed", "with several query heads", part="attention_backward"),
     Contrast("values", "no_maximum", "with large logits", ("peaked", "rising", "shifted"), only=False),
     Contrast("values", "low_precision_sum", "with sums that need float32", ("swamped", "shifted"), only=False),
+    Contrast("values", "small_left_out", "with many small terms beside a large one", ("outlier",)),
 )
 REMEDIES = (
     Remedy(
