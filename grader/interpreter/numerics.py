@@ -37,6 +37,8 @@ _BFLOAT16_NAN = 0x7FFF
 _FLOAT8_NAN = 0x7F
 _ASKING_FOR_PRESENCE = frozenset({"triton.language.core", "triton.language.semantic"})
 _TF32_BITS = np.uint32(0xFFFFE000)
+# Products of float32 by tensor cores for bfloat16: the number of pieces that each operand is split into.
+_BFLOAT16_PIECES = {"BF16x3": 2, "BF16x6": 3}
 
 
 def correct_numerics() -> None:
@@ -338,19 +340,25 @@ def _fuse_multiply_add() -> None:
 
 
 def _multiply_as_tensor_cores() -> None:
-    """Let tl.dot multiply bfloat16 and float8 exactly, and cut float32 to TF32 unless input_precision forbids it.
+    """Let tl.dot multiply bfloat16 and float8 exactly, and float32 as input_precision says: cut to TF32 by default.
 
     Sums are in float64, rounded to float32: as on a GPU, equal rows and columns give equal bits wherever in a tile they
     lie. NumPy's sums in float32 do not, and tiles that overlap would race.
     """
-    from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _ir, tl
+    from triton.backends.nvidia.compiler import CUDAOptions
+    from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _ir, interpreter_builder, tl
 
     dot = InterpreterBuilder.create_dot
+    precisions = CUDAOptions.allowed_dot_input_precisions
+    interpreter_builder.options = replace(interpreter_builder.options, allowed_dot_input_precisions=precisions)
 
     def create_dot(self: Any, a: Any, b: Any, d: Any, input_precision: Any, max_num_imprecise_acc: Any) -> Any:
         # wgmma's .tf32 operands come as float32 from memory, with no conversion in between. "tf32x3" repairs the cut.
         if _kind(a) == "fp32" and input_precision == _ir.INPUT_PRECISION.TF32:
             a, b = (TensorHandle(to_tf32(one.data), tl.float32) for one in (a, b))
+        pieces = _BFLOAT16_PIECES.get(input_precision.name, 0)
+        if _kind(a) == "fp32" and pieces:
+            return TensorHandle(_product_of_pieces(a.data, b.data, pieces) + d.data, d.dtype.scalar)
         a, b = _widened(a), _widened(b)
         if d.data.dtype != np.float32:
             return dot(self, a, b, d, input_precision, max_num_imprecise_acc)
@@ -359,6 +367,29 @@ def _multiply_as_tensor_cores() -> None:
         return TensorHandle(product + d.data, d.dtype.scalar)
 
     InterpreterBuilder.create_dot = create_dot
+
+
+def _product_of_pieces(a: Array, b: Array, pieces: int) -> Array:
+    """Return the product of two float32 blocks that are split into so many bfloat16 numbers each, largest first.
+
+    Products of small pieces are left out. Of infinities only the first piece counts: what is left of them is NaN.
+    """
+    of_a, of_b = _in_pieces(a, pieces), _in_pieces(b, pieces)
+    with np.errstate(over="ignore", invalid="ignore"):
+        small = sum(of_a[i] @ of_b[j] for i in range(pieces) for j in range(pieces - i) if i or j)
+        return np.asarray((of_a[0] @ of_b[0] + np.where(np.isnan(small), 0.0, small)).astype(np.float32))
+
+
+def _in_pieces(numbers: Array, pieces: int) -> list[Array]:
+    """Return bfloat16 numbers, in float64, whose sum is nearest to float32 numbers; of those left, each the nearest."""
+    found: list[Array] = []
+    left = numbers
+    for _ in range(pieces):
+        piece = from_bfloat16(to_bfloat16(left))
+        found.append(piece.astype(np.float64))
+        with np.errstate(invalid="ignore"):
+            left = left - piece
+    return found
 
 
 def _prefer_numbers_to_nan() -> None:

@@ -702,6 +702,24 @@ def test_dot_of_float32_drops_to_tf32_unless_told_otherwise(interpret, precision
     same(c, (a if exact else torch.from_numpy(numerics.to_tf32(a.numpy()))) + 1)
 
 
+@pytest.mark.parametrize(("precision", "bits"), [("bf16x3", 16), ("bf16x6", 24)])
+def test_dot_of_float32_in_pieces_of_bfloat16_keeps_as_many_bits_as_they_hold(interpret, precision, bits):
+    a = torch.randn(16, 16, generator=generator())
+    c = torch.empty(16, 16)
+    interpret(dot_kernel, a, torch.eye(16), c, PRECISION=precision, N=16)
+    off = (c.double() - 1 - a.double()).abs()
+    # The kernel adds 1 in float32.
+    assert bool((off <= a.double().abs() * 2.0**-bits + 2.0**-23).all())
+    assert bool((off > a.double().abs() * 2.0**-22 + 2.0**-23).any()) == (bits == 16)
+
+
+def test_infinities_in_pieces_stay_infinities(interpret):
+    a, c = torch.full((16, 16), 2.0), torch.empty(16, 16)
+    a[0, 0] = torch.inf
+    interpret(dot_kernel, a, torch.ones(16, 16), c, PRECISION="bf16x3", N=16)
+    assert bool((c[0] == torch.inf).all()) and bool((c[1:] == 33.0).all())
+
+
 SUMMED_PRODUCTS = [
     *(("axis 1", 16, False), ("axis 1", 8, True), ("b first", 16, True), ("axis 2", 16, True)),
     *(("reshaped", 16, True), ("doubled", 16, True), ("every axis", 16, True)),
