@@ -29,7 +29,7 @@ class CompileOutcome:
     """The outcome of compiling one part for one GPU.
 
     why: the reason for which kernels are missing, in words. implemented: False where the part had nothing to call.
-    gave_up: the compiler did not end in time, in its memory or at all.
+    gave_up: the compiler did not end in its memory, or at all. is_late: it did not end in time.
     """
 
     part: str
@@ -38,6 +38,7 @@ class CompileOutcome:
     why: str = ""
     implemented: bool = True
     gave_up: bool = False
+    is_late: bool = False
 
 
 @dataclass(frozen=True)

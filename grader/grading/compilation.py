@@ -6,6 +6,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
@@ -18,7 +19,7 @@ from grader.grading.results import grader_failed, result_of
 from grader.judge.compiler import Compiling
 from grader.judge.launched import JudgedCall
 from grader.judge.rules import decide_compiled
-from grader.judge.rules.compiles import compiles_nowhere
+from grader.judge.rules.compiles import compiles_nowhere, late_words
 from grader.record import CheckResult, Status
 
 # The most judged calls of a part whose kernels are checked at a time, after its largest check and at its end: one for
@@ -55,7 +56,7 @@ class Compilation:
         self._held: list[CheckResult] = []
         self._shelf = shelf
         self._accepted = cache.accepted(shelf) if shelf else frozenset[str]()
-        self._refused: set[str] = set()
+        self._settled: set[str] = set()
         self._checking_s: dict[str, float] = defaultdict(float)
         self._pool = ThreadPoolExecutor(1)
         # By part, and by the name of a judged call.
@@ -123,20 +124,20 @@ class Compilation:
     def _check(self, judged: JudgedCall) -> list[CompileOutcome]:
         """Return the verdicts on a judged call's kernels.
 
-        There are none if an earlier grading has accepted them, or if others of the part are refused already.
+        There are none if an earlier grading has accepted them, or if others of the part are refused or late already.
         """
         name = _name_of(judged)
         part = judged.recorded.call.recipe.part
-        if name in self._accepted or part in self._refused:
+        if name in self._accepted or part in self._settled:
             return []
         if self._checking_s[part] > _MOST_CHECKING_S:
             why = f"the compiler takes more than {_MOST_CHECKING_S:g} s for the kernels of this part's calls"
-            return [CompileOutcome(part, one.name, why=why, gave_up=True) for one in self._compiling.targets]
+            return [CompileOutcome(part, one.name, why=why, is_late=True) for one in self._compiling.targets]
         began_s = monotonic()
         outcomes = self._compiling.check(judged)
         self._checking_s[part] += monotonic() - began_s
-        if compiles_nowhere(outcomes):
-            self._refused.add(part)
+        if compiles_nowhere(outcomes) or late_words(outcomes):
+            self._settled.add(part)
         if self._shelf and not (outcomes[-1].kernels or outcomes[-1].why):
             self._accepted |= {name}
             cache.accept(self._shelf, self._accepted)
@@ -147,7 +148,7 @@ class Compilation:
         self._pool.shutdown()
 
     def release(self, judged_before: Mapping[str, CheckResult]) -> Iterator[CheckResult]:
-        """Yield the results that waited; those whose kernels compile for no GPU fail.
+        """Yield the results that waited; those whose kernels compile for no GPU fail, and slow ones stay open.
 
         judged_before: by the checks' names. Where a GPU takes other branches, the code that was judged is not what it
         runs: the part's results among them fail as well.
@@ -160,8 +161,13 @@ class Compilation:
                 yield result_of(planned, grader_failed(fault), duration_s=result.duration_s)
                 continue
             nowhere = filter(None, map(compiles_nowhere, [self._compiling.outcomes(result.part), *judged]))
-            refused = next(nowhere, None)
-            yield result_of(planned, refused, duration_s=result.duration_s) if refused else result
+            refused, late = next(nowhere, None), next(filter(None, map(late_words, judged)), "")
+            if refused:
+                yield result_of(planned, refused, duration_s=result.duration_s)
+            elif late and result.status == "pass":
+                yield replace(result, status="inconclusive", points=0.0, reason=late)
+            else:
+                yield result
             if refused and refused.status == "policy":
                 for one in judged_before.values():
                     if one.part == result.part and one.status == "pass":

@@ -249,8 +249,10 @@ class Compiling:
             if isinstance(answer, Compiled):
                 outcome = replace(outcome, kernels=_described(answer, target, Case(recipe.case)))
             else:
-                gave_up = not isinstance(answer, Raised | Garbled)
-                outcome = replace(outcome, why=_why_not_compiled(answer, one_line(announced, 120)), gave_up=gave_up)
+                why = _why_not_compiled(answer, one_line(announced, 120))
+                is_late = isinstance(answer, TimedOut | CompiledTooLong)
+                gave_up = not is_late and not isinstance(answer, Raised | Garbled)
+                outcome = replace(outcome, why=why, gave_up=gave_up, is_late=is_late)
             outcomes.append(outcome)
             if not outcome.kernels:
                 break

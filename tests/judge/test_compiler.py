@@ -357,6 +357,19 @@ def test_what_is_shown_to_the_compiler_does_not_stand_in_for_what_is_judged(
     assert "add_kernel" in technique.reason
 
 
+def test_kernels_that_take_the_compiler_long_are_open_and_not_refused(
+    recorded: Graded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = CompileOutcome("global_sum", "sm_90", why="not done within 60 s while compiling sum_kernel", is_late=True)
+    monkeypatch.setattr(runner.Compiling, "check", lambda *_: [late])
+    text = GROWING_COUNT.replace("tl.full((), 1, tl.int64)", "tl.full((), 1, tl.int32)")
+    checks = {check.id: check for check in recorded(f"{HEAD}{text}", "global_sum").checks}
+    technique = checks["global_sum.kernels"]
+    assert (technique.status, technique.points, technique.cause) == ("inconclusive", 0, None)
+    assert technique.reason.endswith("for sm_90 not done within 60 s while compiling sum_kernel")
+    assert checks["global_sum.tail"].status == "pass"
+
+
 def test_the_verdict_on_judged_kernels_is_stored_where_they_are_accepted(
     recorded: Graded, ex_15: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,6 +68,12 @@ def compiles_nowhere(outcomes: Sequence[CompileOutcome]) -> Failure | None:
     return replace(errors[0], cause=replace(cause, title=title, help=f"{help_text} {cause.help}".rstrip()))
 
 
+def late_words(outcomes: Sequence[CompileOutcome]) -> str:
+    """Return why it is unknown whether a GPU runs the kernels of a call: the compiler did not end in time; or ''."""
+    late = next((one for one in outcomes if one.is_late), None)
+    return f"it is unknown whether a GPU runs the kernels: for {late.target} {late.why}" if late else ""
+
+
 def _not_implemented(outcome: CompileOutcome) -> Failure:
     return Failure("not_implemented", Cause("not_implemented", "Not implemented yet", outcome.why))
 
