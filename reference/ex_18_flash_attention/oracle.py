@@ -270,7 +270,10 @@ def _rounded_backward(
 def _backward_at_worst(
     do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, causal: bool, scale: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """As `_forward_at_worst`: what float32 may do at worst, and what rounding the operands usually does."""
+    """As `_forward_at_worst`: what float32 may do at worst, and what rounding the operands usually does.
+
+    delta may also be the sum of p ∘ dp, which knows nothing of the rounding of o.
+    """
     half_ulp = torch.finfo(q.dtype).eps / 2
     half_subnormal = half_ulp * torch.finfo(q.dtype).tiny
     do, q, k, v, o, lse = (one.double() for one in (do, q, k, v, o, lse))
@@ -287,12 +290,14 @@ def _backward_at_worst(
         weights_off += weights.clamp(max=FLOAT32_TINY)
         delta = (o[some.rows] * do_rows).sum(-1, keepdim=True)
         dweights = do_rows @ v[some.head].mT - delta
+        # The row's sum of p ∘ (dp - delta) is 0 but for the rounding of o.
+        of_o = weights * (weights * dweights).sum(-1, keepdim=True)
         size = do_rows.abs() @ v[some.head].abs().mT + (o[some.rows] * do_rows).abs().sum(-1, keepdim=True)
         off = weights_off * dweights.abs() + FLOAT32_EPS * LOGIT_ROUNDINGS * weights * size
         off += (weights * dweights).abs().clamp(max=FLOAT32_TINY)
         dv[some.head] += weights_off.mT @ do_rows.abs()
-        dk[some.head] += abs(scale) * off.mT @ q_rows.abs()
-        dq[some.rows] += abs(scale) * off @ keys.abs()
+        dk[some.head] += abs(scale) * (off.mT @ q_rows.abs() + (of_o.mT @ q_rows).abs())
+        dq[some.rows] += abs(scale) * (off @ keys.abs() + (of_o @ keys).abs())
         # Of p and ds themselves, by their logits, and in the product with ds of a scaled query or key.
         moved = _rounded_logits(q_rows, keys, scale, half_ulp)
         # ds may be made of the weights that enter the product with do: what 16 bits hold of a small one is little.
