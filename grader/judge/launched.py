@@ -79,8 +79,11 @@ class LaunchedKernels:
         widths = places, frozenset(ITEMSIZES.get(one.dtype, 0) for one in trace.windows)
         largest = self._largest.get(widths)
         rank = _size_of(recorded, outcome)
-        if (largest or len(self._largest) < _MOST_FITTED) and (not largest or rank > largest[0]):
+        if not largest or rank > largest[0]:
             self._largest[widths] = rank, replace(call, until="fit")
+        if len(self._largest) > _MOST_FITTED:
+            # Kernels that come first must not keep larger ones from being looked at.
+            del self._largest[min(self._largest, key=lambda one: self._largest[one][0])]
 
     def calls(self) -> tuple[JudgedCall, ...]:
         """Return the calls: those whose kernels must fit a GPU first."""
