@@ -14,7 +14,7 @@ import re
 from dataclasses import replace
 from pathlib import PurePath
 
-from grader.record import Cause, CheckResult, PrintedOutput, Record
+from grader.record import Cause, CheckResult, PartInfo, PrintedOutput, Record
 from grader.report import view
 from grader.report.status import LOOKS
 
@@ -31,7 +31,7 @@ def for_student(record: Record, *, secret: bool, file: str = "") -> Record:
     """Return the record as a student may see it, without the instructor's paths.
 
     secret: the plan comes from the instructor's own seed. Then these are removed: the seed, replay tokens, drawn
-    cases, values, kernels, run times of checks, and all output of the submission. The submission could pass on a case
+    cases, values, kernels and what they touch, run times of checks, and all output of the submission. The submission could pass on a case
     by any of them. So are the duration and the timeline of the whole grading. The measured speed stays. If not secret,
     or if the seed is hidden already, only the path and the command change.
     file: the submission's path as the student knows it; its bare name unless given.
@@ -47,8 +47,8 @@ def for_student(record: Record, *, secret: bool, file: str = "") -> Record:
         printed=PrintedOutput(),
         duration_s=0.0,
         timeline=(),
-        # A kernel's constants and its launch reveal the sizes.
-        parts=tuple(replace(part, kernels=(), uncompiled={}) for part in record.parts),
+        # A kernel's constants and its launches reveal the sizes.
+        parts=tuple(PartInfo(part.name, part.title) for part in record.parts),
         checks=tuple(_without_cases(check) for check in record.checks),
     )
 

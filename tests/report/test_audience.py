@@ -13,7 +13,7 @@ from grader.export import junit
 from grader.export.formats import Format, formats
 from grader.judge.access_findings import cause_of
 from grader.protocol.messages import GuardFinding
-from grader.record import Number, PrintedOutput, Record, Suspect, to_json
+from grader.record import Number, PartInfo, PrintedOutput, Record, Suspect, to_json
 from grader.report import html
 from grader.report.audience import for_student
 from tests.records import compiled, samples
@@ -55,7 +55,7 @@ def secret() -> Record:
         record,
         seed=SEED,
         checks=tuple(checks),
-        parts=(*record.parts, compiled.gemm()),
+        parts=(*record.parts, compiled.gemm(), PartInfo("p", "P", coverage=samples.hostile_coverage(f"M=24 {SEED}"))),
         printed=PrintedOutput(f"input of M=24: {SEED}", 30),
         command=f"grade ex_15 --submission /srv/course/ada/ex_15.py --seed {SEED}",
         submission=dataclasses.replace(record.submission, path="/srv/course/ada/ex_15_triton_basics.py"),
