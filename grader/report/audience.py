@@ -31,9 +31,9 @@ def for_student(record: Record, *, secret: bool, file: str = "") -> Record:
     """Return the record as a student may see it, without the instructor's paths.
 
     secret: the plan comes from the instructor's own seed. Then these are removed: the seed, replay tokens, drawn
-    cases, values, kernels and what they touch, run times of checks, and all output of the submission. The submission could pass on a case
-    by any of them. So are the duration and the timeline of the whole grading. The measured speed stays. If not secret,
-    or if the seed is hidden already, only the path and the command change.
+    cases, values, kernels and what they touch, run times of checks, and all output of the submission. The submission
+    could pass on a case by any of them. So are the duration and the timeline of the whole grading. The measured speed
+    stays. If not secret, or if the seed is hidden already, only the path and the command change.
     file: the submission's path as the student knows it; its bare name unless given.
     """
     name = file or PurePath(view.line(record.submission.path, 600)).name
