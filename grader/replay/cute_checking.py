@@ -79,6 +79,14 @@ _LAUNCHING = frozenset(
 )
 # Dialects whose operations only compute.
 _PURE = frozenset({"arith", "math"})
+# Operations that multiply fractions, or make whole numbers of them, without an operation of CuTe.
+MULTIPLYING = frozenset(
+    {
+        *("arith.mulf", "arith.divf", "arith.remf", "arith.bitcast", "arith.fptosi", "arith.fptoui"),
+        *("math.fma", "math.exp", "math.exp2", "math.log", "math.log2", "math.powf", "math.fpowi", "vector.bitcast"),
+        *("vector.fma", "vector.multi_reduction", "vector.reduction"),
+    }
+)
 # One operation of a text in the generic form; a value in it.
 _OPERATION = re.compile(r'\s*(?:(%[^=]*) = )?"([\w.]+)"(.*)')
 _VALUE = re.compile(r"%\w+")

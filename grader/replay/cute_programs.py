@@ -18,7 +18,7 @@ import torch
 from grader.calls.cutedsl import plain
 from grader.protocol.trace import CuteProgram
 from grader.replay.cute_arguments import STREAM, Packed, check_types, packed
-from grader.replay.cute_checking import check, check_lowered, check_text, refusal
+from grader.replay.cute_checking import MULTIPLYING, check, check_lowered, check_text, refusal
 from grader.replay.memory import Unreplayable
 
 _KEPT_PROGRAMS = 32
@@ -93,7 +93,7 @@ def prepare(name: str, text: str, arch: str = "", options: Any = None) -> Progra
     check_text(text)
     looked = _check_text_alone(text)
     executor = _compile(text, looked.entry, arch, options, has_kernels=looked.has_kernels)
-    own = {one: count for one, count in looked.operations.items() if one.startswith("cute.")}
+    own = {one: count for one, count in looked.operations.items() if one.startswith("cute.") or one in MULTIPLYING}
     most = sorted(own, key=lambda one: -own[one])[:_MOST_NAMED]
     return Program(name, {one: own[one] for one in most}, looked.types, executor)
 

@@ -216,7 +216,8 @@ BLOCKED_GEMM = Part(
             LAYOUTS,
             UsesKernels(
                 Cases(blocked(RAGGED), (tiled((12, 20, 8), (8, 8, 4), (4, 4)),), generated=0),
-                operations=("cute.make_tiled_mma", "cute.tiled.mma.partition"),
+                operations=("cute.make_tiled_mma", "cute.tiled.mma.partition", "cute.gemm"),
+                products_by_cute=True,
             ),
         ),
     ),

@@ -34,6 +34,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: UsesKernels) -> Rul
         evidence["helpers"] = _distinct_names(helpers)
     found = by_evidence(bench.evidence, rule.allowed_operators, bench.part.bounds)
     found = found or _missing_operations(bench.evidence, rule.operations)
+    found = found or (_other_products(bench.evidence) if rule.products_by_cute else None)
     unknown = [seen for seen in bench.evidence if not seen.is_replayed]
     untold = why_untold(unknown[0]) if unknown else ""
     if untold and not found:
@@ -56,6 +57,22 @@ def _missing_operations(evidence: Sequence[Evidence], operations: Sequence[str])
                     f"For {seen.case.words()} the call did not use these operations: {', '.join(missing)}.",
                     "These are the names of traced calls: cute.make_tiled_mma keeps its name, thr_mma.partition_A "
                     "becomes cute.tiled.mma.partition.",
+                ),
+            )
+    return None
+
+
+def _other_products(evidence: Sequence[Evidence]) -> Failure | None:
+    """Return the failure of a call in whose program something beside CuTe's operations may multiply."""
+    for seen in evidence:
+        if others := sorted(name for name in seen.operations if not name.startswith("cute.")):
+            return Failure(
+                "policy",
+                Cause(
+                    "other_means",
+                    "Products that cute.gemm does not compute",
+                    f"For {seen.case.words()} the program multiplies or converts fractions by {', '.join(others)}.",
+                    "Copy a thread's parts of A and B into fragments, and let cute.gemm multiply these.",
                 ),
             )
     return None
