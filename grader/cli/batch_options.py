@@ -18,6 +18,7 @@ from grader.batch.store import Batch
 from grader.batch.submissions import Collected, collect, exercises_in
 from grader.batch.tables import above_maximum, parse_overrides, parse_times
 from grader.batch.uploads import Upload
+from grader.cli.batch_seed import check_seed
 from grader.cli.files import parse_seed
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, discover, find_root, resolve
@@ -108,8 +109,6 @@ def requested(options: BatchOptions, before: Batch | None) -> tuple[Batch, dict[
         cpu=options.cpu,
         prefixes=options.prefixes,
     )
-    if whole.seed == HIDDEN and old.seed not in ("", HIDDEN):
-        raise UsageError(f"a hidden seed must not be known, got {old.seed}, which is published in this folder")
     if whole.seed not in ("", HIDDEN):
         parse_seed(whole.seed)
     _refuse_parts_of_nothing(whole)
@@ -157,6 +156,7 @@ def _check(options: BatchOptions, before: Batch | None) -> None:
         raise UsageError("at most one of --workers and --scheduler must be given: a cluster has the workers it has")
     if options.limit_minutes <= 0:
         raise UsageError(f"--limit-minutes must be above 0, got {options.limit_minutes:g}")
+    check_seed(options.out, options.seed, before.seed if before else "", resume=options.resume)
 
 
 def _entries(options: BatchOptions, old: Batch) -> dict[str, Entry]:
