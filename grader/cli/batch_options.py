@@ -18,6 +18,7 @@ from grader.batch.store import Batch
 from grader.batch.submissions import Collected, collect, exercises_in
 from grader.batch.tables import above_maximum, parse_overrides, parse_times
 from grader.batch.uploads import Upload
+from grader.cli.batch_out import check_outside
 from grader.cli.batch_seed import check_seed
 from grader.cli.files import parse_seed
 from grader.errors import UsageError
@@ -81,6 +82,7 @@ def requested(options: BatchOptions, before: Batch | None) -> tuple[Batch, dict[
     old = before or Batch((), (), ())
     entries = _entries(options, old)
     source = Path(options.source or old.source).resolve()
+    check_outside(options.out, source)
     roster = _table(options.roster, parse_roster, old.roster)
     names = {entry.id: entry.name for entry in entries.values()}
     uploads = recognise(source, names, options.prefixes, {student.id for student in roster})

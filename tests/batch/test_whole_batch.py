@@ -331,6 +331,28 @@ def test_a_bad_command_line_is_refused_in_one_line(
     assert error.count("\n") == 1
 
 
+@pytest.mark.parametrize("out", ["in", "in/out", "in/../in/ada/out"])
+def test_a_folder_of_submissions_takes_no_results(
+    out: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = lay(tmp_path / "in", {"ada": SOLUTION})
+    for more in ([], ["--dry-run"]):
+        assert dispatch(["batch", "in", "--out", out, *more]) == 2
+        rule = "--out must lie outside the folder of submissions"
+        assert capsys.readouterr().err == f"grade: {rule}, got {out} in {source}; write --out {source}-graded\n"
+    assert [path.name for path in source.iterdir()] == ["ada"]
+
+
+def test_results_may_lie_beside_a_class_and_its_archive(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(lay(tmp_path, {"in/ada": SOLUTION}))
+    shutil.make_archive("class", "zip", "in")
+    for source in ("in", "class.zip"):
+        assert dispatch(["batch", source, "--out", "in-graded", "--dry-run"]) == 0, capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("without_cutlass")
 def test_parts_that_cannot_be_judged_are_named_before_anything_is_graded(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -362,7 +384,8 @@ def test_a_student_s_gradings_share_kernels_with_nobody_else_s(tmp_path: Path) -
 
 
 def test_an_empty_folder_is_no_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert dispatch(["batch", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
+    (tmp_path / "in").mkdir()
+    assert dispatch(["batch", str(tmp_path / "in"), "--out", str(tmp_path / "out")]) == 2
     assert "somebody must have handed in an exercise (ex_15, " in capsys.readouterr().err
 
 
