@@ -45,12 +45,8 @@ def collect(
     uploads: Sequence[Upload],
     exercises: Mapping[str, str],
     roster: Sequence[Student],
-    times: Mapping[str, str],
 ) -> Collected:
-    """Return all students, and everybody's submissions for these exercises (names by id).
-
-    times: by "STUDENT/EXERCISE", where the layout does not say.
-    """
+    """Return all students, and everybody's submissions for these exercises (names by id)."""
     notes: list[str] = []
     owned: list[tuple[Upload, Owner, Student | None]] = []
     for upload in uploads:
@@ -79,13 +75,17 @@ def collect(
     left_over = (place for who, own in sorted(handed_in.items()) for place in _left_over(own, made.get(who, [])))
     return Collected(
         (*roster, *(strangers[who] for who in sorted(strangers))),
-        tuple(
-            replace(one, submitted_at=times.get(f"{one.student}/{one.exercise}", one.submitted_at))
-            for one in submissions
-        ),
+        tuple(submissions),
         tuple(upload.name for upload in uploads if not upload.owners),
         tuple(dict.fromkeys(left_over)),
         (*notes, *_twice(handed_in, exercises), *_alike(strangers, handed_in)),
+    )
+
+
+def timed(submissions: Iterable[Submission], times: Mapping[str, str]) -> tuple[Submission, ...]:
+    """Return submissions with the times that an instructor gave, by "STUDENT/EXERCISE"; the layout's for the others."""
+    return tuple(
+        replace(one, submitted_at=times.get(f"{one.student}/{one.exercise}", one.submitted_at)) for one in submissions
     )
 
 

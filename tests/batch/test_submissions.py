@@ -18,7 +18,7 @@ from grader.batch.gradebook import Student
 from grader.batch.layouts import common_prefix, recognise
 from grader.batch.roster import as_id, parse_roster
 from grader.batch.store import Batch, Submission
-from grader.batch.submissions import Collected, collect, exercises_in
+from grader.batch.submissions import Collected, collect, exercises_in, timed
 from grader.batch.uploads import printable
 from grader.cli.batch_options import BatchOptions, requested
 from grader.cli.main import dispatch
@@ -53,7 +53,7 @@ def collected(
     prefixes: tuple[str, ...] = (),
 ) -> Collected:
     known = {student.id for student in roster}
-    return collect(recognise(folder, exercises, prefixes, known), exercises, roster, {})
+    return collect(recognise(folder, exercises, prefixes, known), exercises, roster)
 
 
 def handed(folder: Path, exercises: Mapping[str, str] = ONE, roster: tuple[Student, ...] = ()) -> Batch:
@@ -301,6 +301,36 @@ def test_a_dry_run_names_everybody_every_stranger_and_every_file_left_over(
     assert "Nobody's\n  notes.txt\n" in said
     assert said.endswith("\n  ada/x.py\n")
     assert not (tmp_path / "out").exists()
+
+
+def test_more_time_and_times_are_for_students_of_the_class_and_exercises_of_the_course(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lay(tmp_path / "in", {f"ada/{FILE}": TEXT, f"eve/{FILE}": TEXT})
+    lay(tmp_path, {"roster.csv": "id\nada\nzoe\n"})
+    # On the roster, or only in the class; and an exercise that nobody handed in.
+    lay(tmp_path, {"late.toml": "".join(f'[[extensions]]\nstudent = "{one}"\ndays = 1\n' for one in ("zoe", "eve"))})
+    lay(tmp_path, {"times.csv": "student,exercise,submitted_at\nada,ex_16,2026-11-02T09:15:00Z\n"})
+    asked = ["batch", str(tmp_path / "in"), "--out", str(tmp_path / "out"), "--dry-run"]
+    asked += ["--roster", str(tmp_path / "roster.csv")]
+    tables = {"--late": tmp_path / "late.toml", "--times": tmp_path / "times.csv"}
+    assert dispatch([*asked, *(word for option, path in tables.items() for word in (option, str(path)))]) == 0
+    lay(tmp_path, {"late.toml": '[[extensions]]\nstudent = "carol"\ndays = 1\n'})
+    lay(tmp_path, {"times.csv": "student,exercise,submitted_at\nada,ex_51,2026-11-02T09:15:00Z\n"})
+    said = {
+        "--late": "late.toml, extension 1: student must be one of the class's, got 'carol'",
+        "--times": "times.csv, line 2: exercise must be one of the class's, got 'ex_51'",
+    }
+    for option, path in tables.items():
+        capsys.readouterr()
+        assert dispatch([*asked, option, str(path)]) == 2
+        assert capsys.readouterr().err == f"grade: {tmp_path}/{said[option]}\n"
+
+
+def test_a_time_that_is_given_replaces_that_of_the_layout() -> None:
+    one = Submission("ada", "ex_15", FILE, submitted_at="2026-11-02T08:15:00Z")
+    (first, second) = timed([one, replace(one, exercise="ex_16")], {"ada/ex_15": "2026-11-03T08:15:00Z"})
+    assert (first.submitted_at, second.submitted_at) == ("2026-11-03T08:15:00Z", "2026-11-02T08:15:00Z")
 
 
 def test_points_for_a_part_of_nothing_are_refused_and_points_above_the_maximum_are_noted(tmp_path: Path) -> None:
