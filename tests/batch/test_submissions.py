@@ -579,8 +579,11 @@ def test_a_submission_that_speaks_of_two_students_is_nobody_s(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("name\nAda\n", "roster: a roster must have a column id, login, email, sis, canvas or github, got ['name']"),
-        ("", "roster: a roster must have a column id"),
+        (
+            "student,Full Name\nada,Ada\n",
+            "roster: a roster must have a column id, login, email, sis, canvas or github, got 'student,Full Name'",
+        ),
+        ("", "roster: a roster must have a column id, login, email, sis, canvas or github, got ''"),
         ("id\nada\nada\n", "roster: a student must stand on one line, got 'ada' twice"),
         ("id\rada\rada\r", "roster: a student must stand on one line, got 'ada' twice"),
         (f"id,name\nada,{'a' * 200_000}\n", "roster, line 2: a table must be CSV, got: field larger than"),
