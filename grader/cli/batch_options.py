@@ -18,7 +18,7 @@ from grader.batch.store import Batch
 from grader.batch.submissions import Collected, collect, exercises_in, timed
 from grader.batch.tables import above_maximum, parse_overrides, parse_times
 from grader.batch.uploads import Upload
-from grader.cli.batch_out import check_outside
+from grader.cli.batch_out import check_folder, check_outside
 from grader.cli.batch_seed import check_seed
 from grader.cli.files import parse_seed
 from grader.errors import UsageError
@@ -167,6 +167,7 @@ def _check(options: BatchOptions, before: Batch | None) -> None:
         raise UsageError("at most one of --workers and --scheduler must be given: a cluster has the workers it has")
     if options.limit_minutes <= 0:
         raise UsageError(f"--limit-minutes must be above 0, got {options.limit_minutes:g}")
+    check_folder(options.out)
     check_seed(options.out, options.seed, before.seed if before else "", resume=options.resume)
 
 

@@ -8,6 +8,14 @@ from pathlib import Path
 from grader.errors import UsageError
 
 
+def check_folder(out: str) -> None:
+    """Raise UsageError for an OUT_DIR that is a file, or that would lie in one."""
+    path = Path(out).resolve()
+    file = next((one for one in (path, *path.parents) if one.exists()), path)
+    if file.exists() and not file.is_dir():
+        raise UsageError(f"--out must be a folder, new or of an earlier run, got the file {file}; name another --out")
+
+
 def check_outside(out: str, source: Path) -> None:
     """Raise UsageError for an OUT_DIR in the folder of submissions: the next run would take it for a student.
 

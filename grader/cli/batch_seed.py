@@ -10,6 +10,7 @@ from grader import machine
 from grader.batch.ledger import restamp
 from grader.batch.reading import read_batch
 from grader.batch.store import BatchStore
+from grader.cli.batch_out import check_folder
 from grader.cli.files import parse_seed
 from grader.cli.moment import now
 from grader.errors import UsageError
@@ -45,6 +46,7 @@ def _is_same(asked: str, own: str) -> bool:
 
 def publish(out: str) -> int:
     """Write the hidden seed, and the replay tokens, into the records and scorecards of a class."""
+    check_folder(out)
     store = BatchStore(Path(out).resolve())
     with store.alone():
         whole = read_batch(store.folder)

@@ -344,6 +344,20 @@ def test_a_folder_of_submissions_takes_no_results(
     assert [path.name for path in source.iterdir()] == ["ada"]
 
 
+@pytest.mark.parametrize("more", [[], ["--dry-run"], ["--publish"]])
+@pytest.mark.parametrize("out", ["file", "file/below/it"])
+def test_a_file_takes_no_results(
+    out: str, more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lay(tmp_path / "in", {"ada": SOLUTION})
+    (tmp_path / "file").write_text("mine")
+    assert dispatch(["batch", "in", "--out", out, *more]) == 2
+    rule = "--out must be a folder, new or of an earlier run"
+    assert capsys.readouterr().err == f"grade: {rule}, got the file {tmp_path}/file; name another --out\n"
+    assert (tmp_path / "file").read_text() == "mine"
+
+
 def test_results_may_lie_beside_a_class_and_its_archive(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
