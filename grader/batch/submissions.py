@@ -30,8 +30,8 @@ class Collected:
     """Everything that was handed in, by whom.
 
     students: the roster, then the owners that it does not name. submissions: sorted by student. nobodys: uploads
-    without an owner. left_over: files of students that belong to no exercise, or that are not the one that is graded.
-    notes: what an instructor should look at before anything is graded.
+    without an owner, and empty ones of nobody on the roster. left_over: files of students that belong to no exercise,
+    or that are not the one that is graded. notes: what an instructor should look at before anything is graded.
     """
 
     students: tuple[Student, ...]
@@ -59,6 +59,8 @@ def collect(
                 notes.append(f"{_shown(upload)} {against}: {ambiguous}")
                 blank = replace(upload, files=(), trouble=str(ambiguous))
                 owned += [(replace(blank, exercise=exercise), owner, None) for exercise in named]
+    bare = [upload for upload, _, student in owned if roster and student is None and _is_empty(upload)]
+    owned = [one for one in owned if not any(one[0] is upload for upload in bare)]
     unknown = [owner for _, owner, student in owned if student is None]
     ids = strangers_ids(unknown, {student.id for student in roster})
     strangers: dict[str, Student] = {}
@@ -76,7 +78,7 @@ def collect(
     return Collected(
         (*roster, *(strangers[who] for who in sorted(strangers))),
         tuple(submissions),
-        tuple(upload.name for upload in uploads if not upload.owners),
+        (*(upload.name for upload in uploads if not upload.owners), *(f"{_shown(one)} (empty)" for one in bare)),
         tuple(dict.fromkeys(left_over)),
         (*notes, *_twice(handed_in, exercises), *_alike(strangers, handed_in)),
     )
@@ -93,6 +95,11 @@ def _names(upload: Upload, exercise: str) -> bool:
     """Return whether an upload names an exercise: as a repository, by a file in it, or by its own name."""
     named = upload.exercise == exercise or any(_is_for(file, exercise) for file in upload.files)
     return named or re.search(_pattern(exercise), upload.name, re.IGNORECASE) is not None
+
+
+def _is_empty(upload: Upload) -> bool:
+    """Return whether there is nothing in a folder or an archive of one person, and nothing wrong with it."""
+    return upload.is_folder and not upload.files and not upload.trouble and len(upload.owners) == 1
 
 
 def _shown(upload: Upload) -> str:

@@ -144,6 +144,27 @@ def test_what_belongs_to_nobody_is_named(tmp_path: Path) -> None:
     assert [one.name for one in found if not one.owners] == ["Ada_1_assignsubmission_onlinetext_", "README.md"]
 
 
+def test_what_an_operating_system_left_is_no_student(tmp_path: Path) -> None:
+    left = {"__MACOSX/ada/._x.py": "", "__pycache__/x.pyc": "", ".Trash/x.py": "", ".git/HEAD": ""}
+    files = {f"ada/{FILE}": TEXT, **left}
+    lay(tmp_path, {**{f"in/{name}": text for name, text in files.items()}, "class.zip": zipped(files)})
+    for place in ("in", "class.zip"):
+        assert [one.name for one in recognise(tmp_path / place, ONE)] == ["ada"]
+
+
+def test_an_empty_folder_is_a_student_s_where_no_roster_says_otherwise(tmp_path: Path) -> None:
+    lay(tmp_path, {f"ada/{FILE}": TEXT, "old.zip": zipped({}), f"eve/{FILE}": TEXT})
+    for name in ("bob", "drafts"):
+        (tmp_path / name).mkdir()
+    found = collected(tmp_path, roster=(Student("ada"), Student("bob")))
+    assert [one.id for one in found.students] == ["ada", "bob", "eve"]
+    assert found.nobodys == ("drafts/ (empty)", "old.zip (empty)")
+    assert [one.trouble for one in found.submissions if one.student == "bob"] == [
+        "a submission must hold ex_15_triton_basics.py, got nothing"
+    ]
+    assert [one.id for one in collected(tmp_path).students] == ["ada", "bob", "drafts", "eve", "old"]
+
+
 def test_the_exercises_are_those_that_somebody_handed_in(tmp_path: Path) -> None:
     lay(tmp_path, {f"ada/{FILE}": TEXT, "bob/ex_160.py": TEXT})
     assert exercises_in(recognise(tmp_path, EXERCISES), EXERCISES) == ("ex_15",)
