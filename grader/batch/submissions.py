@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from grader.batch.gradebook import Student
@@ -80,7 +81,12 @@ def collect(
         tuple(submissions),
         (*(upload.name for upload in uploads if not upload.owners), *(f"{_shown(one)} (empty)" for one in bare)),
         tuple(dict.fromkeys(left_over)),
-        (*notes, *_twice(handed_in, exercises), *_alike(strangers, handed_in)),
+        (
+            *notes,
+            *_twice(handed_in, exercises),
+            *_alike(strangers, handed_in),
+            *_prefixed(strangers, handed_in, roster),
+        ),
     )
 
 
@@ -139,6 +145,27 @@ def _alike(strangers: Iterable[str], handed_in: Mapping[str, Sequence[Upload]]) 
         if len({who for _, who in same}) > 1:
             told = " and ".join(f"{name} ({who})" for name, who in same)
             yield f"names that differ in case only count as different students: {told}"
+
+
+def _prefixed(
+    strangers: Iterable[str], handed_in: Mapping[str, Sequence[Upload]], roster: Sequence[Student]
+) -> Iterator[str]:
+    """Yield a hint for every prefix that makes strangers students who handed nothing in: lab1-carol beside carol."""
+    lacking = [student for student in roster if student.id not in handed_in]
+    # A name that a platform put together would stay the platform's.
+    own = [(who, handed_in[who][0]) for who in sorted(strangers)]
+    named = [(who, upload) for who, upload in own if upload.is_folder and upload.name in (who, f"{who}.zip")]
+    found: dict[str, list[str]] = {}
+    for who, upload in named:
+        for dash in re.finditer("(?<=.)-(?=.)", who):
+            user = who[dash.end() :]
+            with suppress(UsageError):
+                if student := owner_on(lacking, Owner(user, ids={"github": user})):
+                    said = f"{_shown(upload)} may be the repository of {student.id}, who handed nothing in"
+                    found.setdefault(who[: dash.start()], []).append(said)
+    for prefix, alike in found.items():
+        more = f", and {len(alike) - 1} more likewise" if len(alike) > 1 else ""
+        yield f"{alike[0]}{more}: write --prefix {prefix}"
 
 
 def _of(student: str, uploads: Sequence[Upload], exercises: Mapping[str, str]) -> Iterator[Submission]:

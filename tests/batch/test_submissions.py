@@ -232,6 +232,23 @@ def test_the_prefix_is_not_part_of_a_user_whose_repository_is_an_archive(
     assert found.notes == ("bob handed in ex_15 2 times: lab1-bob/, lab1-bob.zip",)
 
 
+def test_a_prefix_that_would_find_students_who_handed_nothing_in_is_hinted_at(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("ada", "lab1-carol", "lab1-ann-lee", "lab1-ada", "old-eve", "-carol")
+    lay(tmp_path / "in", {f"{name}/{FILE}": TEXT for name in names} | {f"lab2-zoe_1_2_{FILE}": TEXT})
+    lay(tmp_path / "in", {"lab1-dan.zip": zipped({FILE: TEXT})})
+    lay(tmp_path, {"roster.csv": "id,github\nada,\ncarol,\ndan,\nlee,ann-lee\nzoe,\n"})
+    asked = ["batch", str(tmp_path / "in"), "--out", str(tmp_path / "out"), "--dry-run"]
+    asked += ["--roster", str(tmp_path / "roster.csv")]
+    assert dispatch(asked) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if "--prefix" in line] == [
+        "  lab1-ann-lee/ may be the repository of lee, who handed nothing in, and 2 more likewise: write --prefix lab1"
+    ]
+    assert dispatch([*asked, "--prefix", "lab1"]) == 0
+    assert "--prefix" not in capsys.readouterr().out
+
+
 def test_a_folder_and_its_archive_are_one_name_of_the_three_that_make_a_prefix(tmp_path: Path) -> None:
     lay(tmp_path, {f"anna-b/{FILE}": TEXT, f"anna-c/{FILE}": TEXT, "anna-c.zip": zipped({FILE: TEXT})})
     assert [one.student for one in collected(tmp_path).submissions] == ["anna-b", "anna-c"]
