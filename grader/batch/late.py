@@ -18,13 +18,14 @@ reason = "ill"
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import ceil
 from typing import Any
 
 from grader.batch.moments import utc
+from grader.batch.tables import known
 from grader.errors import UsageError
 from grader.protocol.decode import DecodeError, decode
 
@@ -96,6 +97,19 @@ def parse_policy(text: str, path: object = "late policy") -> LatePolicy:
         return _policy(told)
     except (UsageError, DecodeError) as broken:
         raise UsageError(f"{path}: {broken}") from broken
+
+
+def check_policy(
+    policy: LatePolicy, students: Collection[str], exercises: Collection[str], path: object = "late policy"
+) -> None:
+    """Raise UsageError for an extension of somebody who is not in the class, and for what is no exercise."""
+    for exercise in policy.due.keys() - {""}:
+        known(f"{path}, exercises", "exercise", exercise, exercises)
+    for number, one in enumerate(policy.extensions, 1):
+        place = f"{path}, extension {number}"
+        known(place, "student", one.student, students)
+        if one.exercise:
+            known(place, "exercise", one.exercise, exercises)
 
 
 def _policy(told: Mapping[str, Any]) -> LatePolicy:

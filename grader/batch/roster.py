@@ -45,7 +45,10 @@ def parse_roster(text: str, path: object = "roster") -> tuple[Student, ...]:
     is_canvas = "student" in [name.strip().lower() for name in head]
     named = ["canvas" if is_canvas and column == "id" else column for column in columns]
     if not {"id", "login", "sis_login", "identifier", "email", "sis", "github", "canvas"} & set(named):
-        raise UsageError(f"{path}: a roster must have a column id, login, email, sis, canvas or github, got {columns}")
+        written = ",".join(head)
+        raise UsageError(
+            f"{path}: a roster must have a column id, login, email, sis, canvas or github, got {written!r}"
+        )
     students: dict[str, Student] = {}
     for _, row in rows:
         # Of two columns of one meaning, the first that says something counts.

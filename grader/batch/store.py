@@ -117,6 +117,7 @@ class StoredRecord:
 class _Secret:
     seed: str
     created: str
+    published: bool = False
     schema: Literal["grade/secret/v1"] = "grade/secret/v1"
 
 
@@ -192,13 +193,42 @@ class BatchStore:
 
     def hidden_seed(self, now: str) -> int:
         """Return the seed that nobody else knows; drawn when it is first asked for. Raises UsageError."""
-        path = self.folder / "secret.json"
-        if not path.exists():
-            write(path, _text(dataclasses.asdict(_Secret(f"{secrets.randbits(64):#x}", now))), mode=_PRIVATE_FILE)
+        if not self._secret_path.exists():
+            self._write_secret(_Secret(f"{secrets.randbits(64):#x}", now))
+        return int(self._secret().seed, 16)
+
+    def published_seed(self, of_last_run: str) -> str:
+        """Return the hidden seed that is kept here, if it was published; '' otherwise. Raises UsageError.
+
+        of_last_run: as in batch.json, where folders that an older grader published have it alone.
+        """
+        if not self._secret_path.exists():
+            return ""
+        secret = self._secret()
+        return secret.seed if secret.published or secret.seed == of_last_run else ""
+
+    def has_hidden_seed(self) -> bool:
+        """Return whether a hidden seed is kept here."""
+        return self._secret_path.exists()
+
+    def note_published(self) -> None:
+        """Keep in mind that the hidden seed is known from now on. Raises UsageError."""
+        self._write_secret(dataclasses.replace(self._secret(), published=True))
+
+    @property
+    def _secret_path(self) -> Path:
+        return self.folder / "secret.json"
+
+    def _write_secret(self, secret: _Secret) -> None:
+        write(self._secret_path, _text(dataclasses.asdict(secret)), mode=_PRIVATE_FILE)
+
+    def _secret(self) -> _Secret:
+        path = self._secret_path
         if path.stat().st_uid != os.geteuid():
             raise UsageError(f"{path} must be your own file, since its owner knows the seed")
         try:
-            return int(decode(_Secret, json.loads(path.read_text(encoding="utf-8")), "secret").seed, 16)
+            secret = decode(_Secret, json.loads(path.read_text(encoding="utf-8")), "secret")
+            return dataclasses.replace(secret, seed=f"{int(secret.seed, 16):#x}")
         except (OSError, ValueError) as broken:
             raise UsageError(f"{path} must hold the hidden seed, got: {broken}") from broken
 

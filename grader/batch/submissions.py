@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from grader.batch.gradebook import Student
@@ -30,8 +31,8 @@ class Collected:
     """Everything that was handed in, by whom.
 
     students: the roster, then the owners that it does not name. submissions: sorted by student. nobodys: uploads
-    without an owner. left_over: files of students that belong to no exercise, or that are not the one that is graded.
-    notes: what an instructor should look at before anything is graded.
+    without an owner, and empty ones of nobody on the roster. left_over: files of students that belong to no exercise,
+    or that are not the one that is graded. notes: what an instructor should look at before anything is graded.
     """
 
     students: tuple[Student, ...]
@@ -45,12 +46,8 @@ def collect(
     uploads: Sequence[Upload],
     exercises: Mapping[str, str],
     roster: Sequence[Student],
-    times: Mapping[str, str],
 ) -> Collected:
-    """Return all students, and everybody's submissions for these exercises (names by id).
-
-    times: by "STUDENT/EXERCISE", where the layout does not say.
-    """
+    """Return all students, and everybody's submissions for these exercises (names by id)."""
     notes: list[str] = []
     owned: list[tuple[Upload, Owner, Student | None]] = []
     for upload in uploads:
@@ -63,6 +60,8 @@ def collect(
                 notes.append(f"{_shown(upload)} {against}: {ambiguous}")
                 blank = replace(upload, files=(), trouble=str(ambiguous))
                 owned += [(replace(blank, exercise=exercise), owner, None) for exercise in named]
+    bare = [upload for upload, _, student in owned if roster and student is None and _is_empty(upload)]
+    owned = [one for one in owned if not any(one[0] is upload for upload in bare)]
     unknown = [owner for _, owner, student in owned if student is None]
     ids = strangers_ids(unknown, {student.id for student in roster})
     strangers: dict[str, Student] = {}
@@ -79,13 +78,22 @@ def collect(
     left_over = (place for who, own in sorted(handed_in.items()) for place in _left_over(own, made.get(who, [])))
     return Collected(
         (*roster, *(strangers[who] for who in sorted(strangers))),
-        tuple(
-            replace(one, submitted_at=times.get(f"{one.student}/{one.exercise}", one.submitted_at))
-            for one in submissions
-        ),
-        tuple(upload.name for upload in uploads if not upload.owners),
+        tuple(submissions),
+        (*(upload.name for upload in uploads if not upload.owners), *(f"{_shown(one)} (empty)" for one in bare)),
         tuple(dict.fromkeys(left_over)),
-        (*notes, *_twice(handed_in, exercises), *_alike(strangers, handed_in)),
+        (
+            *notes,
+            *_twice(handed_in, exercises),
+            *_alike(strangers, handed_in),
+            *_prefixed(strangers, handed_in, roster),
+        ),
+    )
+
+
+def timed(submissions: Iterable[Submission], times: Mapping[str, str]) -> tuple[Submission, ...]:
+    """Return submissions with the times that an instructor gave, by "STUDENT/EXERCISE"; the layout's for the others."""
+    return tuple(
+        replace(one, submitted_at=times.get(f"{one.student}/{one.exercise}", one.submitted_at)) for one in submissions
     )
 
 
@@ -93,6 +101,11 @@ def _names(upload: Upload, exercise: str) -> bool:
     """Return whether an upload names an exercise: as a repository, by a file in it, or by its own name."""
     named = upload.exercise == exercise or any(_is_for(file, exercise) for file in upload.files)
     return named or re.search(_pattern(exercise), upload.name, re.IGNORECASE) is not None
+
+
+def _is_empty(upload: Upload) -> bool:
+    """Return whether there is nothing in a folder or an archive of one person, and nothing wrong with it."""
+    return upload.is_folder and not upload.files and not upload.trouble and len(upload.owners) == 1
 
 
 def _shown(upload: Upload) -> str:
@@ -132,6 +145,27 @@ def _alike(strangers: Iterable[str], handed_in: Mapping[str, Sequence[Upload]]) 
         if len({who for _, who in same}) > 1:
             told = " and ".join(f"{name} ({who})" for name, who in same)
             yield f"names that differ in case only count as different students: {told}"
+
+
+def _prefixed(
+    strangers: Iterable[str], handed_in: Mapping[str, Sequence[Upload]], roster: Sequence[Student]
+) -> Iterator[str]:
+    """Yield a hint for every prefix that makes strangers students who handed nothing in: lab1-carol beside carol."""
+    lacking = [student for student in roster if student.id not in handed_in]
+    # A name that a platform put together would stay the platform's.
+    own = [(who, handed_in[who][0]) for who in sorted(strangers)]
+    named = [(who, upload) for who, upload in own if upload.is_folder and upload.name in (who, f"{who}.zip")]
+    found: dict[str, list[str]] = {}
+    for who, upload in named:
+        for dash in re.finditer("(?<=.)-(?=.)", who):
+            user = who[dash.end() :]
+            with suppress(UsageError):
+                if student := owner_on(lacking, Owner(user, ids={"github": user})):
+                    said = f"{_shown(upload)} may be the repository of {student.id}, who handed nothing in"
+                    found.setdefault(who[: dash.start()], []).append(said)
+    for prefix, alike in found.items():
+        more = f", and {len(alike) - 1} more likewise" if len(alike) > 1 else ""
+        yield f"{alike[0]}{more}: write --prefix {prefix}"
 
 
 def _of(student: str, uploads: Sequence[Upload], exercises: Mapping[str, str]) -> Iterator[Submission]:

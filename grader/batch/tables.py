@@ -51,8 +51,8 @@ def parse_overrides(
     found: dict[tuple[str, str, str], OverrideRow] = {}
     for place, row in _rows(text, _OVERRIDE, path):
         student, exercise, part = row["student"], row["exercise"], row["part"]
-        _known(place, "student", student, students)
-        _known(place, "exercise", exercise, exercises)
+        known(place, "student", student, students)
+        known(place, "exercise", exercise, exercises)
         if part and part not in exercises[exercise]:
             raise UsageError(f"{place}: part must be one of {', '.join(exercises[exercise])}, got {part!r}")
         # A comment alone has no reason but itself.
@@ -86,12 +86,22 @@ def above_maximum(rows: Iterable[OverrideRow], most: Mapping[tuple[str, str], fl
             yield f"the override for {row.student}, {what}, gives {points:g} points; it is worth {worth:g}"
 
 
-def parse_times(text: str, path: object = "times") -> dict[str, str]:
+def parse_times(
+    text: str, students: Collection[str], exercises: Collection[str], path: object = "times"
+) -> dict[str, str]:
     """Return the times of submissions, in UTC, by "STUDENT/EXERCISE". Raises UsageError."""
-    return {
-        f"{row['student']}/{row['exercise']}": _moment(place, "submitted_at", row["submitted_at"])
-        for place, row in _rows(text, _TIME, path)
-    }
+    found: dict[str, str] = {}
+    for place, row in _rows(text, _TIME, path):
+        known(place, "student", row["student"], students)
+        known(place, "exercise", row["exercise"], exercises)
+        found[f"{row['student']}/{row['exercise']}"] = _moment(place, "submitted_at", row["submitted_at"])
+    return found
+
+
+def known(place: str, what: str, value: str, those: Collection[str]) -> None:
+    """Raise UsageError for a student or an exercise that is none of those of the class."""
+    if value not in those:
+        raise UsageError(f"{place}: {what} must be one of the class's, got {value!r}")
 
 
 def _rows(text: str, columns: tuple[str, ...], path: object) -> Iterator[tuple[str, dict[str, str]]]:
@@ -104,11 +114,6 @@ def _rows(text: str, columns: tuple[str, ...], path: object) -> Iterator[tuple[s
         values = {name: told.get(name, "").strip() for name in columns}
         if any(values.values()):
             yield f"{path}, line {line}", values
-
-
-def _known(place: str, what: str, value: str, known: Collection[str]) -> None:
-    if value not in known:
-        raise UsageError(f"{place}: {what} must be one of the class's, got {value!r}")
 
 
 def _points(place: str, text: str) -> float:

@@ -88,15 +88,19 @@ def printable(name: str) -> str:
 
 
 def uploads_in(place: Path) -> tuple[Upload, ...]:
-    """Return the uploads in a folder or in an archive, without owners, sorted by name. Raises UsageError."""
+    """Return the uploads in a folder or in an archive, without owners, sorted by name. Raises UsageError.
+
+    Leaves out what an operating system or a tool left there: `__MACOSX`, hidden folders.
+    """
     if place.is_file() and zipfile.is_zipfile(place):
         try:
-            return grouped(_archived(place, trusted=True))
+            return tuple(one for one in grouped(_archived(place, trusted=True)) if not _is_hidden_folder(one))
         except UsageError as refused:
             raise UsageError(f"{place}: {refused}") from None
     if not place.is_dir():
         raise UsageError(f"submissions must lie in a folder or a zip file, got {place}")
-    return tuple(_upload(entry) for entry in sorted(os.scandir(place), key=lambda entry: entry.name))
+    entries = sorted(os.scandir(place), key=lambda entry: entry.name)
+    return tuple(_upload(entry) for entry in entries if not _is_made_by_tools(entry))
 
 
 def opened(upload: Upload) -> Upload:
@@ -108,6 +112,10 @@ def opened(upload: Upload) -> Upload:
     except UsageError as refused:
         return replace(upload, is_folder=True, files=(), trouble=str(refused))
     return replace(upload, is_folder=True, files=files)
+
+
+def _is_hidden_folder(upload: Upload) -> bool:
+    return upload.is_folder and upload.name.startswith(".")
 
 
 # -- folders ---------------------------------------------------------------------------------------------------------
@@ -123,6 +131,11 @@ def _upload(entry: os.DirEntry[str]) -> Upload:
         return Upload(entry.name, True, tuple(_walked(entry.path)))
     except (UsageError, OSError) as refused:
         return Upload(entry.name, True, (), str(refused))
+
+
+def _is_made_by_tools(entry: os.DirEntry[str]) -> bool:
+    is_folder = entry.is_dir(follow_symlinks=False)
+    return is_folder and (entry.name in _MADE_BY_TOOLS or entry.name.startswith("."))
 
 
 def _walked(folder: str) -> Iterator[UploadedFile]:

@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import TypeVar
 
 from grader.batch.gradebook import Assignment
-from grader.batch.late import parse_policy
+from grader.batch.late import LatePolicy, check_policy, parse_policy
 from grader.batch.layouts import recognise
 from grader.batch.roster import parse_roster
 from grader.batch.store import Batch
-from grader.batch.submissions import Collected, collect, exercises_in
+from grader.batch.submissions import Collected, collect, exercises_in, timed
 from grader.batch.tables import above_maximum, parse_overrides, parse_times
 from grader.batch.uploads import Upload
+from grader.cli.batch_out import check_folder, check_outside
+from grader.cli.batch_seed import check_seed
 from grader.cli.files import parse_seed
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, discover, find_root, resolve
@@ -80,26 +82,30 @@ def requested(options: BatchOptions, before: Batch | None) -> tuple[Batch, dict[
     old = before or Batch((), (), ())
     entries = _entries(options, old)
     source = Path(options.source or old.source).resolve()
+    check_outside(options.out, source)
     roster = _table(options.roster, parse_roster, old.roster)
     names = {entry.id: entry.name for entry in entries.values()}
     uploads = recognise(source, names, options.prefixes, {student.id for student in roster})
     wanted = {name: entries[name] for name in _wanted(options, old, uploads, entries)}
-    times = _table(options.times, parse_times, old.times)
-    found = collect(uploads, {name: entry.name for name, entry in wanted.items()}, roster, times)
-    handed_in = found.submissions
-    if not handed_in:
+    found = collect(uploads, {name: entry.name for name, entry in wanted.items()}, roster)
+    if not found.submissions:
         raise UsageError(f"there must be submissions to grade, got none in {source}")
-    if options.only not in (None, "failed", "changed") and options.only not in {one.student for one in handed_in}:
+    if options.only not in (None, "failed", "changed") and options.only not in {
+        one.student for one in found.submissions
+    }:
         raise UsageError(f"--only must be failed, changed, or the id of a student who handed in, got {options.only!r}")
     ids = {student.id for student in found.students}
     parts = {name: _parts(entry, options.parts) for name, entry in wanted.items()}
+    # A course has one table of times and one late policy, also for exercises that are not graded now.
+    times = _table(options.times, lambda text, path: parse_times(text, ids, entries, path), old.times)
+    found = replace(found, submissions=timed(found.submissions, times))
     whole = Batch(
         assignments=tuple(_assignment(entry, options.parts) for entry in wanted.values()),
         students=found.students,
-        submissions=handed_in,
+        submissions=found.submissions,
         roster=roster,
         times=times,
-        policy=_table(options.late, parse_policy, old.policy),
+        policy=_table(options.late, lambda text, path: _policy(text, ids, entries, path), old.policy),
         overrides=_table(options.overrides, lambda text, path: parse_overrides(text, ids, parts, path), old.overrides),
         seed=options.seed if options.seed is not None else old.seed,
         source=str(source),
@@ -108,12 +114,16 @@ def requested(options: BatchOptions, before: Batch | None) -> tuple[Batch, dict[
         cpu=options.cpu,
         prefixes=options.prefixes,
     )
-    if whole.seed == HIDDEN and old.seed not in ("", HIDDEN):
-        raise UsageError(f"a hidden seed must not be known, got {old.seed}, which is published in this folder")
     if whole.seed not in ("", HIDDEN):
         parse_seed(whole.seed)
     _refuse_parts_of_nothing(whole)
     return whole, wanted, replace(found, notes=(*found.notes, *above_maximum(whole.overrides, _worth(parts))))
+
+
+def _policy(text: str, students: Collection[str], exercises: Collection[str], path: object) -> LatePolicy:
+    policy = parse_policy(text, path)
+    check_policy(policy, students, exercises, path)
+    return policy
 
 
 def _refuse_parts_of_nothing(whole: Batch) -> None:
@@ -157,6 +167,8 @@ def _check(options: BatchOptions, before: Batch | None) -> None:
         raise UsageError("at most one of --workers and --scheduler must be given: a cluster has the workers it has")
     if options.limit_minutes <= 0:
         raise UsageError(f"--limit-minutes must be above 0, got {options.limit_minutes:g}")
+    check_folder(options.out)
+    check_seed(options.out, options.seed, before.seed if before else "", resume=options.resume)
 
 
 def _entries(options: BatchOptions, old: Batch) -> dict[str, Entry]:

@@ -1,4 +1,4 @@
-"""The hidden seed of a class: published in everybody's record, or used for an appeal."""
+"""The seed of a class: one in a folder; a hidden one is published in everybody's record, or used for an appeal."""
 
 from __future__ import annotations
 
@@ -10,14 +10,43 @@ from grader import machine
 from grader.batch.ledger import restamp
 from grader.batch.reading import read_batch
 from grader.batch.store import BatchStore
+from grader.cli.batch_out import check_folder
+from grader.cli.files import parse_seed
 from grader.cli.moment import now
 from grader.errors import UsageError
 from grader.exercise.catalogue import discover, find_root
 from grader.report.audience import HIDDEN
 
 
+def check_seed(out: str, asked: str | None, own: str, *, resume: bool) -> None:
+    """Refuse a seed that makes a second plan in a resumed run, and a hidden one that students know. Raises UsageError.
+
+    asked: None where the command line has none. own: that of the folder's last run. A hidden seed that is kept and
+    unknown may always be taken up again.
+    """
+    if asked is None or _is_same(asked, own):
+        return
+    store = BatchStore(Path(out).resolve())
+    instead = "leave --seed out, or name another --out"
+    if asked == HIDDEN and store.has_hidden_seed():
+        if known := store.published_seed(own):
+            rule = "a hidden seed must not be known"
+            raise UsageError(f"{rule}, got {known}, which is published in this folder; {instead}")
+    elif resume:
+        whose = own or "that of the default plan"
+        raise UsageError(f"with --resume the seed must be the folder's own ({whose}), got {asked}; {instead}")
+
+
+def _is_same(asked: str, own: str) -> bool:
+    """Return whether two seeds are equal, however their numbers are written. Raises UsageError for what is none."""
+    if asked == HIDDEN:
+        return own == HIDDEN
+    return parse_seed(asked) == (parse_seed(own) if own not in ("", HIDDEN) else None)
+
+
 def publish(out: str) -> int:
     """Write the hidden seed, and the replay tokens, into the records and scorecards of a class."""
+    check_folder(out)
     store = BatchStore(Path(out).resolve())
     with store.alone():
         whole = read_batch(store.folder)
@@ -25,6 +54,7 @@ def publish(out: str) -> int:
             raise UsageError(f"there must be a hidden seed to publish, got {whole.seed or 'none'} in {out}")
         seed = store.hidden_seed(now())
         known = replace(whole, seed=f"{seed:#x}")
+        store.note_published()
         # batch.json last: a run that is killed before is repeated, and writes the same.
         count = restamp(store, known)
         store.write_batch(known)

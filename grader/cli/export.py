@@ -134,7 +134,8 @@ def _class_files(
     for line in made.left_out:
         _say(f"left out, {line}")
     if not made.files:
-        raise UsageError("there must be a score to export, got none")
+        advice = f"; {made.advice}" if made.advice else ""
+        raise UsageError(f"there must be a score to export, got none{advice}")
     if made.single:
         _give(options, next(iter(made.files.values())))
     else:

@@ -31,6 +31,7 @@ _PREFIXES = (
 )
 _DROPPED = re.compile(r"(Current|Final) (Score|Points|Grade)|Override (Score|Grade|Status)", re.IGNORECASE)
 _ENDS_IN_ID = re.compile(r"\s\((\d+)\)\s*$")
+_FOR_NOT_JUDGED = "--of-judged scales up the judged points"
 _FOR_LEFT_OUT = "--of-judged --parts-left-out-too scales up the judged points"
 # Digits with separators: the importer would read another number.
 _MANGLED = re.compile(r"[\d.,]*[.,][\d.,]*%?")
@@ -144,7 +145,7 @@ def _cell(mark: Mark, possible: float, rules: MarkRules, notes: _Notes) -> str:
             notes.add(f"nothing of {' and '.join(mark.parts_left_out)} was judged ({_FOR_LEFT_OUT})", mark.student)
             return ""
         if mark.judged < mark.max_points and not rules.of_judged:
-            notes.add("not all points could be judged (--of-judged scales up the judged points)", mark.student)
+            notes.add(f"not all points could be judged ({_FOR_NOT_JUDGED})", mark.student)
             return ""
     whole = mark.judged if rules.of_judged and mark.override is None else mark.max_points
     return score(mark.points * possible / whole, possible)
@@ -326,7 +327,8 @@ def _class_files(options: ExportOptions, exercises: Sequence[str]) -> Callable[[
         )
         left_out = tuple(dict.fromkeys(line for sheet in sheets.values() for line in sheet.left_out))
         files = {name: sheet.text for name, sheet in sheets.items() if sheet.written}
-        return ClassFiles(files, left_out, single=exported is not None)
+        advice = (one for one in (_FOR_NOT_JUDGED, _FOR_LEFT_OUT) if any(f"({one})" in line for line in left_out))
+        return ClassFiles(files, left_out, single=exported is not None, advice=next(advice, ""))
 
     return make
 

@@ -42,12 +42,13 @@ class ExportOptions:
 class ClassFiles:
     """The files of a class: texts by name, and lines about marks that are left out.
 
-    single: there is one file; it goes to --out or to stdout.
+    single: there is one file; it goes to --out or to stdout. advice: which options leave out fewer marks.
     """
 
     files: Mapping[str, str]
     left_out: tuple[str, ...] = ()
     single: bool = False
+    advice: str = ""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pytest
 from grader.batch import key
 from grader.batch.gradebook import Assignment, Override, Student
 from grader.batch.key import Terms, content_key, environment, environment_of
-from grader.batch.late import LatePolicy, parse_policy
+from grader.batch.late import LatePolicy, check_policy, parse_policy
 from grader.batch.reading import gradebook, read, read_batch
 from grader.batch.refused import invalid, lost
 from grader.batch.regrading import changed, in_words
@@ -113,6 +113,27 @@ def test_a_policy_that_could_be_misread_is_refused(text: str, said: str) -> None
     assert str(refused.value).startswith(said)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[[extensions]]\nstudent = "adda"\ndays = 2', "extension 1: student must be one of the class's, got 'adda'"),
+        (
+            '[[extensions]]\nstudent = "ada"\n[[extensions]]\nstudent = "ada"\nexercise = "ex_51"',
+            "extension 2: exercise must be one of the class's, got 'ex_51'",
+        ),
+        (
+            "[exercises.ex_51]\ndue = 2026-11-02T10:00:00Z",
+            "exercises: exercise must be one of the class's, got 'ex_51'",
+        ),
+    ],
+)
+def test_more_time_for_nobody_or_for_no_exercise_is_refused(text: str, said: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        check_policy(parse_policy(text), {"ada"}, PARTS)
+    assert str(refused.value) == f"late policy, {said}"
+    check_policy(parse_policy(text.replace("adda", "ada").replace("ex_51", "ex_15")), {"ada"}, PARTS)
+
+
 # -- tables ----------------------------------------------------------------------------------------------------------
 
 HEAD = "student,exercise,points,reason,author,time\n"
@@ -175,9 +196,16 @@ def test_an_override_without_a_reason_or_for_nobody_is_refused(text: str, said: 
 
 def test_times_are_kept_in_utc() -> None:
     text = "student,exercise,submitted_at\nada,ex_15,2026-11-02T09:15:00+01:00\n"
-    assert parse_times(text) == {"ada/ex_15": "2026-11-02T08:15:00Z"}
+    assert parse_times(text, {"ada"}, PARTS) == {"ada/ex_15": "2026-11-02T08:15:00Z"}
     with pytest.raises(UsageError, match="must have an offset, such as Z"):
-        parse_times(text.replace("+01:00", ""))
+        parse_times(text.replace("+01:00", ""), {"ada"}, PARTS)
+
+
+@pytest.mark.parametrize(("own", "wrong"), [("ada", "student"), ("ex_15", "exercise")])
+def test_a_time_for_nobody_or_for_no_exercise_is_refused(own: str, wrong: str) -> None:
+    text = "student,exercise,submitted_at\nada,ex_15,2026-11-02T09:15:00Z\n".replace(own, "ex_51")
+    with pytest.raises(UsageError, match=f"^times, line 2: {wrong} must be one of the class's, got 'ex_51'$"):
+        parse_times(text, {"ada"}, PARTS)
 
 
 # -- marks -----------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from grader.batch.gradebook import Student
 from grader.batch.layouts import common_prefix, recognise
 from grader.batch.roster import as_id, parse_roster
 from grader.batch.store import Batch, Submission
-from grader.batch.submissions import Collected, collect, exercises_in
+from grader.batch.submissions import Collected, collect, exercises_in, timed
 from grader.batch.uploads import printable
 from grader.cli.batch_options import BatchOptions, requested
 from grader.cli.main import dispatch
@@ -53,7 +53,7 @@ def collected(
     prefixes: tuple[str, ...] = (),
 ) -> Collected:
     known = {student.id for student in roster}
-    return collect(recognise(folder, exercises, prefixes, known), exercises, roster, {})
+    return collect(recognise(folder, exercises, prefixes, known), exercises, roster)
 
 
 def handed(folder: Path, exercises: Mapping[str, str] = ONE, roster: tuple[Student, ...] = ()) -> Batch:
@@ -144,6 +144,27 @@ def test_what_belongs_to_nobody_is_named(tmp_path: Path) -> None:
     assert [one.name for one in found if not one.owners] == ["Ada_1_assignsubmission_onlinetext_", "README.md"]
 
 
+def test_what_an_operating_system_left_is_no_student(tmp_path: Path) -> None:
+    left = {"__MACOSX/ada/._x.py": "", "__pycache__/x.pyc": "", ".Trash/x.py": "", ".git/HEAD": ""}
+    files = {f"ada/{FILE}": TEXT, **left}
+    lay(tmp_path, {**{f"in/{name}": text for name, text in files.items()}, "class.zip": zipped(files)})
+    for place in ("in", "class.zip"):
+        assert [one.name for one in recognise(tmp_path / place, ONE)] == ["ada"]
+
+
+def test_an_empty_folder_is_a_student_s_where_no_roster_says_otherwise(tmp_path: Path) -> None:
+    lay(tmp_path, {f"ada/{FILE}": TEXT, "old.zip": zipped({}), f"eve/{FILE}": TEXT})
+    for name in ("bob", "drafts"):
+        (tmp_path / name).mkdir()
+    found = collected(tmp_path, roster=(Student("ada"), Student("bob")))
+    assert [one.id for one in found.students] == ["ada", "bob", "eve"]
+    assert found.nobodys == ("drafts/ (empty)", "old.zip (empty)")
+    assert [one.trouble for one in found.submissions if one.student == "bob"] == [
+        "a submission must hold ex_15_triton_basics.py, got nothing"
+    ]
+    assert [one.id for one in collected(tmp_path).students] == ["ada", "bob", "drafts", "eve", "old"]
+
+
 def test_the_exercises_are_those_that_somebody_handed_in(tmp_path: Path) -> None:
     lay(tmp_path, {f"ada/{FILE}": TEXT, "bob/ex_160.py": TEXT})
     assert exercises_in(recognise(tmp_path, EXERCISES), EXERCISES) == ("ex_15",)
@@ -209,6 +230,23 @@ def test_the_prefix_is_not_part_of_a_user_whose_repository_is_an_archive(
         f"there must be one file for ex_15, got 2: lab1-bob/{FILE}, lab1-bob.zip/{FILE}"
     )
     assert found.notes == ("bob handed in ex_15 2 times: lab1-bob/, lab1-bob.zip",)
+
+
+def test_a_prefix_that_would_find_students_who_handed_nothing_in_is_hinted_at(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("ada", "lab1-carol", "lab1-ann-lee", "lab1-ada", "old-eve", "-carol")
+    lay(tmp_path / "in", {f"{name}/{FILE}": TEXT for name in names} | {f"lab2-zoe_1_2_{FILE}": TEXT})
+    lay(tmp_path / "in", {"lab1-dan.zip": zipped({FILE: TEXT})})
+    lay(tmp_path, {"roster.csv": "id,github\nada,\ncarol,\ndan,\nlee,ann-lee\nzoe,\n"})
+    asked = ["batch", str(tmp_path / "in"), "--out", str(tmp_path / "out"), "--dry-run"]
+    asked += ["--roster", str(tmp_path / "roster.csv")]
+    assert dispatch(asked) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if "--prefix" in line] == [
+        "  lab1-ann-lee/ may be the repository of lee, who handed nothing in, and 2 more likewise: write --prefix lab1"
+    ]
+    assert dispatch([*asked, "--prefix", "lab1"]) == 0
+    assert "--prefix" not in capsys.readouterr().out
 
 
 def test_a_folder_and_its_archive_are_one_name_of_the_three_that_make_a_prefix(tmp_path: Path) -> None:
@@ -301,6 +339,36 @@ def test_a_dry_run_names_everybody_every_stranger_and_every_file_left_over(
     assert "Nobody's\n  notes.txt\n" in said
     assert said.endswith("\n  ada/x.py\n")
     assert not (tmp_path / "out").exists()
+
+
+def test_more_time_and_times_are_for_students_of_the_class_and_exercises_of_the_course(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lay(tmp_path / "in", {f"ada/{FILE}": TEXT, f"eve/{FILE}": TEXT})
+    lay(tmp_path, {"roster.csv": "id\nada\nzoe\n"})
+    # On the roster, or only in the class; and an exercise that nobody handed in.
+    lay(tmp_path, {"late.toml": "".join(f'[[extensions]]\nstudent = "{one}"\ndays = 1\n' for one in ("zoe", "eve"))})
+    lay(tmp_path, {"times.csv": "student,exercise,submitted_at\nada,ex_16,2026-11-02T09:15:00Z\n"})
+    asked = ["batch", str(tmp_path / "in"), "--out", str(tmp_path / "out"), "--dry-run"]
+    asked += ["--roster", str(tmp_path / "roster.csv")]
+    tables = {"--late": tmp_path / "late.toml", "--times": tmp_path / "times.csv"}
+    assert dispatch([*asked, *(word for option, path in tables.items() for word in (option, str(path)))]) == 0
+    lay(tmp_path, {"late.toml": '[[extensions]]\nstudent = "carol"\ndays = 1\n'})
+    lay(tmp_path, {"times.csv": "student,exercise,submitted_at\nada,ex_51,2026-11-02T09:15:00Z\n"})
+    said = {
+        "--late": "late.toml, extension 1: student must be one of the class's, got 'carol'",
+        "--times": "times.csv, line 2: exercise must be one of the class's, got 'ex_51'",
+    }
+    for option, path in tables.items():
+        capsys.readouterr()
+        assert dispatch([*asked, option, str(path)]) == 2
+        assert capsys.readouterr().err == f"grade: {tmp_path}/{said[option]}\n"
+
+
+def test_a_time_that_is_given_replaces_that_of_the_layout() -> None:
+    one = Submission("ada", "ex_15", FILE, submitted_at="2026-11-02T08:15:00Z")
+    (first, second) = timed([one, replace(one, exercise="ex_16")], {"ada/ex_15": "2026-11-03T08:15:00Z"})
+    assert (first.submitted_at, second.submitted_at) == ("2026-11-03T08:15:00Z", "2026-11-02T08:15:00Z")
 
 
 def test_points_for_a_part_of_nothing_are_refused_and_points_above_the_maximum_are_noted(tmp_path: Path) -> None:
@@ -549,8 +617,11 @@ def test_a_submission_that_speaks_of_two_students_is_nobody_s(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("name\nAda\n", "roster: a roster must have a column id, login, email, sis, canvas or github, got ['name']"),
-        ("", "roster: a roster must have a column id"),
+        (
+            "student,Full Name\nada,Ada\n",
+            "roster: a roster must have a column id, login, email, sis, canvas or github, got 'student,Full Name'",
+        ),
+        ("", "roster: a roster must have a column id, login, email, sis, canvas or github, got ''"),
         ("id\nada\nada\n", "roster: a student must stand on one line, got 'ada' twice"),
         ("id\rada\rada\r", "roster: a student must stand on one line, got 'ada' twice"),
         (f"id,name\nada,{'a' * 200_000}\n", "roster, line 2: a table must be CSV, got: field larger than"),

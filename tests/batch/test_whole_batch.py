@@ -28,7 +28,7 @@ from grader.batch.store import BatchStore
 from grader.cli import batch as command
 from grader.cli.batch_options import BatchOptions
 from grader.cli.main import dispatch
-from grader.errors import MissingEnvironment
+from grader.errors import MissingEnvironment, UsageError
 from grader.exercise.catalogue import discover, resolve
 from grader.record import from_json
 from grader.report.isolation import FILES
@@ -225,6 +225,54 @@ def test_a_published_seed_is_in_every_record(graded: tuple[Path, Path, str], tmp
     assert read_batch(mine).seed == seed
 
 
+def test_a_resumed_run_keeps_the_seed_of_its_folder(graded: tuple[Path, Path, str], tmp_path: Path) -> None:
+    _, out, _ = graded
+    mine = tmp_path / "out"
+    shutil.copytree(out, mine)
+    instead = "; leave --seed out, or name another --out"
+    rule = "with --resume the seed must be the folder's own"
+
+    def refused(seed: str) -> str:
+        asked = BatchOptions(None, str(mine), seed=seed, resume=True)
+        with pytest.raises(UsageError) as said:
+            command.completed(asked, read_batch(mine))
+        return str(said.value)
+
+    assert refused("5") == f"{rule} (hidden), got 5{instead}"
+    assert refused("many").startswith("a seed must be a number such as 17 or 0x5f")
+    (mine / "secret.json").unlink()
+    for own, asked in (("5", "hidden"), ("5", "6"), ("", "5")):
+        BatchStore(mine).write_batch(replace(read_batch(mine), seed=own))
+        assert refused(asked) == f"{rule} ({own or 'that of the default plan'}), got {asked}{instead}"
+    BatchStore(mine).write_batch(replace(read_batch(mine), seed="0x11"))
+    assert command.completed(BatchOptions(None, str(mine), seed="17", resume=True), read_batch(mine)).seed == "17"
+
+
+def test_a_hidden_seed_is_taken_up_again_after_another_one_unless_it_was_published(
+    graded: tuple[Path, Path, str], grade_here: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    _, out, _ = graded
+    mine = tmp_path / "out"
+    shutil.copytree(out, mine)
+    store = BatchStore(mine)
+    store.write_batch(replace(read_batch(mine), seed="5"))
+    again = ("batch", "--out", str(mine), "--resume", "--seed", "hidden", "-q")
+    _, printed, said = grade_here(*again)
+    # The results of the hidden seed are still there.
+    assert printed.startswith("0 graded in "), said
+    assert read_batch(mine).seed == "hidden"
+    assert dispatch(["batch", "--out", str(mine), "--publish"]) == 0
+    seed = json.loads((mine / "secret.json").read_text())["seed"]
+    for own in (seed, "5"):
+        store.write_batch(replace(read_batch(mine), seed=own))
+        code, _, said = grade_here(*again)
+        assert (code, said) == (
+            2,
+            f"grade: a hidden seed must not be known, got {seed}, which is published in this folder; "
+            "leave --seed out, or name another --out\n",
+        )
+
+
 def test_a_run_that_is_killed_goes_on_where_it_was(
     grade_here: Callable[..., tuple[int, str, str]], tmp_path: Path
 ) -> None:
@@ -283,6 +331,42 @@ def test_a_bad_command_line_is_refused_in_one_line(
     assert error.count("\n") == 1
 
 
+@pytest.mark.parametrize("out", ["in", "in/out", "in/../in/ada/out"])
+def test_a_folder_of_submissions_takes_no_results(
+    out: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = lay(tmp_path / "in", {"ada": SOLUTION})
+    for more in ([], ["--dry-run"]):
+        assert dispatch(["batch", "in", "--out", out, *more]) == 2
+        rule = "--out must lie outside the folder of submissions"
+        assert capsys.readouterr().err == f"grade: {rule}, got {out} in {source}; write --out {source}-graded\n"
+    assert [path.name for path in source.iterdir()] == ["ada"]
+
+
+@pytest.mark.parametrize("more", [[], ["--dry-run"], ["--publish"]])
+@pytest.mark.parametrize("out", ["file", "file/below/it"])
+def test_a_file_takes_no_results(
+    out: str, more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lay(tmp_path / "in", {"ada": SOLUTION})
+    (tmp_path / "file").write_text("mine")
+    assert dispatch(["batch", "in", "--out", out, *more]) == 2
+    rule = "--out must be a folder, new or of an earlier run"
+    assert capsys.readouterr().err == f"grade: {rule}, got the file {tmp_path}/file; name another --out\n"
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_results_may_lie_beside_a_class_and_its_archive(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(lay(tmp_path, {"in/ada": SOLUTION}))
+    shutil.make_archive("class", "zip", "in")
+    for source in ("in", "class.zip"):
+        assert dispatch(["batch", source, "--out", "in-graded", "--dry-run"]) == 0, capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("without_cutlass")
 def test_parts_that_cannot_be_judged_are_named_before_anything_is_graded(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -314,7 +398,8 @@ def test_a_student_s_gradings_share_kernels_with_nobody_else_s(tmp_path: Path) -
 
 
 def test_an_empty_folder_is_no_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert dispatch(["batch", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
+    (tmp_path / "in").mkdir()
+    assert dispatch(["batch", str(tmp_path / "in"), "--out", str(tmp_path / "out")]) == 2
     assert "somebody must have handed in an exercise (ex_15, " in capsys.readouterr().err
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from grader.cli.main import dispatch
 from grader.export.formats import formats
-from grader.record import to_json
+from grader.record import Record, to_json
 from tests.records import classes, samples
 from tests.report.test_audience import SEED, secret
 
@@ -114,6 +115,23 @@ def test_an_export_without_a_score_is_an_error(tmp_path: Path, capsys: pytest.Ca
     classes.write(tmp_path, {})
     assert dispatch(["export", str(tmp_path), "--format", "canvas"]) == 2
     assert capsys.readouterr().err.endswith("grade: there must be a score to export, got none\n")
+
+
+@pytest.mark.parametrize(
+    ("record", "advice"),
+    [
+        (samples.failing, "--of-judged scales up the judged points"),
+        (samples.without_parts, "--of-judged --parts-left-out-too scales up the judged points"),
+    ],
+)
+def test_an_export_without_a_score_names_the_option_that_gives_one(
+    record: Callable[[], Record], advice: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    classes.write(tmp_path, {("ada", "ex_15"): record()})
+    asked = ["export", str(tmp_path), "--format", "canvas"]
+    assert dispatch(asked) == 2
+    assert capsys.readouterr().err.endswith(f"grade: there must be a score to export, got none; {advice}\n")
+    assert dispatch([*asked, *advice.partition(" scales")[0].split()]) == 0
 
 
 def test_canvas_takes_no_part_for_the_whole_unless_told_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
