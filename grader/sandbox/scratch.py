@@ -25,6 +25,8 @@ _ENDING_S = 5.0
 _POLL_S = 0.01
 # A folder with less room than this cannot even take a submission's text.
 _LEAST_ROOM_BYTES = 4 << 20
+# In place of the descriptor of a folder that is removed, or was never made.
+_REMOVED = -1
 
 
 class Scratch:
@@ -47,12 +49,13 @@ class Scratch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._entry is not None:
+        if self._entry is not None and self._descriptor != _REMOVED:
             kernels.save(self._entry, self._descriptor, self.folder / TRITON_CACHE)
         self._remove()
 
     def _make(self) -> None:
         base = tempfile.gettempdir()
+        self._descriptor = _REMOVED
         try:
             self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         except OSError as refused:
@@ -68,12 +71,16 @@ class Scratch:
             raise MissingEnvironment(_no_room(self._free_bytes))
 
     def _remove(self) -> None:
-        """Remove the folder and its content by descriptor, wherever its name leads by now."""
+        """Remove the folder and its content by descriptor, wherever its name leads by now; do nothing without one."""
+        if self._descriptor == _REMOVED:
+            return
         clearing.empty(self._descriptor)
         if self._is_in_place():
             with contextlib.suppress(OSError):
                 self.folder.rmdir()
-        os.close(self._descriptor)
+        # By now the number may be another file's, which a second removal would empty.
+        descriptor, self._descriptor = self._descriptor, _REMOVED
+        os.close(descriptor)
 
     def renew(self) -> None:
         """Make the folder usable for a new process: create it again if it is gone, and check its room."""

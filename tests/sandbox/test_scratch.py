@@ -197,6 +197,27 @@ def test_where_there_is_no_room_that_is_said_and_nothing_is_left(monkeypatch: py
     assert set(Path(tempfile.gettempdir()).glob("grade-*")) <= before
 
 
+def test_a_folder_that_cannot_be_made_again_is_not_removed_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kept").write_text("of another thread")
+
+    def full(**_: object) -> str:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def replaced() -> None:
+        with Scratch() as scratch:
+            monkeypatch.setattr(tempfile, "mkdtemp", full)
+            # Another thread opens its folder as soon as the number is free.
+            monkeypatch.setattr(os, "close", lambda one, close=os.close: (close(one), os.open(tmp_path, os.O_RDONLY)))
+            scratch.replace()
+
+    with pytest.raises(MissingEnvironment, match="No space left on device"):
+        replaced()
+    monkeypatch.undo()
+    assert (tmp_path / "kept").exists()
+
+
 def test_where_the_room_was_taken_by_the_submission_it_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
     with Scratch() as scratch:
         (scratch.folder / "large").touch()
