@@ -157,7 +157,10 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
         ("grader.report.isolation", ()),
         ("grader.files", ("grader.errors",)),
         ("grader.batch.uploads", ("grader.errors", "grader.files")),
-        ("grader.batch.late", ("grader.batch.moments", "grader.errors", "grader.protocol.decode")),
+        (
+            "grader.batch.late",
+            ("grader.batch.moments", "grader.batch.tables", "grader.errors", "grader.protocol.decode"),
+        ),
         (
             "grader.export",
             ("grader.export", "grader.report", "grader.record", "grader.batch.gradebook", "grader.errors"),
