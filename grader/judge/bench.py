@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -151,11 +151,13 @@ class Bench:
 
     def try_case(self, case: Case, seed: int) -> Trial:
         """Call the part's function on one case and examine the answer."""
-        return next(iter(self.tries([CallRequest(case, seed)])))
+        with closing(self.tries([CallRequest(case, seed)])) as trials:
+            return next(trials)
 
     def repeat(self, recipe: Recipe, wanted: Wanted = ANY) -> Trial:
         """Repeat the call of an earlier trial on the same inputs, with other decoys, in a wanted configuration."""
-        return next(iter(self.tries([CallRequest(Case(recipe.case), recipe.seed, wanted=wanted)], known=True)))
+        with closing(self.tries([CallRequest(Case(recipe.case), recipe.seed, wanted=wanted)], known=True)) as trials:
+            return next(trials)
 
     def tries(self, requests: Sequence[CallRequest], *, chained: bool = False, known: bool = False) -> Generator[Trial]:
         """Call the part's function for one request after another and examine the answers.
@@ -163,18 +165,22 @@ class Bench:
         chained: all are recorded before the first is replayed, the seeds that count depend on all traces, and equal
         seeds stay equal. Otherwise earlier requests are replayed while later ones are recorded. known: the seeds of the
         requests are those that count.
+
+        Close it, or use it up: it waits for threads at its end. The collector of garbage may end it anywhere, also
+        where Python itself holds the lock of its threads, which never ends.
         """
         waiting = list(requests)
         while waiting:
             done, stale = 0, False
-            for trial in self._batch(waiting, chained=chained, known=known):
-                done += 1
-                recorded_anew = self.pair.recorded_anew
-                yield trial
-                # The caller may have made other calls meanwhile, which can renumber all memory.
-                stale = self._lost or self.pair.recorded_anew != recorded_anew
-                if stale:
-                    break
+            with closing(self._batch(waiting, chained=chained, known=known)) as batch:
+                for trial in batch:
+                    done += 1
+                    recorded_anew = self.pair.recorded_anew
+                    yield trial
+                    # The caller may have made other calls meanwhile, which can renumber all memory.
+                    stale = self._lost or self.pair.recorded_anew != recorded_anew
+                    if stale:
+                        break
             # After a replay that could not be finished, later calls are recorded anew.
             waiting = waiting[done:] if stale and not chained else []
 

@@ -6,6 +6,7 @@ An autotuner may choose any configuration that works.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 from grader.exercise.plan import PlannedCase
@@ -177,9 +178,10 @@ def _try_configurations(
         try:
             wanted_ones = [Wanted((place,), rehearsed) for place in waiting]
             requests = [CallRequest(one.case, one.seed, wanted=wanted) for wanted in wanted_ones]
-            for place, trial in zip(waiting, bench.tries(requests), strict=False):
-                done += 1
-                yield place, trial
+            with closing(bench.tries(requests)) as trials:
+                for place, trial in zip(waiting, trials, strict=False):
+                    done += 1
+                    yield place, trial
         except NotRunHere as why:
             yield waiting[done], why
             waiting = waiting[done + 1 :]

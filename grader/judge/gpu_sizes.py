@@ -6,6 +6,7 @@ Launch code is told of a part of a GPU. A number of programs that follows from i
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 
 from grader.exercise.cases import QUICK_VOLUME
@@ -75,12 +76,11 @@ class OnTheLargestGpu:
             ):
                 requests = {one: CallRequest(one.case, one.seed) for one in self._known}
                 other = [one for one in requests if not records_alike(bench, requests[one], self._known[one])]
-                trials = bench.tries([requests[one] for one in other])
-                for one, trial in zip(other, trials, strict=False):
-                    found.append((one, trial))
-                    if trial.failure:
-                        break
-                trials.close()
+                with closing(bench.tries([requests[one] for one in other])) as trials:
+                    for one, trial in zip(other, trials, strict=False):
+                        found.append((one, trial))
+                        if trial.failure:
+                            break
         except NotRunHere:
             pass
         return iter(found)

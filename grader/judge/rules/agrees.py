@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 
 from grader.exercise.cases import QUICK_VOLUME, Value
@@ -54,26 +55,25 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     # Only the far ends of a star may have too many programs for the interpreter.
     far = [not rule.cases.space.holds(one.case) for one in cases]
     requests = [CallRequest(one.case, one.seed, may_be_left_out=is_far) for one, is_far in zip(cases, far, strict=True)]
-    trials = bench.tries(requests)
-    for one, trial in zip(cases, _run_here(trials, failed), strict=False):
-        if trial.left_out:
-            left_out[one] = trial.left_out
-            if failed:
-                # It took seconds, and so may others: what fails is known.
-                break
-            continue
-        worst, run = max(worst, trial.worst), run + 1
-        largest_gpu.note(one, trial)
-        if one in tuned or trial.kept:
-            usual[one] = trial
-        elif rule.every_configuration or bench.configurations is not None:
-            _keep_largest(largest, one, trial)
-        if trial.failure:
-            failed.append((one, trial.failure))
-            trials_failed[one] = trial
-            if trial.failure.status not in _MAY_GO_ON or (bench.first_failure and trial.failure.status == "fail"):
-                break
-    trials.close()
+    with closing(bench.tries(requests)) as trials:
+        for one, trial in zip(cases, _run_here(trials, failed), strict=False):
+            if trial.left_out:
+                left_out[one] = trial.left_out
+                if failed:
+                    # It took seconds, and so may others: what fails is known.
+                    break
+                continue
+            worst, run = max(worst, trial.worst), run + 1
+            largest_gpu.note(one, trial)
+            if one in tuned or trial.kept:
+                usual[one] = trial
+            elif rule.every_configuration or bench.configurations is not None:
+                _keep_largest(largest, one, trial)
+            if trial.failure:
+                failed.append((one, trial.failure))
+                trials_failed[one] = trial
+                if trial.failure.status not in _MAY_GO_ON or (bench.first_failure and trial.failure.status == "fail"):
+                    break
     # Last: its calls would have the later cases recorded again.
     failed = _looked_into(bench, failed, trials_failed)
     if left_out and not failed and (not run or _are_too_many(len(left_out), sum(far))):

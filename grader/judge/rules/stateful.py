@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -71,10 +72,11 @@ def _make_calls(bench: Bench, one: PlannedCase, rule: Stateful) -> tuple[_End | 
         )
         for place, (step, part) in enumerate(calls)
     ]
-    for (step, part), trial in zip(calls, bench.tries(requests, chained=True), strict=False):
-        worst = max(worst, trial.worst)
-        if trial.failure:
-            return _End(trial.failure, step, part), worst
+    with closing(bench.tries(requests, chained=True)) as trials:
+        for (step, part), trial in zip(calls, trials, strict=False):
+            worst = max(worst, trial.worst)
+            if trial.failure:
+                return _End(trial.failure, step, part), worst
     return None, worst
 
 
