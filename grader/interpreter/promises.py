@@ -1,8 +1,9 @@
 """Holds kernels to the hints that they give the compiler: tl.multiple_of, tl.max_contiguous and tl.max_constancy.
 
 Compiled code relies on them: it takes several elements at once where neighbours are promised, and it goes wrong where
-a promise is false. One false promise is harmless in loads, and real code makes it: indices that start again at 0 where
-a tile ends, as `rows % M` do. It is told where a store goes through them.
+a promise is false. One false promise is mostly harmless in loads, and real code makes it: indices that start again at
+0 where a tile ends, as `rows % M` do. On a GPU such a load may meet a misaligned address; here it passes. It is told
+where a store goes through them.
 """
 
 from __future__ import annotations

@@ -398,7 +398,7 @@ ROW_SOFTMAX = Part(
                         # Nothing but -inf in the first 8192 columns or more.
                         {"M": 2, "N": 16384, "values": "late"},
                         # Each exponential but one is tiny, and together they are not.
-                        {"M": 8, "N": 16384, "values": "outlier"},
+                        {"M": 3, "N": 16384, "values": "outlier"},
                     ),
                     generated=0,
                     # More rows than a grid has programs on any axis but its first.
