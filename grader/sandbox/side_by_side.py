@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from queue import Empty, LifoQueue
 from threading import Lock
 from typing import Protocol
@@ -77,8 +77,13 @@ class SideBySide:
         return None if found is None or found.cancelled() else found.result()
 
     def close(self) -> None:
-        """Begin no further replay, and wait for the running ones."""
-        self._pool.shutdown(cancel_futures=True)
+        """Begin no further replay, and wait for the running ones.
+
+        Their threads end later: to wait for these takes a lock of Python's, which the thread that the collector of
+        garbage interrupts may hold.
+        """
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        wait([one for one in self._outcomes.values() if not one.cancelled()])
 
     def _replay(self, job: Callable[[], ReplayCall], most_s: float) -> Outcome:
         # Making the question takes time: take a process only afterwards.
