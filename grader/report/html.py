@@ -409,14 +409,13 @@ def _checks(checks: list[CheckResult], limits: _Limits) -> tuple[CheckView, ...]
     for check in checks:
         same_as = first.get(view.cause_key(check)) if check.status != "pass" else None
         alike = first_of_kind.get(view.kind_key(check)) if check.status in view.LEARNERS else None
-        # One open card for each way of failing: twenty of them hide what failed first.
-        opened = check.status in view.LEARNERS and alike is None
         shown = CheckView(
             result=check,
             look=look_of(check),
             anchor=anchor("check", check.id),
             points=view.check_points(check),
-            open=opened or in_part(check) or check.speed is not None or check.selection is not None,
+            # Of all failures, what failed first stands open, at the top: one thing to do at a time.
+            open=in_part(check) or check.speed is not None or check.selection is not None,
             same_as=same_as,
             alike=alike,
             brief=_brief(check, alike.result if alike else None, limits),

@@ -24,6 +24,8 @@ WAVES = tuple(2**i for i in range(14, 20))
 JOINED = tuple(2**i for i in range(15, 23))
 # Rows that a program may hold at a time.
 ROWS_TOGETHER = (2, 4, 8, 16, 32, 64, 128)
+# Powers, relative to the row's largest, below which a shortcut may take 0.
+SMALL_POWERS = (1e-3, 1e-4, 1e-5, 1e-6)
 
 ELEMENTS_OF_A_PORTION = 1 << 20
 # The CPU adds up this many elements one after another in a few milliseconds.
@@ -199,6 +201,12 @@ def row_softmax_mistakes(x: Tensor) -> Iterator[Mistake]:
         "Which step makes a probability of a logarithm?",
         x - top - total.log(),
     )
+    title = "Looks as if exponentials far below the largest one count as 0"
+    told = "Thousands of small exponentials together may weigh as much as the largest one: none of them is 0."
+    for least in SMALL_POWERS:
+        kept = powers.masked_fill(powers < least, 0.0)
+        yield "small_left_out", title, told, kept / kept.sum(dim=1, keepdim=True)
+        yield "small_left_out", title, told, kept / total
     yield "wrong_axis", "Looks as if columns are normalised instead of rows", *_columns(x)
     help_text = "A block of rows is reduced along one axis only: one sum for every row."
     yield "wrong_axis", "Looks as if the sum goes over columns", help_text, powers / powers.sum(dim=0, keepdim=True)

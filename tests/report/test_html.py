@@ -180,10 +180,15 @@ def test_only_the_first_part_that_failed_is_open() -> None:
     text = html.render(samples.failing())
     page = Page(text)
 
-    # The mismatch stands at the top of the page, beside its help; the crash of the same part is open.
     assert [one for one in opened(text) if one.startswith("part-")] == ["part-row_softmax"]
-    assert "check-row_softmax.tail" not in opened(text)
     assert "Same cause as Right for lengths that fill every block ." in page.text
+
+
+def test_what_failed_first_stands_at_the_top_and_every_later_failure_is_one_line() -> None:
+    text = html.render(samples.failing())
+
+    assert text.count("What failed first") == 1
+    assert [one for one in opened(text) if one.startswith("check-")] == []
 
 
 def test_a_failed_check_shows_cause_case_neighbour_values_help_and_replay() -> None:
@@ -280,7 +285,7 @@ def test_where_nothing_failed_the_page_names_the_next_step_only(name: str) -> No
     assert "Next: " in text
 
 
-def test_of_checks_that_failed_alike_only_the_first_is_open_and_the_others_name_their_case() -> None:
+def test_of_checks_that_failed_alike_the_others_name_their_case() -> None:
     def failed(name: str, length: int) -> CheckResult:
         cause = dataclasses.replace(samples.vector_mismatch(), rationale=f"{length} elements are wrong.")
         example = Counterexample({"N": length}, f"N={length}", f"ex_15:vector_add.{name}:0x1")
