@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 
 from grader.exercise.gpus import Architecture
 from grader.protocol.messages import EXACT_IN_JSON, Binary, Narrow
-from grader.record import CompiledKernel, KernelFinding, Occupancy, one_line
+from grader.record import CompiledKernel, KernelFinding, Occupancy
+from grader.text import one_line
 
 MOST_KERNELS = 64
 # CUDA C++ programming guide, "Technical Specifications per Compute Capability": the most registers of one thread.

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grader.exercise.definitions import keeping_line, repeated, spans_of
-from grader.record import Cause, CheckResult, Excerpt, clean
+from grader.record import Cause, CheckResult, Excerpt
+from grader.text import clean
 
 # Lines before and after the named one: a mask and its use stand within this distance.
 _NEIGHBOURS = 3

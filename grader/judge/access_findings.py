@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from grader.judge.clue import Clue
 from grader.protocol.messages import GuardFinding
-from grader.record import Cause, clean, one_line
+from grader.record import Cause
+from grader.text import clean, one_line
 
 _VERBS = {"load": "loads", "store": "stores to", "atomic": "updates"}
 NOUNS = {"load": "A load", "store": "A store", "atomic": "An atomic"}

@@ -30,12 +30,13 @@ from grader.exercise.model import Limits, Part
 from grader.judge.launched import JudgedCall
 from grader.protocol.messages import UNTOLD, Compiled, Loaded, Raised, Recipe, RecordCall, Start
 from grader.protocol.trace import Deed
-from grader.record import CompiledKernel, clean, one_line
+from grader.record import CompiledKernel
 from grader.sandbox.cancellation import Cancelled
 from grader.sandbox.compiling import CleanCompiler
 from grader.sandbox.outcome import CompiledTooLong, Died, Garbled, OutOfMemory, OutOfSpace, TimedOut, Unanswered
 from grader.sandbox.server import Spawner
 from grader.sandbox.session import Session
+from grader.text import clean, one_line
 
 # A moderate size. Kernels depend on what a size is divisible by, hardly on how large it is: no need to fill the memory.
 _MOST_BYTES = 64 << 20

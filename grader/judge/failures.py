@@ -16,7 +16,7 @@ from grader.judge.compare import Comparison, compare, describe, tensor_of
 from grader.judge.truth import Expected
 from grader.judge.wording import in_words
 from grader.protocol.messages import Form, Frame, Raised, Recipe
-from grader.record import UNJUDGED, Cause, Status, clean
+from grader.record import UNJUDGED, Cause, Status
 from grader.sandbox.outcome import (
     CompiledTooLong,
     Died,
@@ -29,6 +29,7 @@ from grader.sandbox.outcome import (
     TimedOut,
     Unanswered,
 )
+from grader.text import clean
 
 _MOST_FRAMES = 6
 # To look for causes in more wrong values takes seconds.

@@ -22,7 +22,7 @@ from grader.exercise.model import Part
 from grader.exercise.plan import Plan, PlannedCheck, ReplayToken
 from grader.judge.failures import Failure, missing_function, why_not_finished, why_not_loaded
 from grader.protocol.messages import Loaded, Raised, Recipe, Start
-from grader.record import Cause, Status, Tool, clean
+from grader.record import Cause, Status, Tool
 from grader.sandbox.answering import Answered, answer
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import Pair, paired
@@ -34,6 +34,7 @@ from grader.sanitizer.findings import SCHEMA, Called, Examination, Gathering, Me
 from grader.sanitizer.output import Accusation, SanitizerReport, parse
 from grader.sanitizer.words import sighting_of, sightings_of
 from grader.speed.lock import GpuLock
+from grader.text import clean
 
 # A part is given up after so many timeouts. Where processes are expensive, those that died count too.
 _PATIENCE = 2

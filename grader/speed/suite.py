@@ -17,7 +17,7 @@ from grader.exercise.model import Part, SpeedBand
 from grader.judge.failures import Failure, why_not_finished
 from grader.protocol.messages import Gauged, Raised, Recipe
 from grader.protocol.trace import Trace
-from grader.record import Baseline, Cause, Ceilings, Contender, GpuState, SizeTiming, Speed, clean
+from grader.record import Baseline, Cause, Ceilings, Contender, GpuState, SizeTiming, Speed
 from grader.sandbox.outcome import Unanswered
 from grader.sandbox.pair import RecordedAnswer
 from grader.sandbox.session import Session
@@ -31,6 +31,7 @@ from grader.speed.roofline import RooflineWork
 from grader.speed.rounds import Exposed, NotCapturable, Rounds, Samples, TimedCase, TimingSample, Untimed
 from grader.speed.tuned import tuned_tables
 from grader.speed.verify import CannotBeTimed
+from grader.text import clean
 from grader.timeline import spent
 
 # A ratio is known well enough when its interval reaches half a per cent to either side.

@@ -15,8 +15,9 @@ from grader.judge.failures import Failure, why_not_finished
 from grader.judge.ruling import Ruling
 from grader.judge.truth import Offer
 from grader.protocol.messages import Slot
-from grader.record import Cause, Number, Selection, clean
+from grader.record import Cause, Number, Selection
 from grader.sandbox.outcome import Finished
+from grader.text import clean
 
 RULE = Regret
 
