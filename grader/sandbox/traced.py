@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from grader.errors import GradeError
+from grader.protocol.messages import CHANNEL
 from grader.sandbox import process
 from grader.sandbox.server import ForkServer, Mode, Spawned
 
@@ -23,8 +24,6 @@ _POLL_S = 0.1
 # The time that a tool has to finish its report, once its watched process is gone.
 _LAST_WORDS_S = 10.0
 _MOST_BYTES = 64 << 20
-# As in grader.sandbox.inside.traced.
-_CHANNEL = "channel-{}"
 
 
 class ToolOutput:
@@ -93,7 +92,7 @@ class TracedServer:
     ) -> Spawned:
         """Return the tool with the submission's process under it. Raises GradeError if the latter does not connect."""
         self._started += 1
-        path = Path(scratch, _CHANNEL.format(self._started))
+        path = Path(scratch, CHANNEL.format(self._started))
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             listener.bind(str(path))
             if uid:
