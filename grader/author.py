@@ -38,6 +38,7 @@ from grader.grading import Job, grade, truth_of
 from grader.judge.compare import compare
 from grader.judge.rules.regret import counted_ratios, mean_regret
 from grader.judge.truth import Expected, Truth
+from grader.phrases import counted
 from grader.protocol.messages import Recipe
 from grader.record import UNJUDGED, CheckResult, Record
 from grader.report.status import in_part
@@ -344,7 +345,8 @@ def honest_finding(path: Path, parts: frozenset[str], record: Record) -> GateLin
     lacking = next((result.reason for result in record.checks if result.status == "skipped_environment"), "")
     if not judged and lacking:
         return GateLine(_named(path), None, f"nothing judged here: {lacking}")
-    outcome = _sentence(failed) if failed else f"passes {len(judged)} checks of {', '.join(sorted(parts)) or 'no part'}"
+    passed = f"passes {counted(len(judged), 'check')} of {', '.join(sorted(parts)) or 'no part'}"
+    outcome = _sentence(failed) if failed else passed
     return GateLine(_named(path), bool(judged) and not failed, outcome)
 
 
@@ -357,7 +359,7 @@ def _compiles(record: Record) -> GateLine:
     if bad:
         return GateLine("solution, compiled", False, f"for no GPU: {', '.join(sorted(bad))}")
     targets = sorted({kernel.target for kernel in kernels})
-    outcome = f"{len(good)} kernels for {', '.join(targets) or 'no GPU'}"
+    outcome = f"{counted(len(good), 'kernel')} for {', '.join(targets) or 'no GPU'}"
     return GateLine("solution, compiled", None if missing else True, "; ".join([outcome, *sorted(missing)]))
 
 

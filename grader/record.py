@@ -16,9 +16,7 @@ from typing import Literal
 from grader.exercise.model import Curves as Curves  # noqa: PLC0414  for the reports, which import the record alone
 from grader.protocol.decode import DecodeError, decode
 from grader.protocol.footprint import Footprint
-from grader.text import as_json
-from grader.text import clean as clean  # noqa: PLC0414  for all writers of records
-from grader.text import one_line as one_line  # noqa: PLC0414  for all writers of records
+from grader.text import as_json, one_line
 from grader.timeline import Stretch
 
 Schema = Literal["grade/result/v1"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import typing
+import unicodedata
 from collections.abc import Callable
 from functools import cache
 from html.parser import HTMLParser
@@ -35,10 +36,10 @@ TEXTS = {
 
 # What rich prints for colours, and nothing else.
 _STYLE = re.compile("\x1b\\[[0-9;]*m")
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff"
-    "\ud800-\udfff\U000e0000-\U000e007f]"
-)
+# What Unicode calls controls, surrogates, separators of lines and of paragraphs, and what turns the direction.
+_OBEYED = {"Cc", "Cs", "Zl", "Zp", "LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+# Marks of direction, byte order and annotation, noncharacters, and tags. Other formats shape the text around them.
+_HIDDEN = re.compile("[\u061c\u200e\u200f\ufeff\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f]")
 # Names that mean something to whoever reads a record.
 _KEPT = {"submission"}
 # Fields of digits: with any other text there is no matrix to draw, which has a test of its own.
@@ -84,7 +85,12 @@ def commands_in(text: str) -> list[str]:
 
 def unseen_in(text: str) -> set[str]:
     """The characters that a terminal would obey or hide, our own colours apart."""
-    return set(_UNSEEN.findall(_STYLE.sub("", text)))
+    seen = set(_STYLE.sub("", text)) - {"\n", "\t"}
+    return {
+        one
+        for one in seen
+        if {unicodedata.category(one), unicodedata.bidirectional(one)} & _OBEYED or _HIDDEN.match(one)
+    }
 
 
 def without_our_script(page: str) -> str:

@@ -19,7 +19,6 @@ from grader.record import (
     CheckResult,
     Record,
     Status,
-    clean,
     exit_code,
     from_json,
     headline,
@@ -29,6 +28,7 @@ from grader.record import (
     to_json,
     verdict_of,
 )
+from grader.text import clean
 from tests.records import samples
 
 SAMPLES: list[Callable[[], Record]] = [

@@ -15,9 +15,10 @@ from grader.batch.work import Task, TaskOutcome
 from grader.exercise.catalogue import Entry
 from grader.exercise.plan import default_seed
 from grader.protocol.decode import DecodeError
-from grader.record import Feedback, Record, SubmissionInfo, clean, from_json, to_json
+from grader.record import Feedback, Record, SubmissionInfo, from_json, to_json
 from grader.report import html
 from grader.report.audience import HIDDEN, for_student
+from grader.text import clean
 
 
 class Ledger:

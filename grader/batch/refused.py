@@ -23,9 +23,9 @@ from grader.record import (
     Status,
     SubmissionInfo,
     Tool,
-    clean,
     verdict_of,
 )
+from grader.text import clean
 
 _INVALID = Cause("invalid_submission", "This cannot be graded", "", "Hand in one plain UTF-8 file per exercise.")
 _LOST = Cause("grader_error", "The grader failed", "", "This is not your fault.")

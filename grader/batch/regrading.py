@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from grader.batch.gradebook import Gradebook, Mark
+from grader.phrases import counted
 
 _SMALLEST = 0.005
 
@@ -39,8 +40,8 @@ def in_words(pairs: list[tuple[Mark, Mark]], handed_in_anew: set[tuple[str, str]
     if not pairs:
         return
     falling = sum(map(fell, pairs))
-    verb = "marks changed" if len(pairs) > 1 else "mark changed"
-    yield f"{len(pairs)} {verb}, {falling} of them fell" if falling else f"{len(pairs)} {verb}, none fell"
+    changed = counted(len(pairs), "mark changed", "marks changed")
+    yield f"{changed}, {falling} of them fell" if falling else f"{changed}, none fell"
     for one, other in pairs:
         why = "  (another file)" if (one.student, one.exercise) in handed_in_anew else ""
         word = "fell  " if fell((one, other)) else ""

@@ -15,6 +15,7 @@ from grader.cli.files import append, check_target, check_writable, parse_seed, w
 from grader.cli.say import say
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, discover, find_root, resolve
+from grader.phrases import counted
 from grader.processes import Processes
 from grader.record import number
 from grader.text import as_json
@@ -157,10 +158,11 @@ def _check_one(
     print(_margins(gate), file=out)
     broken = sum(finding.holds is False for finding in gate.findings)
     unjudged = sum(finding.holds is None for finding in gate.findings)
-    result = "sound" if gate.holds else f"not sound, {broken} findings"
+    result = "sound" if gate.holds else f"not sound, {counted(broken, 'finding')}"
     if unjudged:
         result += f", {unjudged} not judged on this machine"
-    print(f"{entry.id}: {result}; {len(gate.findings)} things tried in {monotonic() - started:.1f} s", file=out)
+    tried = counted(len(gate.findings), "thing")
+    print(f"{entry.id}: {result}; {tried} tried in {monotonic() - started:.1f} s", file=out)
     return gate
 
 

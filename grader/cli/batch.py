@@ -19,7 +19,7 @@ from grader.batch.reading import read, read_batch
 from grader.batch.regrading import changed, in_words
 from grader.batch.store import Batch, BatchStore, JournalLine
 from grader.batch.submissions import Collected
-from grader.cli.batch_mapping import counted, in_full, in_short
+from grader.cli.batch_mapping import handed_in, in_full, in_short
 from grader.cli.batch_options import BatchOptions, completed, requested
 from grader.cli.files import parse_seed
 from grader.cli.lacking import lacking
@@ -182,7 +182,7 @@ def _difference(one: Terms, other: Terms) -> str:
 
 
 def _announce(whole: Batch, entries: Mapping[str, Entry], found: Collected, options: BatchOptions) -> None:
-    for line in (counted(whole), *in_short(found, whole.strangers)):
+    for line in (handed_in(whole), *in_short(found, whole.strangers)):
         print(line, file=sys.stderr, flush=True)
     # What the workers of a cluster lack is not this machine's to say.
     for said in lacking(entries.values(), options.parts) if options.scheduler is None else ():

@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 from grader.batch.gradebook import Student
 from grader.batch.store import Batch, Submission
 from grader.batch.submissions import Collected
+from grader.phrases import counted
 
 _MOST = 10
 
 
 def in_full(whole: Batch, found: Collected) -> Iterator[str]:
     """Yield every student with their files, then everything that is nobody's, left over, or to be looked at."""
-    yield f"{counted(whole)}; nothing is graded"
+    yield f"{handed_in(whole)}; nothing is graded"
     strangers = set(whole.strangers)
     yield from _students([one for one in whole.students if one.id not in strangers], whole.submissions)
     for title, names in (
@@ -42,11 +43,11 @@ def in_short(found: Collected, strangers: Sequence[str]) -> Iterator[str]:
             yield f"  {title}: {', '.join(names[:_MOST])}{more}"
 
 
-def counted(whole: Batch) -> str:
+def handed_in(whole: Batch) -> str:
     """Return how much was handed in, and where."""
-    students = len({one.student for one in whole.submissions})
+    students = counted(len({one.student for one in whole.submissions}), "student")
     exercises = ", ".join(one.id for one in whole.assignments)
-    return f"{len(whole.submissions)} submissions of {students} students for {exercises} in {whole.source}"
+    return f"{counted(len(whole.submissions), 'submission')} of {students} for {exercises} in {whole.source}"
 
 
 def _students(students: Sequence[Student], submissions: Sequence[Submission]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from grader.cli.say import say
 from grader.cli.terminal import show_progress, terminal_of
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, discover, find_root
+from grader.phrases import counted
 from grader.processes import Processes
 from grader.record import Record, exit_code, headline
 from grader.text import as_json
@@ -103,7 +104,7 @@ def _summary(ended: Sequence[ExerciseEnd]) -> str:
     earned, judged = sum(record.score for record in records), sum(record.judged_score for record in records)
     beyond = sum(record.max_score for record in records) - judged
     more = f"; {beyond:g} more could not be judged on this machine" if beyond else ""
-    text = f"{earned:g} of {judged:g} points of {len(records)} exercises that could be judged here{more}."
+    text = f"{earned:g} of {judged:g} points of {counted(len(records), 'exercise')} that could be judged here{more}."
     following = listing.next_line([one.entry for one in ended])
     return f"{text}\n{following}" if following else text
 

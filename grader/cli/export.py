@@ -19,6 +19,7 @@ from grader.errors import UsageError
 from grader.exercise.catalogue import find_root, resolve
 from grader.export.formats import CheckPoints, ClassFiles, ExportOptions, Format, HandedOut, formats
 from grader.export.table import points_of
+from grader.phrases import counted
 from grader.record import Record
 from grader.release import bundle
 from grader.report.audience import for_student
@@ -98,7 +99,7 @@ def _class(out_dir: Path, chosen: Format, options: ExportOptions) -> int:
 
     shares = in_shares(write_share, len(read_batch(out_dir).students))
     _tell([(path, words) for _, problems in shares for path, words in problems])
-    _say(f"{sum(written for written, _ in shares)} files: {target}")
+    _say(f"{counted(sum(written for written, _ in shares), 'file')}: {target}")
     return 0
 
 

@@ -18,6 +18,7 @@ from grader.cli.say import say
 from grader.cli.terminal import terminal_of
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
+from grader.phrases import counted
 from grader.record import PartInfo, SubmissionInfo, Tool
 from grader.sandbox.server import ForkServer
 from grader.text import as_json
@@ -92,7 +93,7 @@ def _compiled(
             nothing[outcome.part] = outcome.why
         if not quiet:
             count = len(outcome.kernels)
-            words = outcome.why if not count else "1 kernel" if count == 1 else f"{count} kernels"
+            words = counted(count, "kernel") if count else outcome.why
             say(f"{outcome.target}  {outcome.part}: {words}", sys.stderr)
 
     gpu = machine.find_gpu()

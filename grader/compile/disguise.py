@@ -21,11 +21,10 @@ from triton.runtime.autotuner import Autotuner
 from grader.calls import streams
 from grader.calls.launches import benchmark_once
 from grader.compile.cute import on_gpu
-from grader.exercise.gpus import Architecture
+from grader.exercise.gpus import WARP, Architecture
 
 _CPU = torch.device("cpu")
 _GPU = torch.device("cuda", 0)
-_WARP = 32
 # CUDA's version, where torch was built without it.
 _CUDA = "12.8"
 
@@ -169,7 +168,7 @@ def properties(target: Architecture) -> dict[str, int]:
         "max_shared_mem": target.shared_bytes_per_program,
         "max_num_regs": target.registers,
         "multiprocessor_count": target.gpu.multiprocessors,
-        "warpSize": _WARP,
+        "warpSize": WARP,
         "sm_clock_rate": 1000 * target.sm_mhz,
         "mem_clock_rate": 1000 * target.gpu.memory_mhz,
         "mem_bus_width": target.gpu.bus_bits,
@@ -210,7 +209,7 @@ def _answers(target: Architecture) -> dict[str, Callable[..., Any]]:
         multi_processor_count=gpu.multiprocessors,
         total_memory=memory_bytes,
         L2_cache_size=gpu.l2_bytes,
-        warp_size=_WARP,
+        warp_size=WARP,
         max_threads_per_multi_processor=target.threads,
         max_threads_per_block=1024,
         regs_per_multiprocessor=target.registers,

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from grader.exercise.gpus import Architecture
+from grader.phrases import counted, kib, lines_named
 from grader.protocol.messages import EXACT_IN_JSON, Binary, Narrow
-from grader.record import CompiledKernel, KernelFinding, Occupancy, one_line
+from grader.record import CompiledKernel, KernelFinding, Occupancy
+from grader.text import one_line
 
 MOST_KERNELS = 64
 # CUDA C++ programming guide, "Technical Specifications per Compute Capability": the most registers of one thread.
@@ -120,7 +122,7 @@ def _findings(binary: Binary, target: Architecture) -> Iterator[KernelFinding]:
     fails = "an autotuner passes over it" if binary.configurations else "it will not launch"
     most = target.shared_bytes_per_program
     if binary.shared_bytes > most:
-        used, there = _kib(binary.shared_bytes), _kib(most)
+        used, there = kib(binary.shared_bytes), kib(most)
         if used == there:
             used, there = f"{binary.shared_bytes} bytes", f"{most}"
         yield KernelFinding("shared_memory", f"uses {used} of shared memory where a program has {there}: {fails}")
@@ -139,8 +141,7 @@ def _findings(binary: Binary, target: Architecture) -> Iterator[KernelFinding]:
 def _too_few(binary: Binary) -> str:
     if binary.most_registers:
         return f"maxnreg={binary.most_registers} leaves it too few"
-    warps = "1 warp" if binary.num_warps == 1 else f"{binary.num_warps} warps"
-    return f"the tile is too large for {warps}"
+    return f"the tile is too large for {counted(binary.num_warps, 'warp')}"
 
 
 def _no_tensor_cores(dots: tuple[str, ...], target: Architecture) -> str:
@@ -160,13 +161,6 @@ def _narrow_accesses(accesses: tuple[Narrow, ...]) -> Iterator[KernelFinding]:
         if 0 < one.bytes < one.possible:
             alike.setdefault((one.access, one.bytes, one.possible), []).append(one.line)
     for (access, width, possible), lines in alike.items():
-        several = len(lines) > 1
-        where = f"lines {', '.join(map(str, lines[:-1]))} and {lines[-1]}" if several else f"line {lines[0]}"
-        verb = access if several else f"{access}s"
-        unit = "byte" if width == 1 else "bytes"
-        text = f"{where} {verb} {width} {unit} at a time where {possible} are possible"
+        verb = access if len(lines) > 1 else f"{access}s"
+        text = f"{lines_named(lines)} {verb} {counted(width, 'byte')} at a time where {possible} are possible"
         yield KernelFinding("narrow_access", text, lines[0])
-
-
-def _kib(size: int) -> str:
-    return f"{size / 1024:.1f}".removesuffix(".0") + " KiB"

@@ -16,8 +16,8 @@ from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure, WrongCall
 from grader.judge.retrials import replaying
 from grader.protocol.messages import Birth, ReplayCall
-from grader.record import clean
 from grader.sandbox.outcome import Finished, Outcome
+from grader.text import clean
 
 # At most so many lines are tried. Of the wrong elements that are not finite, at least this share must become so.
 _MOST, _SHARE = 6, 0.95

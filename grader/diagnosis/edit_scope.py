@@ -80,13 +80,13 @@ class Scope:
         """Return whether the function is a kernel."""
         return self.launched is not None
 
-    def span(self, node: ast.expr) -> tuple[int, int]:
-        """Return the first byte of an expression, and the one behind it."""
+    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        """Return the first byte of an expression or a statement, and the one behind it."""
         last = self.starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
         return self.starts[node.lineno - 1] + node.col_offset, last
 
-    def text(self, node: ast.expr) -> str:
-        """Return the text of an expression."""
+    def text(self, node: ast.expr | ast.stmt) -> str:
+        """Return the text of an expression or a statement."""
         start, end = self.span(node)
         return self.source[start:end].decode()
 

@@ -82,8 +82,8 @@ def _swapped_lines(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             continue
         if not (isinstance(node, ast.For | ast.While) and _follows(one, other)) and not _is_too_early(one, other):
             continue
-        first, second = (scope.source[slice(*_span_of(scope, line))].decode() for line in (one, other))
-        start, end = _span_of(scope, one)[0], _span_of(scope, other)[1]
+        first, second = scope.text(one), scope.text(other)
+        start, end = scope.span(one)[0], scope.span(other)[1]
         before = scope.source[start:end].decode()
         between = before[len(first) : len(before) - len(second)]
         shown = f"{_first_line(second)}  # first", f"{_first_line(first)}  # first"
@@ -115,12 +115,6 @@ def _first_line(text: str) -> str:
 
 def _targets(one: ast.Assign | ast.AugAssign) -> list[ast.expr]:
     return one.targets if isinstance(one, ast.Assign) else [one.target]
-
-
-def _span_of(scope: Scope, one: ast.stmt) -> tuple[int, int]:
-    """Return the first byte of a statement, and the one behind it."""
-    last = scope.starts[(one.end_lineno or one.lineno) - 1] + (one.end_col_offset or 0)
-    return scope.starts[one.lineno - 1] + one.col_offset, last
 
 
 def _early_returns(scope: Scope, node: ast.AST) -> Iterator[Edit]:

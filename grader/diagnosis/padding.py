@@ -13,6 +13,7 @@ from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure, WrongCall
 from grader.judge.retrials import replaying
+from grader.phrases import lines_named
 from grader.protocol.messages import Filling, ReplayCall
 from grader.sandbox.outcome import Finished, Outcome
 
@@ -171,6 +172,4 @@ def _seen(code: str, where: str) -> str:
 
 def _where(lines: tuple[int, ...]) -> str:
     """Return lines in words: "the load at line 7", "the loads at lines 7 and 9"."""
-    if len(lines) == 1:
-        return f"the load at line {lines[0]}"
-    return f"the loads at lines {', '.join(map(str, lines[:-1]))} and {lines[-1]}"
+    return f"the {'load' if len(lines) == 1 else 'loads'} at {lines_named(lines)}"

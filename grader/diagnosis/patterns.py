@@ -11,6 +11,7 @@ from torch import Tensor
 
 from grader.judge.clue import Clue, sure
 from grader.judge.truth import Expected
+from grader.phrases import counted
 
 # A value that is taken for another one is nearer to that by this factor.
 _NEARER = 4
@@ -407,8 +408,8 @@ def _by_reach(first: int, size: int, reaches: Sequence[Reach]) -> Iterator[Clue]
 
 
 def _covered(one: Reach) -> str:
-    programs = f"{one.programs:,} programs" if one.programs > 1 else "1 program"
-    return f"{programs} × {one.block:,} elements ({one.name}) cover{'s' if one.programs == 1 else ''} {one.elements:,}"
+    programs, block = counted(one.programs, "program"), counted(one.block, "element")
+    return f"{programs} × {block} ({one.name}) cover{'s' if one.programs == 1 else ''} {one.elements:,}"
 
 
 def _end_unwritten(first: int, left: int, seen: str) -> Iterator[Clue]:

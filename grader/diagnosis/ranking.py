@@ -39,8 +39,9 @@ from grader.judge.trial import TriedCase
 from grader.judge.truth import Truth
 from grader.protocol.footprint import TensorFootprint
 from grader.protocol.messages import LaunchInfo, Recipe, Returned, Traffic
-from grader.record import Cause, Suspect, clean
+from grader.record import Cause, Suspect
 from grader.sandbox.outcome import Finished
+from grader.text import clean
 
 # Names of arguments are cut at this many letters.
 _LONGEST = 200

@@ -16,7 +16,7 @@ from grader.judge.bench import Bench
 from grader.judge.clue import Clue
 from grader.judge.failures import WrongCall
 from grader.protocol.messages import GuardFinding
-from grader.record import clean
+from grader.text import clean
 
 # A part of a block beyond the end is a tail; that a whole one lies there shows where no axis has a tail, too.
 TAIL, WHOLE = "missing_mask", "axis_unmasked"

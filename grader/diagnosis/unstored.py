@@ -23,7 +23,7 @@ from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.compare import compare, tensor_of
 from grader.protocol.messages import Recipe
-from grader.record import clean
+from grader.text import clean
 
 KIND = "not_cleared"
 # At most so many lines are tried, and a replay may take so many seconds.

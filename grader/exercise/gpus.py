@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 _KIB, _MIB = 1 << 10, 1 << 20
-_WARP = 32
+WARP = 32
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Architecture:
     @property
     def threads(self) -> int:
         """Return the most threads of a multiprocessor at one time."""
-        return self.warps * _WARP
+        return self.warps * WARP
 
     @property
     def shared_bytes_per_program(self) -> int:

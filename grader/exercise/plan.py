@@ -27,6 +27,7 @@ from grader.exercise.model import Check, Exercise, Part, check_id
 from grader.exercise.seeds import shared
 from grader.exercise.star import star
 from grader.exercise.turns import turns
+from grader.phrases import counted
 from grader.protocol.messages import Recipe
 
 # Hypothesis stores its examples in a folder; it must not be the learner's working directory.
@@ -182,7 +183,7 @@ def _left_out(cases: Cases) -> tuple[str, ...]:
         for value in domain.gpu_only
     ]
     if cases.large:
-        needing.append("1 large case" if len(cases.large) == 1 else f"{len(cases.large)} large cases")
+        needing.append(counted(len(cases.large), "large case"))
     return (f"not judged here: {', '.join(needing)} (needs a GPU)",) if needing else ()
 
 

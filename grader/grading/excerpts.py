@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grader.exercise.definitions import keeping_line, repeated, spans_of
-from grader.record import Cause, CheckResult, Excerpt, clean
+from grader.phrases import lines_named
+from grader.record import Cause, CheckResult, Excerpt
+from grader.text import clean
 
 # Lines before and after the named one: a mask and its use stand within this distance.
 _NEIGHBOURS = 3
 _MOST_LETTERS = 200
 _MOST_REPEATED = 2
 # Every sentence of the grader names a line of the submission in this form: "Line 19 (add_kernel), …", "… (line 6): …".
-_NAMED = re.compile(r"\b[Ll]ine (\d{1,6})\b")
+_NAMED = re.compile(r"\b[Ll]ines? (\d{1,6})\b")
 
 
 # What puts numbers into an output. An atomic operation does it too.
@@ -55,8 +57,7 @@ def with_repeats(check: CheckResult, source: str) -> CheckResult:
     if check.cause is None:
         return check
     told = [
-        f"`{clean(name, 80)}` is defined at lines {', '.join(map(str, lines[:-1]))} and {lines[-1]}: Python keeps the "
-        "last one."
+        f"`{clean(name, 80)}` is defined at {lines_named(lines)}: Python keeps the last one."
         for name, lines in sorted(repeated(source, check.part).items())[:_MOST_REPEATED]
     ]
     if not told:

@@ -44,7 +44,6 @@ from grader.record import (
     Record,
     SubmissionInfo,
     Tool,
-    clean,
     verdict_of,
 )
 from grader.sandbox.compiling import CleanCompiler
@@ -54,6 +53,7 @@ from grader.sandbox.server import Server
 from grader.sandbox.session import Printed, Session
 from grader.speed.baseline_process import BaselineProcess
 from grader.speed.setup import open_setup
+from grader.text import clean
 from grader.timeline import Stretch, age_s, since, spent
 
 # On a GPU, where a grading takes minutes, it waits at least this long for compiled kernels.

@@ -161,19 +161,26 @@ def _poison_masked_loads() -> None:
     InterpreterBuilder.create_masked_load = create_masked_load
 
 
-def _check_assumptions() -> None:
-    """Raise where the promise of a tl.assume is false. The interpreter's own check asks arrays for one truth value."""
-    from triton.runtime.interpreter import FunctionRewriter, InterpreterBuilder, interpreter_semantic
+def _rewrite_kernels(rewrite: Callable[[Any, Any], Any]) -> None:
+    """Change the tree of every kernel after Triton's own changes. rewrite: takes Triton's rewriter and the tree."""
+    from triton.runtime.interpreter import FunctionRewriter
 
     transform = FunctionRewriter._transform_ast
 
-    def with_checks(self: Any, source: Any) -> Any:
-        return CheckAssumptions().visit(transform(self, source))
+    def rewritten(self: Any, source: Any) -> Any:
+        return ast.fix_missing_locations(rewrite(self, transform(self, source)))
+
+    FunctionRewriter._transform_ast = rewritten
+
+
+def _check_assumptions() -> None:
+    """Raise where the promise of a tl.assume is false. The interpreter's own check asks arrays for one truth value."""
+    from triton.runtime.interpreter import InterpreterBuilder, interpreter_semantic
 
     def create_assume(_builder: Any, _condition: Any) -> None:
         """Do nothing, under any other name of tl.assume."""
 
-    FunctionRewriter._transform_ast = with_checks
+    _rewrite_kernels(lambda _, tree: CheckAssumptions().visit(tree))
     interpreter_semantic.assumed = assumed
     InterpreterBuilder.create_assume = create_assume
 
@@ -220,32 +227,24 @@ def closure_of(function: types.FunctionType) -> dict[str, Any]:
 
 def _note_conditions() -> None:
     """Note the conditions of the submission's kernels that no tensor decides."""
-    from triton.runtime.interpreter import FunctionRewriter, interpreter_semantic
+    from triton.runtime.interpreter import interpreter_semantic
 
-    transform = FunctionRewriter._transform_ast
-
-    def with_notes(self: Any, source: Any) -> Any:
-        tree = transform(self, source)
-        if is_ours(self.filename):
+    def with_notes(rewriter: Any, tree: Any) -> Any:
+        if is_ours(rewriter.filename):
             return tree
         mark_conditions(tree)
         return NoteConditions().visit(tree)
 
-    FunctionRewriter._transform_ast = with_notes
+    _rewrite_kernels(with_notes)
     interpreter_semantic.decided = decided
 
 
 def _make_counters_scalars() -> None:
     """Make the counters of range and tl.range scalars, as a compiler does; those of tl.static_range are constants."""
-    from triton.runtime.interpreter import FunctionRewriter, interpreter_semantic
+    from triton.runtime.interpreter import interpreter_semantic
 
     replace_in_language({"static_range": static_range})
-    transform = FunctionRewriter._transform_ast
-
-    def with_numbers(self: Any, source: Any) -> Any:
-        return ast.fix_missing_locations(WrapLoops().visit(transform(self, source)))
-
-    FunctionRewriter._transform_ast = with_numbers
+    _rewrite_kernels(lambda _, tree: WrapLoops().visit(tree))
     interpreter_semantic.numbered = numbered
     interpreter_semantic.entering, interpreter_semantic.carried = entering, carried
     interpreter_semantic.end_branch = end_branch
@@ -253,14 +252,9 @@ def _make_counters_scalars() -> None:
 
 def _join_conditions() -> None:
     """Let `and`, `or` and `not` do what compiled code does."""
-    from triton.runtime.interpreter import FunctionRewriter, interpreter_semantic
+    from triton.runtime.interpreter import interpreter_semantic
 
-    transform = FunctionRewriter._transform_ast
-
-    def with_joined(self: Any, source: Any) -> Any:
-        return JoinConditions().visit(transform(self, source))
-
-    FunctionRewriter._transform_ast = with_joined
+    _rewrite_kernels(lambda _, tree: JoinConditions().visit(tree))
     for function in (joined, negated, settled):
         setattr(interpreter_semantic, function.__name__, function)
 
@@ -285,25 +279,24 @@ def _let_names_be_imported() -> None:
     The interpreter patches Triton's modules only, and misses names that were bound before.
     """
     from triton.language.core import is_builtin
-    from triton.runtime.interpreter import FunctionRewriter, tl
+    from triton.runtime.interpreter import tl
 
     of_the_language = {
         id(value): name for name, value in vars(tl).items() if is_builtin(value) or value in (tl.range, tl.static_range)
     }
-    transform = FunctionRewriter._transform_ast
 
-    def qualified(self: Any, source: Any) -> Any:
-        seen = {**self.fn.__globals__, **closure_of(self.fn)}
-        local = self.fn.__code__.co_varnames
+    def qualified(rewriter: Any, tree: Any) -> Any:
+        seen = {**rewriter.fn.__globals__, **closure_of(rewriter.fn)}
+        local = rewriter.fn.__code__.co_varnames
         names = {
             name: of_the_language[id(value)]
             for name, value in seen.items()
             if id(value) in of_the_language and name not in local
         }
         language = next((name for name, value in seen.items() if value is tl), "tl")
-        return ast.fix_missing_locations(_Qualify(language, names).visit(transform(self, source)))
+        return _Qualify(language, names).visit(tree)
 
-    FunctionRewriter._transform_ast = qualified
+    _rewrite_kernels(qualified)
 
 
 class _Qualify(ast.NodeTransformer):

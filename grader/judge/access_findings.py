@@ -10,8 +10,10 @@ from math import prod
 from typing import NamedTuple
 
 from grader.judge.clue import Clue
+from grader.phrases import counted
 from grader.protocol.messages import GuardFinding
-from grader.record import Cause, clean, one_line
+from grader.record import Cause
+from grader.text import clean, one_line
 
 _VERBS = {"load": "loads", "store": "stores to", "atomic": "updates"}
 NOUNS = {"load": "A load", "store": "A store", "atomic": "An atomic"}
@@ -47,7 +49,7 @@ def _outside_cause(found: GuardFinding) -> Cause:
     where = _element(name, found.index)
     place = where
     if found.beside:
-        place = f"the gap {found.beside} {'element' if found.beside == 1 else 'elements'} behind {where}"
+        place = f"the gap {counted(found.beside, 'element')} behind {where}"
     return Cause(
         "out_of_bounds",
         f"{_noun(found.kind)} outside {name}",
@@ -160,8 +162,8 @@ def _readings(found: GuardFinding) -> Iterator[_AccessReading]:
     )
     yield _AccessReading(
         len(found.grid) == 1 and found.elements < found.grid[0] and found.element == found.program[0],
-        f"Program p accesses element p, and there are {prod(found.grid)} programs for a tensor of {found.elements} "
-        f"{'element' if found.elements == 1 else 'elements'}: which place may each program use?",
+        f"Program p accesses element p, and there are {prod(found.grid)} programs for a tensor of "
+        f"{counted(found.elements, 'element')}: which place may each program use?",
         (("wrong_address", 0.8), ("grid_too_large", 0.4)),
     )
     yield _AccessReading(
@@ -340,7 +342,7 @@ def _shared_elements(found: GuardFinding, name: str) -> str:
     """Return in words the elements that both access."""
     where, more = _element(name, found.index), found.lanes - 1
     if more > 0:
-        where += f" and {more} more {'element' if more == 1 else 'elements'}"
+        where += f" and {counted(more, 'more element')}"
     return f"{where} ({name} has the shape [{_shortened(found.shape)}])" if found.shape else where
 
 

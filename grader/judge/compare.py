@@ -15,7 +15,8 @@ from torch import Tensor
 
 from grader.judge.truth import Expected
 from grader.protocol.messages import LaunchInfo
-from grader.record import Difference, Mismatch, Picture, clean, number
+from grader.record import Difference, Mismatch, Picture, number
+from grader.text import clean
 
 _FIRST = 5
 _PICTURE_ROWS = 24

@@ -28,14 +28,16 @@ from grader.exercise.formula import evaluate
 from grader.exercise.gpus import ARCHITECTURES, USUAL, Architecture, compiled_for, named, why_unknown
 from grader.exercise.model import Limits, Part
 from grader.judge.launched import JudgedCall
+from grader.phrases import counted
 from grader.protocol.messages import UNTOLD, Compiled, Loaded, Raised, Recipe, RecordCall, Start
 from grader.protocol.trace import Deed
-from grader.record import CompiledKernel, clean, one_line
+from grader.record import CompiledKernel
 from grader.sandbox.cancellation import Cancelled
 from grader.sandbox.compiling import CleanCompiler
 from grader.sandbox.outcome import CompiledTooLong, Died, Garbled, OutOfMemory, OutOfSpace, TimedOut, Unanswered
 from grader.sandbox.server import Spawner
 from grader.sandbox.session import Session
+from grader.text import clean, one_line
 
 # A moderate size. Kernels depend on what a size is divisible by, hardly on how large it is: no need to fill the memory.
 _MOST_BYTES = 64 << 20
@@ -307,7 +309,7 @@ def _missing_words(answer: Compiled, listed: int, untold: Sequence[Deed]) -> str
         return f"the launch code raised {one_line(answer.stopped, 300)}"
     beyond = len(answer.binaries) + max(answer.cut, 0) - listed
     if beyond:
-        return f"{beyond} more kernels were launched than are listed"
+        return f"{counted(beyond, 'more kernel was', 'more kernels were')} launched than are listed"
     return "" if listed else NO_KERNEL
 
 

@@ -21,7 +21,8 @@ from grader.protocol.footprint import (
     TensorFootprint,
 )
 from grader.protocol.messages import EXACT_IN_JSON, LaunchInfo
-from grader.record import Coverage, CoveringLaunch, clean
+from grader.record import Coverage, CoveringLaunch
+from grader.text import clean
 
 # The cells of one part in a record.
 _MOST_CELLS = 3 * MOST_ROWS * MOST_TILES

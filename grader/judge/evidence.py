@@ -12,9 +12,9 @@ from grader.judge.trial import CallRequest
 from grader.protocol.messages import LaunchInfo, Returned
 from grader.protocol.operators import READING
 from grader.protocol.trace import Deed
-from grader.record import clean
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import RecordedAnswer
+from grader.text import clean
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ from grader.judge.clue import Clue, sure
 from grader.judge.compare import Comparison, compare, describe, tensor_of
 from grader.judge.truth import Expected
 from grader.judge.wording import in_words
+from grader.phrases import counted, lines_named
 from grader.protocol.messages import Form, Frame, Raised, Recipe
-from grader.record import UNJUDGED, Cause, Status, clean
+from grader.record import UNJUDGED, Cause, Status
 from grader.sandbox.outcome import (
     CompiledTooLong,
     Died,
@@ -29,6 +30,7 @@ from grader.sandbox.outcome import (
     TimedOut,
     Unanswered,
 )
+from grader.text import clean
 
 _MOST_FRAMES = 6
 # To look for causes in more wrong values takes seconds.
@@ -249,7 +251,7 @@ def wrong_in_opposite_order(failure: Failure, words: str) -> Failure:
 
 def wrong_with_other_lanes(failure: Failure, lines: Sequence[int], words: str) -> Failure:
     """Return the failure of a call that is right only if the last lane of a store wins. words: of its case."""
-    where = f"{'line' if len(lines) == 1 else 'lines'} {', '.join(map(str, lines))}"
+    where = lines_named(lines)
     title = "Right only while the last lane of a store wins"
     help_text = (
         "On a GPU, any of these lanes may store last. Mask the lanes that have no element of their own; do not move "
@@ -271,7 +273,7 @@ def wrong_with_other_garbage(failure: Failure, lines: Sequence[int], filling: st
 
     filling: what was there instead. lines: of loads that mask lanes without `other`.
     """
-    lanes = f"in masked lanes without `other=` (line {', '.join(map(str, lines))}) and " if lines else ""
+    lanes = f"in masked lanes without `other=` ({lines_named(lines)}) and " if lines else ""
     what = "Masked lanes of a load without `other=` reach" if lines else "Memory that nobody wrote reaches"
     help_text = (
         "A maximum, a minimum and a comparison pass over NaN, which stands for such numbers elsewhere. On a GPU they "
@@ -328,10 +330,9 @@ def _wrong_count(forms: Sequence[Form], expected: Sequence[Expected]) -> Failure
     forms = forms[: max(0, len(forms) - len(changed))]
     form = f" ({_form_word(forms[0])})" if len(forms) == 1 else ""
     if not names:
-        outputs = "1 output" if len(forms) == 1 else f"{len(forms)} outputs"
         verb = "is" if len(changed) == 1 else "are"
         help_text = f"Delete what stands behind `return`: {' and '.join(changed)} {verb} changed in place."
-        return _wrong_form("count", "nothing", f"{outputs}{form}", "what is returned", help_text)
+        return _wrong_form("count", "nothing", f"{counted(len(forms), 'output')}{form}", "what is returned", help_text)
     help_text = f"Return a tuple of {len(names)} tensors, in this order." if len(names) > 1 else ""
     if not forms:
         help_text = f"End the function with `return {', '.join(names)}`."

@@ -21,6 +21,7 @@ from grader.exercise import tensors
 from grader.exercise.model import Part
 from grader.judge.tolerance import allowed_error
 from grader.judge.unlike import whole_numbers
+from grader.phrases import counted
 from grader.protocol.messages import Recipe, Slot
 from grader.timeline import spent
 
@@ -259,7 +260,7 @@ class Truth:
 def _check_counts(part: Part, count: int, honest_counts: Sequence[int]) -> None:
     """Raise GradeError unless the oracle and each of its honest variants give all outputs of a part."""
     names = (*part.outputs, *part.mutates)
-    rule = f"{len(names)} outputs ({', '.join(names)})"
+    rule = f"{counted(len(names), 'output')} ({', '.join(names)})"
     if count != len(names):
         raise GradeError(f"oracle.py: {part.name} must return {rule}, got {count}")
     if not honest_counts:

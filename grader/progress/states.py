@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from grader.phrases import counted
 from grader.progress.kept import Kept
 from grader.progress.part_text import part_hashes
 from grader.record import UNJUDGED, CheckResult, left_out_in_words, parts_left_out, two_decimals
@@ -163,7 +164,8 @@ def words(progress: Progress) -> str:
         case "changed":
             return f"changed since it got {points}"
         case "begun":
-            left_out = f"{progress.left_out} checks were left out" if progress.left_out else ""
+            count = progress.left_out
+            left_out = counted(count, "check was left out", "checks were left out") if count else ""
             return "; ".join(filter(None, (points, left_out, *_without_results(progress), progress.unjudged)))
         case "done":
             beyond = progress.whole - progress.judged

@@ -36,6 +36,8 @@ T = TypeVar("T")
 EXACT_IN_JSON = 1 << 53
 # The size of the memory that travels with Start, in which a child announces the kernel that it compiles.
 NOTICE_BYTES = 256
+# The socket by which a process under a tool finds the grader, in its working directory; by the number of the process.
+CHANNEL = "channel-{}"
 # The kind of a Raised: the replayer refuses what Triton might take.
 UNTOLD = "Untold"
 # The kind where torch computes in place of kernels; the message names the operator.

@@ -18,13 +18,12 @@ from grader.compile.announcing import Announcer
 from grader.compile.cute import arch_of, keep_machine_code, read_binary
 from grader.compile.kernels import Compiler
 from grader.exercise.gpus import ARCHITECTURES
-from grader.protocol import messages
 from grader.protocol.messages import Binary, Compile, Compiled
 from grader.protocol.trace import Choose, KernelText, Launch, Step, Trace
 from grader.replay.cute_programs import Program, prepare, text_of
 from grader.replay.kernels import Kernels
 from grader.replay.memory import Memory
-from grader.replay.run import Run
+from grader.replay.run import Run, Uncounted
 from grader.replay.timing import Blank
 from grader.replay.values import refusal_in
 
@@ -93,7 +92,7 @@ class _CompiledRun(Run):
                 raise
 
 
-class _Context:
+class _Context(Uncounted):
     """The context of a compiled run (grader.replay.run.RunContext)."""
 
     def __init__(self, owner: TraceCompiler, request: Compile, trace: Trace, kernels: Any) -> None:
@@ -102,10 +101,6 @@ class _Context:
         self.kernels = kernels
         self.device = _CPU
         self.memory: Memory = Blank(_CPU, trace)
-
-    def counted(self, launch: messages.LaunchInfo, *, footprint: bool) -> messages.LaunchInfo:  # noqa: ARG002
-        """Return the launch: nothing runs."""
-        return launch
 
     def launching(self, number: int) -> None:
         """Begin a launch."""

@@ -90,6 +90,17 @@ class RunContext(Library, Protocol):
         """Execute one of the alternatives."""
 
 
+class Uncounted:
+    """The base of a context in which nothing is counted."""
+
+    def counted(self, launch: messages.LaunchInfo, *, footprint: bool) -> messages.LaunchInfo:  # noqa: ARG002
+        """Return the launch as it is."""
+        return launch
+
+    def launching(self, number: int) -> None:
+        """Begin a launch."""
+
+
 def first_that_works(step: Choose, run: Run, places: Sequence[int] = ()) -> int:
     """Execute the first alternative that works, of those at `places` or of all; return its place.
 

@@ -17,7 +17,6 @@ from grader.calls.storage import bytes_of
 from grader.calls.tuning import is_passed_over
 from grader.calls.watching import fill_uninitialised_memory
 from grader.exercise.tensors import unwritten
-from grader.protocol import messages
 from grader.protocol.configurations import lightest_first
 from grader.protocol.messages import (
     BytesShown,
@@ -36,7 +35,7 @@ from grader.replay.clock import Clock, Graph, TimedWork
 from grader.replay.cute_programs import Program
 from grader.replay.kernels import Kernels
 from grader.replay.memory import Memory
-from grader.replay.run import Library, Run, first_that_works
+from grader.replay.run import Library, Run, Uncounted, first_that_works
 
 _TUNING_SAMPLES = 5
 # A configuration this much slower than the best so far is not timed again.
@@ -139,7 +138,7 @@ class TraceTimer:
 
 
 @dataclass
-class _TimedTrace:
+class _TimedTrace(Uncounted):
     """A trace as timed work. Every run gets new memory; older memory stays."""
 
     timing: TraceTimer
@@ -163,13 +162,6 @@ class _TimedTrace:
     def device(self) -> torch.device:
         """Return the device of tensors."""
         return self.timing._device
-
-    def counted(self, launch: messages.LaunchInfo, *, footprint: bool) -> messages.LaunchInfo:  # noqa: ARG002
-        """Return the launch: only the interpreter counts."""
-        return launch
-
-    def launching(self, number: int) -> None:
-        """Begin a launch."""
 
     def inputs(self, seed: int) -> Sequence[object]:
         """Return fresh inputs."""
@@ -284,7 +276,7 @@ class _TimedTrace:
             del run.launched[launched:]
 
 
-class _CompileOnlyRun:
+class _CompileOnlyRun(Uncounted):
     """A trace whose launches are compiled and not run, on uninitialised memory."""
 
     def __init__(self, device: torch.device, library: Library, trace: Trace, configuration: int) -> None:
@@ -299,13 +291,6 @@ class _CompileOnlyRun:
         run = Run(self, self._trace, launches="compile")
         run.steps(self._trace.steps)
         return len(run.launched)
-
-    def counted(self, launch: messages.LaunchInfo, *, footprint: bool) -> messages.LaunchInfo:  # noqa: ARG002
-        """Return the launch: nothing runs."""
-        return launch
-
-    def launching(self, number: int) -> None:
-        """Begin a launch."""
 
     def choose(self, step: Choose, run: Run) -> None:
         """Compile one alternative; or all, skipping those that do not work."""

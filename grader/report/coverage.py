@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from grader.phrases import counted
 from grader.protocol.footprint import TensorFootprint
 from grader.record import Coverage, CoveringLaunch
 from grader.report import view
@@ -16,14 +17,14 @@ def sentences(coverage: Coverage) -> list[str]:
     """Return a line for each launch: its programs, those that write nothing, and the elements that they write."""
     lines = [sentence(launch) for launch in coverage.launches]
     if coverage.more:
-        lines.append(f"… and {coverage.more:,} more {'launch' if coverage.more == 1 else 'launches'}")
+        lines.append(f"… and {counted(coverage.more, 'more launch', 'more launches')}")
     return lines
 
 
 def sentence(launch: CoveringLaunch) -> str:
     """Return the numbers of one launch: "add: 5 programs × up to 1,024 elements cover 4,558 of 4,558 in z_ptr"."""
     footprint = launch.footprint
-    programs = _count(footprint.programs, "program")
+    programs = counted(footprint.programs, "program")
     written = sorted(written_in(launch), key=lambda one: -one.elements)
     told = _written(written)
     if footprint.idle == footprint.programs:
@@ -44,16 +45,16 @@ def _written(written: Sequence[TensorFootprint]) -> list[str]:
         told.setdefault(_writers(one), []).append(f"{one.written:,} of {one.elements:,} in {_name(one)}")
     texts = [f"{writers} {' and '.join(tensors)}" for writers, tensors in told.items()]
     if len(written) > _MOST_NAMED:
-        texts.append(f"{len(written) - _MOST_NAMED} more tensors are written")
+        texts.append(counted(len(written) - _MOST_NAMED, "more tensor is written", "more tensors are written"))
     return ["; ".join(texts)] if texts else []
 
 
 def _writers(one: TensorFootprint) -> str:
     """Return the programs that write to a tensor, with the verb."""
-    programs, ending = _count(one.writers, "program"), "s" if one.writers == 1 else ""
+    programs, ending = counted(one.writers, "program"), "s" if one.writers == 1 else ""
     if one.updated == one.written:
         return f"{programs} update{ending}"
-    return f"{programs} × {'up to ' if one.fewer else ''}{_count(one.most, 'element')} cover{ending}"
+    return f"{programs} × {'up to ' if one.fewer else ''}{counted(one.most, 'element')} cover{ending}"
 
 
 def facts(launch: CoveringLaunch) -> list[str]:
@@ -61,9 +62,9 @@ def facts(launch: CoveringLaunch) -> list[str]:
     found: list[str] = []
     for one in written_in(launch):
         if missing := one.elements - one.written:
-            found.append(f"No program writes {_count(missing, 'element')} of {_name(one)}: {_runs(one)}.")
+            found.append(f"No program writes {counted(missing, 'element')} of {_name(one)}: {_runs(one)}.")
         if one.shared:
-            found.append(f"Several programs store {_count(one.shared, 'element')} of {_name(one)}.")
+            found.append(f"Several programs store {counted(one.shared, 'element')} of {_name(one)}.")
     return found
 
 
@@ -73,7 +74,7 @@ def advice(launch: CoveringLaunch) -> list[str]:
         return []
     working = launch.footprint.programs - launch.footprint.idle
     return [
-        f"{_count(working, 'program')} would do. Where the others lie past the end, divide the grid by the block, as "
+        f"{counted(working, 'program')} would do. Where the others lie past the end, divide the grid by the block, as "
         "triton.cdiv(n, BLOCK)."
     ]
 
@@ -86,7 +87,7 @@ def faults(shown: Coverage, launch: CoveringLaunch) -> list[str]:
 def touched(one: TensorFootprint, *, has_loads: bool) -> str:
     """Return the numbers of one tensor in a sentence."""
     loaded = f"load {one.loaded:,} and " if has_loads else ""
-    text = f"Of {_count(one.elements, 'element')} of {_name(one)}, programs {loaded}write {one.written:,}"
+    text = f"Of {counted(one.elements, 'element')} of {_name(one)}, programs {loaded}write {one.written:,}"
     if one.written and one.written < one.elements:
         text += f"; no program writes the other {one.elements - one.written:,}"
     if one.shared:
@@ -127,7 +128,3 @@ def place_of(one: TensorFootprint, element: int) -> tuple[int, ...]:
 
 def _name(one: TensorFootprint) -> str:
     return view.line(one.argument, 40)
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun if count == 1 else f'{noun}s'}"

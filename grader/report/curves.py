@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from grader.phrases import counted
 from grader.record import Contender, Speed
 from grader.report import speed as said
 from grader.report.chart import fixed_ticks, plain, plain_ticks
@@ -148,7 +149,7 @@ def _others(speed: Speed, found: SpeedAxis) -> str:
 
 def _cut(every: list[PanelLines]) -> str:
     more = len(every) - MOST_PANELS
-    return f" The tables hold {more} more panel{'s' if more > 1 else ''}." if more > 0 else ""
+    return f" The tables hold {counted(more, 'more panel')}." if more > 0 else ""
 
 
 def _words(speed: Speed, what: str, panels: list[PanelLines], number: Callable[[int], str] | None = None) -> str:

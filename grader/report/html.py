@@ -10,6 +10,7 @@ from jinja2 import BytecodeCache, Environment
 from jinja2.bccache import Bucket
 from markupsafe import Markup, escape
 
+from grader.phrases import counted
 from grader.record import UNJUDGED, CheckResult, PartInfo, Picture, Record, given_by_hand, headline
 from grader.report import by_hand, chart, copying, coverage, coverage_svg, kernels, picture, selection, view
 from grader.report.achieved import Finish, achievements
@@ -358,8 +359,9 @@ def _row_key(check: CheckView) -> tuple[str, ...]:
 def _group(group: Sequence[CheckView]) -> CheckGroup:
     first, results = group[0], [check.result for check in group]
     names = ", ".join(map(view.short_name, results))
-    more = f"{len(group)} more {'check' if len(group) == 1 else 'checks'} failed in the same way"
-    words = f"{more}: {names}" if first.alike and first.result.status in _FAILED else f"{len(group)} checks: {names}"
+    words = f"{counted(len(group), 'check')}: {names}"
+    if first.alike and first.result.status in _FAILED:
+        words = f"{counted(len(group), 'more check')} failed in the same way: {names}"
     # What failed alike has its reason in the card above.
     why = "" if first.result.status in _FAILED else first.brief
     return CheckGroup(words, why, view.group_points(results), tuple(group))
@@ -394,9 +396,9 @@ def _compiled(part: PartInfo, entries: int) -> CompiledView | None:
     # sm_90 goes before sm_100.
     targets = sorted({row.target for kernel in found for row in kernel.rows}, key=lambda name: (len(name), name))
     counts = [
-        "1 kernel" if len(found) == 1 else f"{len(found)} kernels",
+        counted(len(found), "kernel"),
         *([", ".join(targets)] if targets else []),
-        *([f"{len(notes)} finding{'s' if len(notes) > 1 else ''}"] if notes else []),
+        *([counted(len(notes), "finding")] if notes else []),
         *(["some are missing"] if missing else []),
     ]
     return CompiledView("; ".join(counts), found[:entries], notes[:entries], missing[:entries], entries)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from grader.exercise.gpus import USUAL, named
+from grader.phrases import counted, kib
 from grader.record import CompiledKernel, Environment, PartInfo
 from grader.report import view
 from grader.report.status import StatusMark
@@ -169,12 +170,9 @@ def _differing(group: Iterable[CompiledKernel]) -> frozenset[str]:
 
 def _words(settings: dict[str, str]) -> str:
     """Return settings as a learner writes them: "BLOCK_M=128, 8 warps"."""
-    counted = ("warps", "stages")
-    chosen = [f"{name}={value}" for name, value in settings.items() if name not in counted]
-    # "1 warps" would be wrong, and one warp is common enough.
-    counts = [
-        f"{settings[name]} {name if settings[name] != '1' else name[:-1]}" for name in counted if name in settings
-    ]
+    numbers = {"warps": "warp", "stages": "stage"}
+    chosen = [f"{name}={value}" for name, value in settings.items() if name not in numbers]
+    counts = [counted(int(settings[name]), noun) for name, noun in numbers.items() if name in settings]
     return ", ".join([*chosen, *counts])
 
 
@@ -219,7 +217,7 @@ def _row(one: CompiledKernel, differing: frozenset[str]) -> KernelRow:
 def _size(size: int) -> str:
     if size < 1024:
         return f"{size} B" if size else "0"
-    return f"{size / 1024:.1f}".removesuffix(".0") + " KiB"
+    return kib(size)
 
 
 # The names that kernel authors use.

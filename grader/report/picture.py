@@ -6,6 +6,7 @@ import math
 
 from markupsafe import Markup
 
+from grader.phrases import counted
 from grader.record import Picture
 from grader.report.svg import label, units
 
@@ -67,18 +68,14 @@ def cell_size(picture: Picture, *, rows: int, columns: int) -> str:
     _, down, across = shrink(picture.cells, rows, columns)
     tall, wide = picture.rows_per_cell * down, picture.columns_per_cell * across
     if len(picture.shape) < 2:
-        return _count(tall * wide, "element")
-    return f"{_count(tall, 'row')} × {_count(wide, 'column')}"
+        return counted(tall * wide, "element")
+    return f"{counted(tall, 'row')} × {counted(wide, 'column')}"
 
 
 def darkest(picture: Picture, *, rows: int, columns: int) -> str:
     """Return the meaning of the darkest shade, in words."""
     _, down, across = shrink(picture.cells, rows, columns)
     return "all wrong" if down == across == 1 else "all wrong somewhere"
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def draw(picture: Picture, name: str, *, rows: int = 48, columns: int = 96) -> Markup:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from grader.phrases import counted
 from grader.record import Baseline, Contender, Curves, GpuState, Number, SizeTiming, Span, Speed
 from grader.report import view
 
@@ -276,7 +277,7 @@ def ratio_words(speed: Speed) -> str:
 def certainty(speed: Speed) -> str:
     """Return the text behind the ratio: its interval, and the number of sizes."""
     judged = len(judged_sizes(speed))
-    over = f" over {judged} judged size{'' if judged == 1 else 's'}" if judged else ""
+    over = f" over {counted(judged, 'judged size')}" if judged else ""
     if not usable(speed.ratio):
         return over or ": no size could be judged"
     if not (usable(speed.ratio_low) and usable(speed.ratio_high)):

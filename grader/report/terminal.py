@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from grader.phrases import counted
 from grader.record import UNJUDGED, CheckResult, Coverage, PartInfo, PrintedOutput, Record, headline, worst_of
 from grader.report import (
     cause_lines,
@@ -308,8 +309,7 @@ def _notes(ink: Ink, checks: Iterable[CheckResult]) -> RenderableType:
             counts[note] = counts.get(note, 0) + 1
     lines: list[RenderableType] = []
     for note, count in list(counts.items())[:_NOTES]:
-        times = "1 check" if count == 1 else f"{count} checks"
-        lines.append(labelled(ink, "Left out: ", f"{view.line(note, 240)} ({times})"))
+        lines.append(labelled(ink, "Left out: ", f"{view.line(note, 240)} ({counted(count, 'check')})"))
     if len(counts) > _NOTES:
         lines.append(ink(f"… {len(counts) - _NOTES} more notes are in the record …", "dim"))
     return Group(*lines, Text()) if lines else Group()

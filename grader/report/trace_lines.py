@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
+from grader.phrases import counted
 from grader.protocol.trace import (
     Choose,
     Constant,
@@ -90,8 +91,8 @@ class _Words:
 
     def _launch(self, step: Launch) -> Iterator[str]:
         kernel = clean(self._trace.kernels[step.kernel].name, 80)
-        programs = prod(step.grid)
-        yield f"launch {kernel} on a grid of {list(step.grid)}, {programs:,} programs{_at(step.line)}"
+        programs = counted(prod(step.grid), "program")
+        yield f"launch {kernel} on a grid of {list(step.grid)}, {programs}{_at(step.line)}"
         given = [self._value(one) for one in step.args]
         given += [f"{clean(name, 40)}={self._value(one)}" for name, one in step.kwargs.items()]
         yield f"arguments: {', '.join(given) or 'none'}"

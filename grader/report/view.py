@@ -18,13 +18,12 @@ from grader.record import (
     PartInfo,
     Record,
     Status,
-    clean,
-    one_line,
     parts_left_out,
     two_decimals,
     worst_of,
 )
 from grader.report.status import LOOKS, PARTLY, StatusMark, in_part
+from grader.text import clean, one_line
 
 # Outcomes that the submission caused; the next step is about these.
 LEARNERS: frozenset[Status] = frozenset(

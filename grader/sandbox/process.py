@@ -1,11 +1,18 @@
-"""Starts the grader's helper processes: isolated interpreters that share nothing with it but a channel."""
+"""Starts the grader's helper processes: isolated interpreters that share nothing with it but a channel.
+
+Reads what processes print.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
+import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
@@ -61,6 +68,25 @@ def last_words(process: subprocess.Popen[bytes], errors: IO[bytes]) -> str:
     errors.seek(0)
     lines = errors.read()[-2000:].decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else f"no output, {process.poll()=}"
+
+
+def drain(log_fd: int, take: Callable[[bytes], None]) -> threading.Thread:
+    """Read a pipe on a thread of its own until every writer is gone; return the thread. Closes `log_fd`.
+
+    take: gets each piece.
+    """
+
+    def read() -> None:
+        with contextlib.suppress(OSError), os.fdopen(log_fd, "rb", buffering=0) as log:
+            # The kernel may refuse a larger pipe. A small one works too.
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(log, fcntl.F_SETPIPE_SZ, 1 << 20)
+            while piece := log.read(1 << 20):
+                take(piece)
+
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    return thread
 
 
 def _import_path() -> list[str]:

@@ -61,7 +61,7 @@ from grader.protocol.messages import (
     decode_answer,
 )
 from grader.protocol.trace import TRACE_BYTES, Recorded, Trace, decode_recorded
-from grader.sandbox import usage
+from grader.sandbox import process, usage
 from grader.sandbox.clock import CallClock, CompileBudget, CompilesTooLong, Notice
 from grader.sandbox.outcome import (
     CompiledTooLong,
@@ -109,22 +109,12 @@ class Printed:
         self._tail = bytearray()
         self.total_bytes = 0
 
-    def drain(self, log_fd: int) -> threading.Thread:
-        """Read the pipe on a thread of its own until every writer is gone; return the thread. Closes `log_fd`."""
-        thread = threading.Thread(target=self._read, args=(log_fd,), daemon=True)
-        thread.start()
-        return thread
-
-    def _read(self, log_fd: int) -> None:
-        with contextlib.suppress(OSError), os.fdopen(log_fd, "rb", buffering=0) as log:
-            # The kernel may refuse a larger pipe. A small one works too.
-            with contextlib.suppress(OSError):
-                fcntl.fcntl(log, fcntl.F_SETPIPE_SZ, 1 << 20)
-            while chunk := log.read(1 << 20):
-                self.total_bytes += len(chunk)
-                room = self._KEPT - len(self._head)
-                self._head += chunk[:room]
-                self._tail = (self._tail + chunk[room:])[-self._KEPT :]
+    def add(self, piece: bytes) -> None:
+        """Take the next output."""
+        self.total_bytes += len(piece)
+        room = self._KEPT - len(self._head)
+        self._head += piece[:room]
+        self._tail = (self._tail + piece[room:])[-self._KEPT :]
 
     @property
     def cut_bytes(self) -> int:
@@ -438,7 +428,7 @@ class Session:
         spawned = self._server.spawn(
             str(self._scratch.folder), self._scratch.uid, limits, packages=self._start.packages
         )
-        self._child = child = _Child(spawned, self.printed.drain(spawned.log_fd), notice)
+        self._child = child = _Child(spawned, process.drain(spawned.log_fd, self.printed.add), notice)
         if not self._beside:
             child.watchdog = Watchdog(
                 lambda: self._measured(child, thoroughly=True, filling=self._is_filling()),

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from grader.errors import GradeError
+from grader.protocol.messages import CHANNEL
 from grader.sandbox import process
 from grader.sandbox.server import ForkServer, Mode, Spawned
 
@@ -23,8 +24,6 @@ _POLL_S = 0.1
 # The time that a tool has to finish its report, once its watched process is gone.
 _LAST_WORDS_S = 10.0
 _MOST_BYTES = 64 << 20
-# As in grader.sandbox.inside.traced.
-_CHANNEL = "channel-{}"
 
 
 class ToolOutput:
@@ -42,19 +41,12 @@ class ToolOutput:
         """Return all of it."""
         return bytes(self._text)
 
-    def drain(self, log_fd: int) -> threading.Thread:
-        """Read the pipe on a thread of its own until every writer is gone."""
-        thread = threading.Thread(target=self._read, args=(log_fd,), daemon=True)
-        thread.start()
-        return thread
-
-    def _read(self, log_fd: int) -> None:
-        with contextlib.suppress(OSError), os.fdopen(log_fd, "rb", buffering=0) as log:
-            while chunk := log.read(1 << 16):
-                if len(self._text) + len(chunk) > _MOST_BYTES:
-                    self.cut = True
-                else:
-                    self._text += chunk
+    def add(self, piece: bytes) -> None:
+        """Take the next output."""
+        if len(self._text) + len(piece) > _MOST_BYTES:
+            self.cut = True
+        else:
+            self._text += piece
 
     def settle(self, quiet_s: float, most_s: float) -> int:
         """Wait until no output has come for a while. Returns the size, in bytes."""
@@ -93,7 +85,7 @@ class TracedServer:
     ) -> Spawned:
         """Return the tool with the submission's process under it. Raises GradeError if the latter does not connect."""
         self._started += 1
-        path = Path(scratch, _CHANNEL.format(self._started))
+        path = Path(scratch, CHANNEL.format(self._started))
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             listener.bind(str(path))
             if uid:
@@ -103,7 +95,7 @@ class TracedServer:
             spawned = self._server.spawn(scratch, uid, limits, (*self._tool, *watched))
             # The tool holds the other end and never uses it.
             spawned.channel.close()
-            self._drains[spawned.pid] = self.report.drain(spawned.log_fd)
+            self._drains[spawned.pid] = process.drain(spawned.log_fd, self.report.add)
             channel = self._accepted(listener, spawned.pid)
         if channel is None:
             self.reap(spawned.pid, uid)

@@ -98,9 +98,9 @@ def deleted_bytes(pids: Iterable[int]) -> int:
 
     Files of any file system with a name count, also those in /dev/shm. Memory files (memfd) do not.
     """
-    found = {key: size for pid in pids for key, size, target in _nameless_files(pid) if target.startswith("/")}
-    memory = {key for pid in pids for key, _, target in _nameless_files(pid) if target.startswith("/memfd:")}
-    return sum(size for key, size in found.items() if key not in memory)
+    files = (file for pid in pids for file in _nameless_files(pid))
+    found = {key: size for key, size, name in files if name.startswith("/") and not name.startswith("/memfd:")}
+    return sum(found.values())
 
 
 def _nameless_files(pid: int) -> Iterator[tuple[tuple[int, int], int, str]]:

@@ -21,8 +21,9 @@ from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
 from grader.exercise.plan import Plan, PlannedCheck, ReplayToken
 from grader.judge.failures import Failure, missing_function, why_not_finished, why_not_loaded
+from grader.phrases import counted
 from grader.protocol.messages import Loaded, Raised, Recipe, Start
-from grader.record import Cause, Status, Tool, clean
+from grader.record import Cause, Status, Tool
 from grader.sandbox.answering import Answered, answer
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import Pair, paired
@@ -34,6 +35,7 @@ from grader.sanitizer.findings import SCHEMA, Called, Examination, Gathering, Me
 from grader.sanitizer.output import Accusation, SanitizerReport, parse
 from grader.sanitizer.words import sighting_of, sightings_of
 from grader.speed.lock import GpuLock
+from grader.text import clean
 
 # A part is given up after so many timeouts. Where processes are expensive, those that died count too.
 _PATIENCE = 2
@@ -249,7 +251,7 @@ def _visits(
     session, salt = pair.session, hashlib.sha256(subject.source.encode()).hexdigest()
     broken: Failure | None = None
     for part, calls in subject.parts():
-        on_line(f"{part.name}: {len(calls)} calls")
+        on_line(f"{part.name}: {counted(len(calls), 'call')}")
         # As in a grading: each part in a process of its own, but on a GPU, where a process is dear.
         if not session.runs_on_gpu:
             session.restart()
@@ -321,7 +323,7 @@ def _unreplayed(visits: Sequence[_Visit]) -> Iterator[str]:
             line = f" (line {visit.answered.line})" if visit.answered.line else ""
             reasons[visit.called.part, why + line] = reasons.get((visit.called.part, why + line), 0) + 1
     for (part, why), count in list(reasons.items())[:_MOST_REASONS]:
-        made = "1 call was" if count == 1 else f"{count} calls were"
+        made = counted(count, "call was", "calls were")
         yield f"{part}: {made} made in the submission's own process and not replayed: {why}."
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
+from grader.phrases import counted
 from grader.sanitizer.findings import Examination, Means, Stopped, ToolFinding
 from grader.text import disarmed, one_line
 
@@ -53,26 +54,26 @@ def _finding_lines(one: ToolFinding, planned: int, width: int) -> Iterator[str]:
     if call is None:
         yield from _wrapped("The report does not say in which call.", width)
         return
-    seen = f"In {one.calls} of {_calls(planned)}; the smallest is {call.part}, {call.words}."
-    yield from _wrapped(seen if one.calls > 1 else f"In one of {_calls(planned)}: {call.part}, {call.words}.", width)
+    of_all = f"of {counted(planned, 'call')}"
+    which = f"{one.calls} {of_all}; the smallest is" if one.calls > 1 else f"one {of_all}:"
+    yield from _wrapped(f"In {which} {call.part}, {call.words}.", width)
     yield f"   {one_line(call.replay)}"
 
 
 def _stopped(one: Stopped, width: int) -> Iterator[str]:
     first = "" if one.status in ("not_implemented", "invalid_submission", "skipped_dependency") else one.call.words
-    text = f"{one.part}, {_calls(one.calls)}{f' (first: {first})' if first else ''}: {one.title}. {one.text}"
+    text = f"{one.part}, {counted(one.calls, 'call')}{f' (first: {first})' if first else ''}: {one.title}. {one.text}"
     yield from _wrapped(text, width)
     if first:
         yield f"   {one_line(one.call.replay)}"
 
 
 def _verdict(examination: Examination) -> str:
-    looked = _calls(examination.looked)
+    looked = counted(examination.looked, "call")
     if examination.looked != examination.planned:
-        looked = f"{examination.looked} of {_calls(examination.planned)}"
+        looked = f"{examination.looked} of {counted(examination.planned, 'call')}"
     if examination.findings:
-        count = len(examination.findings)
-        return f"{count} {'finding' if count == 1 else 'findings'}; {looked} came to an end."
+        return f"{counted(len(examination.findings), 'finding')}; {looked} came to an end."
     if examination.looked in (0, examination.silent):
         return f"Nothing was looked at: {looked} came to an end, and no kernel of yours was launched."
     nothing = _CLEAN[examination.means]
@@ -81,19 +82,15 @@ def _verdict(examination: Examination) -> str:
 
 def _notes(examination: Examination) -> Iterator[str]:
     if 0 < examination.silent < examination.looked:
-        yield f"In {_calls(examination.silent)} no kernel of yours was launched: there was nothing to look at."
+        yield f"In {counted(examination.silent, 'call')} no kernel of yours was launched: there was nothing to look at."
     if examination.unfollowed:
         yield (
-            f"In {_calls(examination.unfollowed)} a launch was too large to follow whole: its bounds were looked at, "
-            "races were not looked for."
+            f"In {counted(examination.unfollowed, 'call')} a launch was too large to follow whole: its bounds were "
+            "looked at, races were not looked for."
         )
     if examination.means != "guard":
         yield "What programs do to each other is seen by the guard alone: the same command with --cpu."
     yield from examination.notes
-
-
-def _calls(count: int) -> str:
-    return "1 call" if count == 1 else f"{count} calls"
 
 
 def _wrapped(text: str, width: int, indent: str = "   ") -> list[str]:

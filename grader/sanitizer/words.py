@@ -8,9 +8,9 @@ from itertools import groupby
 
 from grader.judge.access_findings import NOUNS, cause_of
 from grader.protocol.messages import GuardFinding
-from grader.record import clean
 from grader.sanitizer.findings import CallFinding
 from grader.sanitizer.output import Accusation, Kind
+from grader.text import clean
 
 _VERBS: dict[Kind, str] = {"load": "loads", "store": "stores", "atomic": "updates", "uninitialised": "loads"}
 _MEMORY = {"global": "", "shared": " of shared memory", "local": " of local memory"}

@@ -20,13 +20,13 @@ from grader.errors import GradeError
 from grader.exercise.cases import Case
 from grader.exercise.model import Limits, Part
 from grader.protocol.messages import Raised, Recipe, Start
-from grader.record import clean
 from grader.sandbox.answering import Answered, answer
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import paired
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 from grader.sandbox.traced import TracedServer
+from grader.text import clean
 
 TIME = "gpu__time_duration.sum"
 READ = "dram__bytes_read.sum"

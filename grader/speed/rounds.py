@@ -29,13 +29,13 @@ from grader.protocol.messages import (
     Sampled,
     TunedChoice,
 )
-from grader.record import clean
 from grader.sandbox.pair import RecordedAnswer
 from grader.sandbox.session import Session
 from grader.speed import verify
 from grader.speed.baseline_process import BaselineProcess, BaselineProcessFailed
 from grader.speed.cores import separate_cores
 from grader.speed.verify import CannotBeTimed
+from grader.text import clean
 from grader.timeline import spent
 
 # Tuning runs every configuration several times; compiling is not counted.

@@ -15,9 +15,10 @@ from grader.exercise.cases import Case
 from grader.exercise.formula import evaluate
 from grader.exercise.model import Part, SpeedBand
 from grader.judge.failures import Failure, why_not_finished
+from grader.phrases import counted
 from grader.protocol.messages import Gauged, Raised, Recipe
 from grader.protocol.trace import Trace
-from grader.record import Baseline, Cause, Ceilings, Contender, GpuState, SizeTiming, Speed, clean
+from grader.record import Baseline, Cause, Ceilings, Contender, GpuState, SizeTiming, Speed
 from grader.sandbox.outcome import Unanswered
 from grader.sandbox.pair import RecordedAnswer
 from grader.sandbox.session import Session
@@ -31,6 +32,7 @@ from grader.speed.roofline import RooflineWork
 from grader.speed.rounds import Exposed, NotCapturable, Rounds, Samples, TimedCase, TimingSample, Untimed
 from grader.speed.tuned import tuned_tables
 from grader.speed.verify import CannotBeTimed
+from grader.text import clean
 from grader.timeline import spent
 
 # A ratio is known well enough when its interval reaches half a per cent to either side.
@@ -387,14 +389,13 @@ def _rounded(value: float) -> float:
 
 def _too_slow(speed: Speed, judged: int) -> Failure:
     title = title_of(speed.baseline)
-    sizes = "1 size" if judged == 1 else f"{judged} sizes"
     return Failure(
         "fail",
         Cause(
             "too_slow",
             "Too slow for any of the points",
-            f"Over {sizes} it reaches {speed.ratio_low:.2f} to {speed.ratio_high:.2f} of the speed of {title}; points "
-            f"begin above {speed.floor:g}.",
+            f"Over {counted(judged, 'size')} it reaches {speed.ratio_low:.2f} to {speed.ratio_high:.2f} of the speed "
+            f"of {title}; points begin above {speed.floor:g}.",
             "What does the kernel wait for: memory, arithmetic, or launches? The roofline on the card shows how far "
             "each of them is.",
             f"more than {speed.floor:g}",

@@ -15,9 +15,10 @@ from grader.judge.compare import compare
 from grader.judge.failures import Failure
 from grader.judge.truth import Expected
 from grader.protocol.messages import Recipe, Reveal, Revealed, Sampled, Show
-from grader.record import Cause, clean
+from grader.record import Cause
 from grader.sandbox.session import Session
 from grader.speed.baseline_process import BaselineProcess
+from grader.text import clean
 
 # How far sums under random signs may lie apart, in parts of a piece's norm, before the oracle is asked. Roundings of
 # bfloat16 come to a thousandth; one element in a hundred that is missing or made up comes to this.

@@ -15,8 +15,8 @@ from grader.judge.failures import Failure, check_device, examine, missing_functi
 from grader.judge.tolerance import ulp
 from grader.judge.truth import Expected
 from grader.protocol.messages import Form, Frame, LaunchInfo, Raised, Returned
-from grader.record import clean
 from grader.sandbox.outcome import Died, Finished, Garbled, Outcome, OutOfMemory, TimedOut
+from grader.text import clean
 from tests.judge.test_compare import raw_bytes
 from tests.records.samples import HOSTILE
 

@@ -26,7 +26,7 @@ def failed(returns: str, honest: str) -> str:
 
 def test_an_oracle_returns_as_many_outputs_as_the_part_has() -> None:
     said = failed("2 * x, x", "yield 2 * x")
-    assert said == "oracle.py: double must return 1 outputs (z), got 2"
+    assert said == "oracle.py: double must return 1 output (z), got 2"
 
 
 def test_a_part_has_at_least_one_honest_variant() -> None:
@@ -36,4 +36,4 @@ def test_a_part_has_at_least_one_honest_variant() -> None:
 
 def test_each_honest_variant_has_all_outputs() -> None:
     said = failed("2 * x", "yield 2 * x; yield ()")
-    assert said == "oracle.py: variant 2 of double_honest must have 1 outputs (z), got 0"
+    assert said == "oracle.py: variant 2 of double_honest must have 1 output (z), got 0"

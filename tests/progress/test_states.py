@@ -85,7 +85,7 @@ def test_another_version_of_the_exercise_takes_the_state_back() -> None:
 def test_what_is_open_is_named_and_what_was_left_out_is_counted() -> None:
     found = state(record_of("pass", "fail"), checks=3)
     assert [check.id for check in found.open] == ["p.c1"]
-    assert words(found) == "1 of 2 points; 1 checks were left out"
+    assert words(found) == "1 of 2 points; 1 check was left out"
 
 
 def test_the_bar_is_full_when_everything_is_done_and_never_before() -> None:

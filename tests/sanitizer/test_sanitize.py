@@ -22,7 +22,6 @@ from grader.cli.main import dispatch
 from grader.errors import MissingEnvironment
 from grader.exercise import plan
 from grader.exercise.catalogue import Entry, resolve
-from grader.record import clean
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 from grader.sandbox.traced import TracedServer
@@ -33,6 +32,7 @@ from grader.sanitizer.run import SanitizeTarget, examine_by_guard, examine_by_to
 from grader.sanitizer.text import render
 from grader.sanitizer.words import sightings_of
 from grader.speed.lock import GpuLock
+from grader.text import clean
 from tests.claims import SUBMISSIONS
 from tests.conftest import ROOT, Lent, plan_of, shortened
 

@@ -18,8 +18,9 @@ from grader.judge.failures import Failure
 from grader.judge.retrials import remembered, right_otherwise
 from grader.judge.trial import NotRunHere, Trial
 from grader.protocol.operators import READING
-from grader.record import Cause, clean
+from grader.record import Cause
 from grader.sandbox.outcome import Finished
+from grader.text import clean
 
 # The kind of a call that is right without memory of earlier calls.
 LEFT_OVER = "not_cleared"

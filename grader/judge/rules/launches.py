@@ -14,7 +14,8 @@ from grader.judge.meant import find_unplanned_cases
 from grader.judge.rules.kernels_only import judged_apart
 from grader.judge.ruling import Ruling
 from grader.protocol.messages import LaunchInfo
-from grader.record import Cause, Number, clean
+from grader.record import Cause, Number
+from grader.text import clean
 
 RULE = Launches
 

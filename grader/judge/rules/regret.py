@@ -14,9 +14,11 @@ from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure, why_not_finished
 from grader.judge.ruling import Ruling
 from grader.judge.truth import Offer
+from grader.phrases import counted
 from grader.protocol.messages import Slot
-from grader.record import Cause, Number, Selection, clean
+from grader.record import Cause, Number, Selection
 from grader.sandbox.outcome import Finished
+from grader.text import clean
 
 RULE = Regret
 
@@ -110,7 +112,7 @@ def clues_of(choices: Sequence[ChoiceCost]) -> Iterator[Clue]:
 def _where_dear(choices: Sequence[ChoiceCost]) -> str:
     """Return a sentence that compares the chosen and the best things of the cases in which a choice costs much."""
     dear = [choice for choice in choices if choice.ratio > _DEAR] or [*choices]
-    number = "1 case" if len(dear) == 1 else f"{len(dear)} cases"
+    number = counted(len(dear), "case")
     seen: tuple[int, str] = (0, f"They cost {_DEAR - 1:.0%} too much and more in {number} of {len(choices)}.")
     for names in _whole_numbers(choices):
         pairs = [(_product(choice.things[choice.place], names), _product(choice.best, names)) for choice in dear]

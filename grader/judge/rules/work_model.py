@@ -20,8 +20,9 @@ from grader.judge.meant import find_unplanned_cases
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest, NotRunHere, Trial
 from grader.protocol.messages import LaunchInfo, Traffic
-from grader.record import Cause, Number, Work, clean
+from grader.record import Cause, Number, Work
 from grader.sandbox.outcome import Finished
+from grader.text import clean
 
 RULE = WorkModel
 

@@ -20,13 +20,11 @@ from grader.calls import cutedsl
 from grader.calls.arguments import PlacedArguments
 from grader.calls.watching import fill_uninitialised_memory
 from grader.compile.announcing import Announcer
-from grader.protocol.messages import Call, Raised, Returned, Start
+from grader.protocol.messages import CHANNEL, Call, Raised, Returned, Start
 from grader.replay.replayer import Replayer
 from grader.sandbox.inside.forkserver import LAYERS
 from grader.sandbox.inside.worker import Worker, preload, serve
 
-# The socket in the scratch folder, the working directory, by which the process of that number finds the grader.
-CHANNEL = "channel-{}"
 # An allocator that hands out pieces of larger allocations would hide where a piece ends; without line information a
 # finding would have no place. Both are read when they are first needed.
 _ENVIRONMENT = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "TRITON_DISABLE_LINE_INFO": "0"}

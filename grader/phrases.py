@@ -1,0 +1,21 @@
+"""Put counts, lists, sizes and shares into words that messages and reports have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Return a number and what it counts: "1 call", "1,024 calls". plural: where more than an s is added."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def lines_named(lines: Sequence[int]) -> str:
+    """Return the numbers of lines in words: "line 3", "lines 3, 5 and 7"."""
+    *others, last = map(str, lines)
+    return f"lines {', '.join(others)} and {last}" if others else f"line {last}"
+
+
+def kib(size: int) -> str:
+    """Return a number of bytes in KiB: "12.5 KiB"."""
+    return f"{size / 1024:.1f}".removesuffix(".0") + " KiB"

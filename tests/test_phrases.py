@@ -1,0 +1,23 @@
+"""Counts, lists, sizes and shares in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.phrases import counted, kib, lines_named
+
+
+def test_one_of_a_thing_has_no_plural() -> None:
+    assert [counted(number, "call") for number in (0, 1, 2, 1024)] == ["0 calls", "1 call", "2 calls", "1,024 calls"]
+    assert counted(1, "launch", "launches") == "1 launch"
+    assert counted(3, "launch", "launches") == "3 launches"
+
+
+def test_several_lines_are_lines() -> None:
+    assert lines_named([3]) == "line 3"
+    assert lines_named([3, 5, 7]) == "lines 3, 5 and 7"
+
+
+@pytest.mark.parametrize(("size", "words"), [(1024, "1 KiB"), (12_800, "12.5 KiB"), (1 << 20, "1024 KiB")])
+def test_kibibytes_have_a_digit_behind_the_point_where_it_says_something(size: int, words: str) -> None:
+    assert kib(size) == words
