@@ -17,7 +17,7 @@ from grader.record import Environment
 from grader.syntax import tree_of
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-# Rooms that show, keep and hand round results, and decide none; a test says that no grading imports them.
+# Rooms that decide no result. A test ensures that no grading imports them.
 WITHOUT = (
     "author.py",
     "batch",

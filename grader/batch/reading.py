@@ -49,7 +49,7 @@ def records(out_dir: Path, share: int = 0, of: int = 1) -> Iterator[StoredRecord
 
 
 def record_of(out_dir: Path, student: str, exercise: str) -> Record | None:
-    """Return a student's record; None where there is none, or what is there is none of theirs."""
+    """Return a student's record; None where there is none, or if the record is somebody else's."""
     return _found(student, exercise, BatchStore(out_dir).record_path(student, exercise), "").record
 
 

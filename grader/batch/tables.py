@@ -99,7 +99,7 @@ def parse_times(
 
 
 def known(place: str, what: str, value: str, those: Collection[str]) -> None:
-    """Raise UsageError for a student or an exercise that is none of those of the class."""
+    """Raise UsageError for an unknown student or exercise."""
     if value not in those:
         raise UsageError(f"{place}: {what} must be one of the class's, got {value!r}")
 

@@ -53,7 +53,7 @@ def batch(options: BatchOptions) -> int:
                 return _grade(options, whole, entries, store)
     except KeyboardInterrupt:
         print(f"grade: interrupted; to go on: grade batch --out {options.out} --resume", file=sys.stderr)
-    # What Dask holds is given back before the process ends without ceremony.
+    # Free Dask's resources: the process then exits without cleanup.
     gc.collect()
     return 130
 

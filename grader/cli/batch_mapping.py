@@ -34,7 +34,7 @@ def in_full(whole: Batch, found: Collected) -> Iterator[str]:
 
 
 def in_short(found: Collected, strangers: Sequence[str]) -> Iterator[str]:
-    """Yield all notes, and the first of what is nobody's or not on the roster."""
+    """Yield all notes, and the first uploads without an owner or outside the roster."""
     yield from (f"  look at: {note}" for note in found.notes)
     for title, names in (("nobody's", found.nobodys), ("not on the roster", strangers)):
         if names:

@@ -273,7 +273,7 @@ class _Loop:
         latest = saved.record_beside(self._card)
         # What failed when this was left is what the learner came back for.
         mine = latest if latest is not None and latest.submission.path == subject.path else None
-        # Runs are counted on: what one of the exercise before still says is not heard.
+        # Run numbers continue, so late events of the previous exercise are ignored.
         self._state = State(
             subject,
             self._every_progress(),

@@ -32,9 +32,9 @@ def fitting_now(planned: PlannedCheck, *, on_gpu: bool) -> PlannedCheck:
 
 
 def crowded_out(failure: Failure | None, pair: Pair, *, on_gpu: bool) -> str:
-    """Return why a lack of memory says nothing of the submission; "" if it does, or if memory did not lack.
+    """Return why a failure for lack of memory is not the submission's fault; "" if it may be, or for other failures.
 
-    The submission's processes are ended first. What is taken then is the grader's own, or that of others.
+    Ends the submission's processes first: memory that is still taken then belongs to the grader or to others.
     """
     if not on_gpu or failure is None or failure.status != "oom":
         return ""

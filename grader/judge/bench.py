@@ -166,8 +166,8 @@ class Bench:
         seeds stay equal. Otherwise earlier requests are replayed while later ones are recorded. known: the seeds of the
         requests are those that count.
 
-        Close it, or use it up: it waits for threads at its end. The collector of garbage may end it anywhere, also
-        where Python itself holds the lock of its threads, which never ends.
+        Close or exhaust it: its end joins threads. The garbage collector may end it anywhere, also while Python holds
+        the lock of its threads; the join then never returns.
         """
         waiting = list(requests)
         while waiting:

@@ -27,10 +27,10 @@ _ONE_IN = 4
 class OnTheLargestGpu:
     """The cases of a check that are recorded again in a process that is told of a GPU with the most multiprocessors.
 
-    Only of a file that asked for the GPU's properties. The case alone decides, but for the first case of a part, which
-    is always one of them: it is the only case where a failure is replayed. After a failure all are, since smaller cases
-    are tried then. A trace that does what the known one does is not replayed. On a real GPU, launch code sees that
-    one's size.
+    Only for a file that asked for the GPU's properties. The case decides whether it is chosen; a part's first case
+    always is, since it is the only case in which a failure is replayed. After a failure all are chosen, since smaller
+    cases are tried then. A trace that does the same as the known one is not replayed. On a real GPU, launch code sees
+    the size of that GPU.
     """
 
     def __init__(self, bench: Bench) -> None:

@@ -102,7 +102,7 @@ def kernels_matter(bench: Bench, request: CallRequest) -> bool:
 def right_otherwise(
     bench: Bench, trial: Trial, *, briefly: bool = False
 ) -> Literal["", "without memory", "by other means"]:
-    """Return how a call is right whose replay was wrong; "" if it is not.
+    """Return in which other way a call is right after a wrong replay; "" if in none.
 
     without memory: the same kernels are right without memory of earlier calls. by other means: the call is right in
     the submission's own process. briefly: once a call of the part was wrong there too, no other is made there; nor

@@ -100,9 +100,9 @@ def _with_other_lanes(pair: Pair, right: RightCall) -> Failure | None:
 def _with_other_garbage(pair: Pair, right: RightCall) -> Failure | None:
     """Return the failure of a right call that is wrong if memory that nobody wrote holds other numbers than NaN.
 
-    Only a call can depend on that in which an operation hid NaN, or that must give NaN, or one with whole numbers,
-    which have no NaN. Where programs meet, in both orders: a flag may have been set before. Raises NotRunHere where
-    the call comes to no end then.
+    Only these calls can depend on it: an operation hid NaN, the result must hold NaN, or there are integers, which have
+    no NaN. Where programs meet, in both orders: a flag may have been set before. Raises NotRunHere if the call then
+    does not end.
     """
     lines, wanted = right.outcome.answer.undefined, only(right.outcome.answer.configuration)
     orders = (False, True) if right.outcome.answer.meets else (False,)

@@ -142,7 +142,7 @@ def _around_call(log: Log, call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Pruned:
-    """The configurations that each autotuner had left for a key: it prunes once a key, and chooses among these."""
+    """The configurations that each autotuner had left for a key: an autotuner prunes once per key."""
 
     def __init__(self) -> None:
         self._first: WeakKeyDictionary[Any, dict[Any, list[Any]]] = WeakKeyDictionary()

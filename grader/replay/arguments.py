@@ -88,7 +88,7 @@ class ArgumentBuilder:
     def plain(self, value: Value) -> Any:
         """Return a value without memory, such as a launch's option or a descriptor's size. Raises RefusedFunction.
 
-        A tensor here would be a kernel's argument that nobody has noted.
+        A tensor here would bypass the bookkeeping of arguments.
         """
         return plain_value(value, self.kernel)
 

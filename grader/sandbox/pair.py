@@ -415,7 +415,7 @@ class Pair:
 
 
 def remembers(recorded: RecordedAnswer) -> bool:
-    """Return whether a call that tells all memory anew may have found memory of earlier ones."""
+    """Return whether a call whose memory is recorded in full may have read memory of earlier calls."""
     return bool(recorded.untold) or _tells_content(recorded.message["steps"])
 
 

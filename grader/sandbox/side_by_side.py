@@ -79,8 +79,8 @@ class SideBySide:
     def close(self) -> None:
         """Begin no further replay, and wait for the running ones.
 
-        Their threads end later: to wait for these takes a lock of Python's, which the thread that the collector of
-        garbage interrupts may hold.
+        Their threads end later: joining them takes a lock of CPython's, which the thread that the garbage collector
+        interrupts may hold.
         """
         self._pool.shutdown(wait=False, cancel_futures=True)
         wait([one for one in self._outcomes.values() if not one.cancelled()])

@@ -98,9 +98,9 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
 def _looked_into(
     bench: Bench, failed: Sequence[tuple[PlannedCase, Failure]], trials: Mapping[PlannedCase, Trial]
 ) -> list[tuple[PlannedCase, Failure]]:
-    """Return the failures; that of the first one says what is behind it, if a configuration or no kernel is.
+    """Return the failures; the first names the configuration, or the work outside kernels, that causes it.
 
-    Once: the other cases would give the same.
+    Only the first is examined: the others would give the same.
     """
     if not failed:
         return []
