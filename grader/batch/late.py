@@ -102,7 +102,7 @@ def parse_policy(text: str, path: object = "late policy") -> LatePolicy:
 def check_policy(
     policy: LatePolicy, students: Collection[str], exercises: Collection[str], path: object = "late policy"
 ) -> None:
-    """Raise UsageError for an extension of somebody who is not in the class, and for what is no exercise."""
+    """Raise UsageError for an extension of somebody outside the class, and for an unknown exercise."""
     for exercise in policy.due.keys() - {""}:
         known(f"{path}, exercises", "exercise", exercise, exercises)
     for number, one in enumerate(policy.extensions, 1):

@@ -1,6 +1,6 @@
-"""Print whose file is whose: `grade batch --dry-run` in full, and the start of a run in short.
+"""Print the owners of all files: in full for `grade batch --dry-run`, in short at the start of a run.
 
-Takes a batch and what its uploads hold; gives lines of text. Grades nothing and writes no file.
+Takes a batch and its uploads; gives lines of text. Grades nothing and writes no file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MOST = 10
 
 
 def in_full(whole: Batch, found: Collected) -> Iterator[str]:
-    """Yield every student with their files, then everything that is nobody's, left over, or to be looked at."""
+    """Yield every student with their files, then files without an owner, files left over, and notes."""
     yield f"{counted(whole)}; nothing is graded"
     strangers = set(whole.strangers)
     yield from _students([one for one in whole.students if one.id not in strangers], whole.submissions)
@@ -43,7 +43,7 @@ def in_short(found: Collected, strangers: Sequence[str]) -> Iterator[str]:
 
 
 def counted(whole: Batch) -> str:
-    """Return how much was handed in, and where."""
+    """Return how much was handed in, and from where."""
     students = len({one.student for one in whole.submissions})
     exercises = ", ".join(one.id for one in whole.assignments)
     return f"{len(whole.submissions)} submissions of {students} students for {exercises} in {whole.source}"

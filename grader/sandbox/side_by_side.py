@@ -26,9 +26,9 @@ class Replays(Protocol):
 
 
 class Idle:
-    """The idle processes. One that does not run yet is given only if all others stay busy for a while.
+    """The idle processes. One that does not run yet is taken only if all others stay busy for a while.
 
-    Starting a process takes longer than most replays, and many starts at once slow each other down.
+    Starting a process takes longer than most replays, and simultaneous starts slow each other down.
     """
 
     def __init__(self, processes: Sequence[Replays], patience_s: float = FOUND_S) -> None:

@@ -25,10 +25,10 @@ from grader.replay.replayer import Replayer
 from grader.sandbox.inside.forkserver import LAYERS
 from grader.sandbox.inside.worker import Worker, preload, serve
 
-# The socket in the scratch folder, the working directory, by which the process of that number finds the grader.
+# The socket, in the scratch folder (the working directory), by which the process of that number finds the grader.
 CHANNEL = "channel-{}"
-# An allocator that hands out pieces of larger allocations would hide where a piece ends; without line information a
-# finding would have no place. Both are read when they are first needed.
+# A caching allocator would hide where an allocation ends; without line information a finding would have no place. Both
+# variables are read at their first use.
 _ENVIRONMENT = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "TRITON_DISABLE_LINE_INFO": "0"}
 
 
