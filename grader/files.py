@@ -41,7 +41,7 @@ def _refuse_other_encodings(data: bytes, path: object) -> None:
     try:
         declared = tokenize.detect_encoding(io.BytesIO(data.removeprefix(codecs.BOM_UTF8)).readline)[0]
     except SyntaxError as unknown:
-        # Bytes that are no UTF-8 are told with their place.
+        # Bytes that are not UTF-8: the caller reports their offset.
         if "invalid or missing encoding declaration" in str(unknown):
             return
         declared = str(unknown).removeprefix("unknown encoding").strip(": ")

@@ -17,9 +17,18 @@ PAGE = ROOT / "docs" / "architecture.md"
 
 # (module, what it does there)
 WAY = (
+    ("grader/cli/commands/run.py", "Takes the options of `grade ex_15`. Each command has a file here."),
+    (
+        "grader/cli/run.py",
+        "Refuses what it can refuse before anything starts. Then starts the processes and makes the job (`job_for`).",
+    ),
     (
         "grader/exercise/catalogue.py",
         "Finds the exercise and reads its `spec.py`. Only this module knows an exercise's files.",
+    ),
+    (
+        "grader/processes.py",
+        "Starts the fork server, and on a GPU the baseline process, while this process imports torch.",
     ),
     (
         "grader/exercise/plan.py",
@@ -40,16 +49,91 @@ WAY = (
         "In a clean process, without a line of the submission's Python: builds the true inputs from a seed that "
         "follows from text and trace, takes kernels out of the text by an allow-list, and does what the trace says.",
     ),
-    ("grader/interpreter/guard.py", "Without a GPU: sees every access of every lane; finds stores outside and races."),
+    (
+        "grader/interpreter/guard.py",
+        "Without a GPU: sees every access of every lane; finds accesses outside tensors and races.",
+    ),
     ("grader/judge/truth.py", "Asks the exercise's `oracle.py` for float64 values and for how far honest code errs."),
     ("grader/judge/compare.py", "Compares every element: |got − expected| ≤ allowed."),
+    (
+        "grader/judge/second_looks.py",
+        "Without a GPU: replays a right call with other orders of programs and other numbers in unwritten memory, if "
+        "these can matter. A right call may still fail here.",
+    ),
     ("grader/judge/failures.py", "Gives a failed call its status and its cause in words."),
     ("grader/grading/shrinking.py", "Finds the smallest case that fails in the same way."),
     ("grader/diagnosis/explain.py", "Ranks what may be behind the failure, by all that was seen of the part."),
+    (
+        "grader/judge/compiler.py",
+        "Beside the grading: compiles each part's kernels for several GPUs, and for the judged calls. None is needed.",
+    ),
+    (
+        "grader/grading/compilation.py",
+        "Without a GPU: holds back the passes of checks on kernels until the compiler has answered. A pass becomes a "
+        "failure if the kernels compile for no GPU.",
+    ),
     ("grader/speed/suite.py", "On a GPU, after right answers: times the replay in interleaved rounds with baselines."),
     ("grader/record.py", "Everything that was found, as one frozen record: `grade/result/v1`."),
     ("grader/report/terminal.py", "Renders the record as text; its neighbours render HTML and JUnit. All are pure."),
     ("grader/cli/run.py", "Prints, and writes the files that were asked for. No other room prints."),
+)
+
+# (room, what a group of its modules does, the modules)
+GROUPS = (
+    ("interpreter", "states what it assumes of Triton, and levels its versions", ("contract", "versions")),
+    (
+        "interpreter",
+        "computes as a GPU does",
+        (
+            *("corrections", "numerics", "contraction", "implicit_dots", "reductions", "libdevice", "loops"),
+            *("conditions", "extremes", "constant_arguments"),
+        ),
+    ),
+    (
+        "interpreter",
+        "watches memory",
+        ("memory", "guard", "races", "exchanges", "sums", "padding", "footprint", "touched", "places", "lanes"),
+    ),
+    (
+        "interpreter",
+        "notes what the answer may depend on",
+        ("hidden_nan", "births", "branches", "basic_blocks", "static_conditions", "instructions", "dependence"),
+    ),
+    (
+        "interpreter",
+        "holds kernels to their promises, and refuses or gives up others",
+        ("assumptions", "promises", "unspecified", "workspaces", "beyond", "patience"),
+    ),
+    (
+        "interpreter",
+        "runs programs in other orders, or many at once",
+        ("backwards", "switched", "lockstep", "groups", "leading_axis", "lowering", "gather", "once", "trees"),
+    ),
+    ("report", "renders a whole record or page", ("terminal", "html", "live", "junit", "index", "beside", "answers")),
+    (
+        "report",
+        "puts one subject into words, the same for all renderers",
+        (
+            *("view", "status", "achieved", "by_hand", "isolation", "speed", "tuned", "efficiency", "kernels"),
+            *("coverage", "trace_lines", "audience"),
+        ),
+    ),
+    (
+        "report",
+        "prints one subject on a terminal",
+        (
+            *("ink", "widest", "cause_lines", "surroundings_lines", "coverage_lines", "kernel_lines", "speed_lines"),
+            *("efficiency_lines", "timeline"),
+        ),
+    ),
+    (
+        "report",
+        "draws, or prepares the page",
+        (
+            *("picture", "coverage_svg", "matrix", "gauge", "selection", "plots", "chart", "curves", "panel_grid"),
+            *("speed_axis", "speedcard", "drawing", "svg", "templates", "copying"),
+        ),
+    ),
 )
 
 INTRODUCTION = """\
@@ -57,14 +141,24 @@ INTRODUCTION = """\
 
 Made by `python -m tests.architecture`; do not edit. `tests/docs/test_architecture.py` fails when this page is stale.
 
-## The way of a case, from the specification to the verdict
+## The way of a case, from the command to the verdict
 
 """
 
 BETWEEN = """
-Grader and children share frames on a socket and a sealed memory file, and nothing else
-([messages.py](../grader/protocol/messages.py), [the trace](trace.md), [trust model](trust-model.md)).
+A child and the grader share four things ([messages.py](../grader/protocol/messages.py), [the trace](trace.md), [trust
+model](trust-model.md)):
 
+- a socket, for frames
+- sealed memory files: one for the tensors of a call, one in which the child announces that it compiles
+- a pipe, for what the child prints
+- the child's scratch folder, whose content the grader does not trust
+
+## The modules of the two largest rooms
+
+| room | does | modules |
+| --- | --- | --- |
+GROUPS
 ## The rooms
 
 From the top floor down: a room imports only from rooms below it. `tests/test_rooms.py` reads the imports of every
@@ -78,7 +172,13 @@ so does `compile` but for its two readers of reports (`cache`, `findings`).
 def page() -> str:
     """Return the text of docs/architecture.md."""
     steps = [f"{number}. [`{place}`](../{place}): {words}" for number, (place, words) in enumerate(WAY, 1)]
-    return INTRODUCTION + "\n".join(steps) + "\n" + BETWEEN + _table(rooms())
+    groups = [f"| `{room}/` | {does} | {', '.join(map(_code, names))} |\n" for room, does, names in GROUPS]
+    between = BETWEEN.replace("GROUPS\n", "".join(groups) + "\n")
+    return INTRODUCTION + "\n".join(steps) + "\n" + between + _table(rooms())
+
+
+def _code(name: str) -> str:
+    return f"`{name}`"
 
 
 @cache

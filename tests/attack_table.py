@@ -243,17 +243,29 @@ change, no listener may be reached, and no process or scratch folder may be left
 """
 
 
+FILES = """
+## The files of each attack
+
+Behind each file stands what it must get. *Honest* files look like the attack, and pass.
+"""
+
+
 def page(found: Sequence[Link]) -> str:
     """docs/attacks.md."""
-    rows = [["#", "what it does", "stopped by", "files, and what they must get", "honest twins"], ["---"] * 5]
-    for number, words in ATTACKS.items():
-        own = [one for one in found if number in one.numbers]
-        told = [f"`{place_of(one.path)}` {verdict_of(one)}" for one in own]
-        told += [f"not a file: {REASONS[number]}"] if number in REASONS else []
-        told += [MORE[number]] if number in MORE else []
-        twins = sorted({f"`{one.twin}`" for one in own if one.twin})
-        rows.append([str(number), words, MECHANISM[number], "<br>".join(told), "<br>".join(twins) or "–"])
-    return INTRODUCTION + _table(rows)
+    rows = [["attack", "what it does", "stopped by"], ["---"] * 3]
+    rows += [[f"[{number}](#attack-{number})", words, MECHANISM[number]] for number, words in ATTACKS.items()]
+    return INTRODUCTION + _table(rows) + FILES + "".join(_section(number, found) for number in ATTACKS)
+
+
+def _section(number: int, found: Sequence[Link]) -> str:
+    own = [one for one in found if number in one.numbers]
+    lines = [f"- `{place_of(one.path)}`: {verdict_of(one)}" for one in own]
+    lines += [f"- not a file: {REASONS[number]}"] if number in REASONS else []
+    lines += [f"- {MORE[number]}"] if number in MORE else []
+    if twins := sorted({f"`{one.twin}`" for one in own if one.twin}):
+        lines += ["- honest: " + ", ".join(twins)]
+    words = f"{ATTACKS[number][0].upper()}{ATTACKS[number][1:]}."
+    return "\n".join(["", f"### Attack {number}", "", words, "", *lines, ""])
 
 
 def place_of(path: Path) -> str:

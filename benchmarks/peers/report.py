@@ -17,6 +17,8 @@ WANTED: Mapping[Kind, str] = {
     "other means": "as its rules say",
     "attack": "refuse, or believe no more than 1 or so",
 }
+# An attack gains if it is believed to be so many times as fast as the fastest honest file.
+_GAIN = 1.05
 
 
 @dataclass(frozen=True)
@@ -79,11 +81,21 @@ def _summary(rows: Sequence[Row], graders: Sequence[str]) -> Iterator[str]:
         of_kind = [row for row in rows if row.fed.kind == kind]
         if of_kind:
             yield _line(kind, WANTED[kind], *(_accepted(of_kind, name) for name in graders))
-    yield _line("seconds a file, median", "", *(_seconds(rows, name) for name in graders))
     attacks = [row for row in rows if row.fed.kind == "attack"]
-    yield _line("greatest speed-up believed of an attack", "", *(_greatest(attacks, name) for name in graders))
     honest = [row for row in rows if row.fed.kind == "honest" and row.fed.task.part == "vector_add"]
+    gained = f"attack, accepted with a gain: over {_GAIN:g} × the greatest of an honest `vector_add`"
+    yield _line(gained, "none", *(_gainful(attacks, honest, name) for name in graders))
+    yield _line("seconds a file, median", "", *(_seconds(rows, name) for name in graders))
+    yield _line("greatest speed-up believed of an attack", "", *(_greatest(attacks, name) for name in graders))
     yield _line("greatest of an honest `vector_add`", "", *(_greatest(honest, name) for name in graders))
+
+
+def _gainful(rows: Iterable[Row], honest: Iterable[Row], grader: str) -> str:
+    """Return how many files were accepted with a gain: a speed-up well above that of every honest file."""
+    usual = max(_believed(honest, grader), default=1.0)
+    asked = [row.outcomes[grader] for row in rows if grader in row.outcomes]
+    gained = sum(one.verdict == "accepted" and (one.speedup or 0) > _GAIN * usual for one in asked)
+    return f"{gained} of {len(asked)}"
 
 
 def _files(rows: Sequence[Row], graders: Sequence[str]) -> Iterator[str]:
@@ -114,9 +126,13 @@ def _seconds(rows: Iterable[Row], grader: str) -> str:
     return f"{statistics.median(seconds):.1f}" if seconds else "–"
 
 
-def _greatest(rows: Iterable[Row], grader: str) -> str:
+def _believed(rows: Iterable[Row], grader: str) -> list[float]:
     found = [row.outcomes[grader].speedup for row in rows if grader in row.outcomes]
-    believed = [speedup for speedup in found if speedup is not None]
+    return [speedup for speedup in found if speedup is not None]
+
+
+def _greatest(rows: Iterable[Row], grader: str) -> str:
+    believed = _believed(rows, grader)
     return f"{max(believed):.3g}×" if believed else "–"
 
 

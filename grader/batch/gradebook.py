@@ -11,13 +11,13 @@ from grader.record import Status
 # A record's verdict, or "missing" where nothing was handed in.
 MarkStatus = Status | Literal["missing"]
 
-# Statuses of marks without a file that could be read: apart from bars, medians and averages.
+# Statuses of marks without a readable file: bars, medians and averages leave them out.
 APART = ("missing", "invalid_submission")
 
 
 @dataclass(frozen=True)
 class Student:
-    """Somebody on the roster, or the owner of a submission that no roster names.
+    """A person on the roster, or the owner of a submission outside it.
 
     id: names the folder and the records. ids: what platforms call the same person, by platform ("canvas", "sis",
     "github", …).
@@ -32,7 +32,7 @@ class Student:
 
 @dataclass(frozen=True)
 class Assignment:
-    """A column: an exercise, and the points that it is worth."""
+    """A column: an exercise and its points."""
 
     id: str
     title: str
@@ -41,7 +41,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Override:
-    """Points and a comment that somebody gave by hand; they survive every regrading.
+    """Points and a comment given by hand; they survive every regrading.
 
     points: instead of those earned, None for a comment alone. reason: for the gradebook. part: empty for the whole
     exercise. comment: for the student.
@@ -58,11 +58,11 @@ class Override:
 class Mark:
     """The mark of one student for one exercise.
 
-    status: the record's verdict, or "missing" where nothing was handed in. earned: the record's points; judged: of how
-    many points a machine could decide; days_late and penalty: the days beyond grace, and the points that they cost.
+    status: the record's verdict, or "missing" without a submission. earned: the record's points; judged: the points
+    that a machine could decide; days_late and penalty: the days beyond grace, and the points that they cost.
     record: the record's path inside OUT_DIR, empty without one. parts_left_out: the parts without any judged check,
-    because this machine lacks a package or a GPU. overrides: what was given by hand. by_hand: what the points given for
-    single parts add to those earned, or take. Times are UTC, ISO 8601 with a Z.
+    because this machine lacks a package or a GPU. overrides: the points and comments given by hand. by_hand: the change
+    of the earned points by overrides of single parts. Times are UTC, ISO 8601 with a Z.
     """
 
     student: str

@@ -17,7 +17,7 @@ from grader.record import Environment
 from grader.syntax import tree_of
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-# Rooms that show, keep and hand round results, and decide none; a test says that no grading imports them.
+# Rooms that decide no result. A test ensures that no grading imports them.
 WITHOUT = (
     "author.py",
     "batch",
@@ -37,8 +37,8 @@ WITHOUT = (
 class Terms:
     """The grader, exercises and environment of a worker: the same for a whole class, or marks cannot be compared.
 
-    grader: a hash of its code that decides results. exercises: their hashes by name. environment: what the machine has,
-    as one text (`environment`). What a worker also says before its first task, and may differ: layers: those that
+    grader: a hash of its code that decides results. exercises: their hashes by name. environment: the machine's, as one
+    text (`environment`). A worker also reports two fields before its first task, which may differ: layers: those that
     confine a submission there; trouble: why it cannot grade.
     """
 
@@ -67,7 +67,7 @@ def grader() -> str:
 
 
 def _code(text: str) -> str:
-    """Return a module's code without what does nothing: comments, layout and docstrings."""
+    """Return a module's code without comments, layout and docstrings."""
     tree = tree_of(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(
@@ -78,7 +78,7 @@ def _code(text: str) -> str:
 
 
 def environment(*, gpu: bool) -> str:
-    """Return what results depend on of this machine: versions, packages that parts lack, and the GPU if one is used."""
+    """Return what results depend on here: versions, packages that parts lack, and the GPU if one is used."""
     found = machine.environment("gpu" if gpu else "interpret", (), machine.find_gpu() if gpu else None)
     values = dataclasses.asdict(found)
     del values["isolation"]
@@ -91,7 +91,7 @@ def _lacks(entry: Entry) -> list[str]:
 
 
 def environment_of(text: str) -> Environment:
-    """Return the environment in such a text, as records have it."""
+    """Return the environment in such a text, in a record's form."""
     values = {name: value for name, value in json.loads(text).items() if name != "lacks"}
     return decode(Environment, {**values, "isolation": []}, "environment")
 
@@ -99,7 +99,7 @@ def environment_of(text: str) -> Environment:
 def content_key(text: str, exercise: str, asked: Terms, seed: int, options: str = "") -> str:
     """Return the key of grading this text against the exercise of that name. options: those that change a result."""
     values = json.loads(asked.environment)
-    # What another exercise lacks changes nothing here.
+    # Packages that only another exercise lacks do not matter here.
     here = json.dumps({**values, "lacks": values.get("lacks", {}).get(exercise, [])}, sort_keys=True)
     parts = (text, exercise, asked.exercises[exercise], asked.grader, here, f"{seed:#x}", options)
     digest = hashlib.sha256()

@@ -70,7 +70,7 @@ class LatePolicy:
     def days_late(self, student: str, exercise: str, submitted_at: str, *, said_late: bool = False) -> int:
         """Return the days begun after the deadline and the days of grace.
 
-        Where nobody knows when it was handed in, what the platform calls late is a day late, and nothing else is.
+        Without a time of submission, one that the platform calls late counts as one day late.
         """
         deadline = self.deadline(student, exercise)
         if not submitted_at:
@@ -90,7 +90,7 @@ def parse_policy(text: str, path: object = "late policy") -> LatePolicy:
     """Return the policy of a TOML file. Raises UsageError."""
     try:
         told = tomllib.loads(text)
-    # Of a number of thousands of digits Python says ValueError, and nothing nests without end.
+    # An integer of thousands of digits raises ValueError, deep nesting RecursionError.
     except (ValueError, RecursionError) as broken:
         raise UsageError(f"{path} must be TOML, got: {broken}") from broken
     try:
@@ -102,7 +102,7 @@ def parse_policy(text: str, path: object = "late policy") -> LatePolicy:
 def check_policy(
     policy: LatePolicy, students: Collection[str], exercises: Collection[str], path: object = "late policy"
 ) -> None:
-    """Raise UsageError for an extension of somebody who is not in the class, and for what is no exercise."""
+    """Raise UsageError for an extension of somebody outside the class, and for an unknown exercise."""
     for exercise in policy.due.keys() - {""}:
         known(f"{path}, exercises", "exercise", exercise, exercises)
     for number, one in enumerate(policy.extensions, 1):

@@ -36,10 +36,11 @@ _FEWEST_OF_A_PREFIX = 3
 def recognise(
     place: Path, exercises: Mapping[str, str], prefixes: Sequence[str] = (), known: Collection[str] = ()
 ) -> tuple[Upload, ...]:
-    """Return the uploads in a folder or an archive with their owners; one that belongs to nobody has none.
+    """Return the uploads in a folder or an archive with their owners; some have no owner.
 
-    exercises: names by id. prefixes: what repositories are called before the user; without one, what all of them begin
-    with (`common_prefix`). known: the ids of the roster. Raises UsageError if the place or its metadata cannot be read.
+    exercises: names by id. prefixes: the beginnings of repository names, before the user; without any, their common
+    beginning (`common_prefix`). known: the ids of the roster. Raises UsageError if the place or its metadata cannot be
+    read.
     """
     uploads = uploads_in(place)
     inner = _inside_one_folder(uploads)
@@ -50,14 +51,14 @@ def recognise(
     if not prefixes:
         plain = [upload for upload in uploads if _is_plain(upload, slugs)]
         folders = [_own_name(upload) for upload in plain if upload.is_folder]
-        # Where folders are enough, an archive of something else does not matter.
+        # If folders are enough, an archive of something else does not matter.
         if found := common_prefix(folders, known) or common_prefix(list(map(_own_name, plain)), known):
             slugs[_slug(found)] = ""
     return tuple(_recognised(upload, slugs) for upload in uploads)
 
 
 def _is_plain(upload: Upload, slugs: Mapping[str, str]) -> bool:
-    """Return whether an upload is a folder or an archive whose name tells of no platform and of no exercise."""
+    """Return whether an upload is a folder or an archive whose name shows no platform and no exercise."""
     name = upload.name
     if name.startswith(".") or _MOODLE.fullmatch(name) or _repository(_own_name(upload), slugs):
         return False
@@ -67,8 +68,8 @@ def _is_plain(upload: Upload, slugs: Mapping[str, str]) -> bool:
 def common_prefix(names: Sequence[str], known: Collection[str] = ()) -> str:
     """Return the words that all names begin with, as the repositories of one assignment do; '' if there are none.
 
-    There must be three names. What follows the words must differ, and must not be numbers alone (group-1, group-2). A
-    folder or an archive that is called like somebody `known` is no repository.
+    There must be three names. The rests must differ, and must not be numbers alone (group-1, group-2). A folder or an
+    archive with the name of somebody `known` is not a repository.
     """
     ids = {one.casefold() for one in known}
     different = dict.fromkeys(names)
@@ -94,12 +95,12 @@ def _slug(name: str) -> str:
 
 
 def _slugs(exercises: Mapping[str, str]) -> dict[str, str]:
-    """Return the exercise of every name that a repository of it may begin with."""
+    """Return the exercises by the names that their repositories may begin with."""
     return {_slug(name): exercise for exercise, full in exercises.items() for name in (exercise, full)}
 
 
 def _prefixes(prefixes: Sequence[str], exercises: Mapping[str, str]) -> dict[str, str]:
-    """Return the exercise of every prefix; '' if it names none."""
+    """Return the exercises by prefix; '' for a prefix that names none."""
     slugs = _slugs(exercises)
     named = {_slug(prefix): _repository(f"{_slug(prefix)}-x", slugs) for prefix in prefixes}
     return {prefix: found[0] if found else "" for prefix, found in named.items()}
@@ -116,7 +117,7 @@ def _recognised(upload: Upload, slugs: Mapping[str, str]) -> Upload:
     if not upload.is_folder and (match := _CANVAS.fullmatch(name)):
         owner = Owner(match["name"], ids={"canvas": match["id"]})
         return replace(_owned(upload, owner, match["file"]), late=match["late"] is not None)
-    # A link where a folder would be is somebody's, too.
+    # A link in place of a folder also has an owner.
     if not upload.is_folder and not upload.trouble and not _is_archive(upload):
         return nobodys
     if repository := _repository(_own_name(upload), slugs):
@@ -133,9 +134,9 @@ def _owned(upload: Upload, owner: Owner, file: str = "") -> Upload:
 
 
 def _repository(name: str, slugs: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return exercise and user of a repository's name; of several beginnings that fit, the longest counts.
+    """Return exercise and user of a repository's name; the longest beginning that fits counts.
 
-    ex-15-triton-basics alone is an exercise, and no repository of ex-15.
+    ex-15-triton-basics alone is an exercise, not a repository of ex-15.
     """
     beginning = name.replace("_", "-").lower()
     for slug in sorted(slugs, key=len, reverse=True) if beginning not in slugs else ():
@@ -160,7 +161,7 @@ def _read_metadata(upload: Upload) -> Mapping[str, Any]:
     import yaml
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        """Plain data; what is tagged as an object of Ruby's is read as the mapping that it is."""
+        """Loads plain data, and objects of Ruby's as mappings."""
 
     def mapping(loader: Any, _: str, node: Any) -> Any:
         return loader.construct_mapping(node) if isinstance(node, yaml.MappingNode) else loader.construct_object(node)

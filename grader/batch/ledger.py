@@ -1,4 +1,4 @@
-"""The course of one `grade batch`: what is still to be graded, and what becomes of every result."""
+"""The course of one `grade batch`: the gradings that are left, and what happens to every result."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from grader.text import clean
 class Ledger:
     """Keeps the records of a class in step with its results.
 
-    batch: all but the keys of its results, which are computed here. entries: the exercises by id. seed: one for all of
-    them, or None for each one's own. unconfined: gradings run even where a machine cannot confine them.
+    batch: complete but for the keys of its results, which are computed here. entries: the exercises by id. seed: one
+    for all of them, or None for each one's own. unconfined: grade even on a machine that cannot confine submissions.
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class Ledger:
         return default_seed(exercise) if self._seed is None else self._seed
 
     def open(self, only: str = "") -> Iterator[JournalLine]:
-        """Bring every record up to what is known without grading: stored results, and what cannot be graded.
+        """Update every record without grading: from stored results, and for submissions that cannot be graded.
 
-        only: "" and "changed" keep every result that there is; "failed" keeps those that passed; a student's id keeps
+        only: "" and "changed" keep all results; "failed" keeps those that passed; a student's id keeps
         all but theirs. The others are dropped here and graded again.
         """
         self._forget_strays()
@@ -91,8 +91,8 @@ class Ledger:
     def tasks(self, only: str = "") -> list[Task]:
         """Return the gradings to do, each text once.
 
-        Those that took longest the last time come first. Then by exercise, the last one first: a worker keeps what
-        belongs to its latest exercise, and the last is most often the longest.
+        The longest of the last run come first. Then come the exercises, the last one first: a worker keeps the data of
+        its latest exercise, and the last exercise is usually the longest.
         """
         lasted = {line.key: line.seconds for line in self._store.journal()}
         students = {one.student for one in self.batch.submissions}
@@ -128,7 +128,7 @@ class Ledger:
         record, trouble = _result(task, outcome)
         if record is None:
             record = refused.lost(self._entries[sharing[0].exercise], task, trouble, self._environment)
-        # What the grader failed at is tried again by the next run.
+        # The next run retries what the grader failed at.
         elif all(check.status != "grader_error" for check in record.checks):
             self._store.store_result(task.key, record)
         lines = []
@@ -141,19 +141,19 @@ class Ledger:
         return lines
 
     def _before(self, one: Submission) -> Record | None:
-        """Return the record that this text has already, to be kept where the grader fails at a new one."""
+        """Return the earlier record of this text; it stays if the grader fails at a new one."""
         record = record_of(self._store.folder, one.student, one.exercise)
         same = record is not None and record.submission.sha256 == one.sha256 and record.verdict != "grader_error"
         return record if same else None
 
     def _graded_before(self, one: Submission, record: Record) -> str:
-        """Return the time at which a submission was first found unreadable: a run without changes changes no record."""
+        """Return when a submission was first found unreadable, so that a run without changes changes no record."""
         before = record_of(self._store.folder, one.student, one.exercise)
         unchanged = before is not None and before.verdict == "invalid_submission" and before.checks == record.checks
         return before.graded_at if before and unchanged else record.graded_at
 
     def _forget_strays(self) -> None:
-        """Remove records of what is no longer handed in."""
+        """Remove records of submissions that are gone."""
         wanted = {(one.student, one.exercise) for one in self.batch.submissions}
         for folder, suffix in (("records", ".json"), ("cards", ".html")):
             for path in (self._store.folder / folder).glob(f"*/*{suffix}"):
@@ -177,13 +177,13 @@ def write_record(store: BatchStore, batch: Batch, one: Submission, result: Recor
     text = to_json(record)
     if card.is_file() and _text_of(path) == text:
         return
-    # The record last: where it is, its card is too.
+    # Write the record last: then its card is there too.
     write(card, html.render(record))
     write(path, text)
 
 
 def _stamped(batch: Batch, one: Submission, result: Record) -> Record:
-    """Return a result as the student's own: whose it is, what the file was called, when it was handed in."""
+    """Return a result with the student's id, their name for the file, and the time of submission."""
     seed = f" --seed {result.seed}" if batch.seed else ""
     given = [row.override for row in batch.overrides if (row.student, row.exercise) == (one.student, one.exercise)]
     record = replace(
@@ -205,7 +205,7 @@ def _line(one: Submission, record: Record, time: str, outcome: TaskOutcome) -> J
 
 
 def _result(task: Task, outcome: TaskOutcome) -> tuple[Record | None, str]:
-    """Return the record of what was asked for, and nothing else; or why there is none."""
+    """Return the record, if it is of the task; else why there is none."""
     if outcome.trouble:
         return None, outcome.trouble
     try:

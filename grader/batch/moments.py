@@ -1,4 +1,4 @@
-"""Moments as text, in UTC, as records have them."""
+"""Moments as text in UTC, in the form that records use."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 
 from grader.errors import UsageError
 
-# Far from the ends of what a datetime can hold: offsets, days of grace and extensions are added.
+# Far from the limits of datetime: offsets, days of grace and extensions are added.
 _FIRST_YEAR, _LAST_YEAR = 1970, 2999
 
 
 def utc(moment: datetime) -> str:
     """Return a moment in UTC, to the second. A moment without a zone counts as UTC.
 
-    Raises UsageError for a year that dates cannot be computed with.
+    Raises UsageError for a year outside the range for computing with dates.
     """
     if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
         raise UsageError(f"a moment must lie in the years {_FIRST_YEAR} to {_LAST_YEAR}, got {moment.isoformat()}")

@@ -18,8 +18,8 @@ from grader.batch.store import Batch, BatchStore, StoredRecord, Submission
 from grader.errors import UsageError
 from grader.record import Record, parts_left_out, points_that_count
 
-# A class has thousands of records: read strictly into the record's types all the same, but by compiled code
-# (0.9 ms for one of 64 kB; grader.record.from_json takes 21 ms).
+# A class has thousands of records. Compiled code reads them, as strictly as grader.record.from_json (0.9 ms for one of
+# 64 kB; that takes 21 ms).
 _RECORDS = msgspec.json.Decoder(Record)
 _BATCHES = msgspec.json.Decoder(Batch)
 
@@ -49,7 +49,7 @@ def records(out_dir: Path, share: int = 0, of: int = 1) -> Iterator[StoredRecord
 
 
 def record_of(out_dir: Path, student: str, exercise: str) -> Record | None:
-    """Return a student's record; None where there is none, or what is there is none of theirs."""
+    """Return a student's record; None where there is none, or if the record is somebody else's."""
     return _found(student, exercise, BatchStore(out_dir).record_path(student, exercise), "").record
 
 
@@ -107,7 +107,7 @@ def _found(student: str, exercise: str, path: Path, shown: str) -> StoredRecord:
 
 
 def gradebook(batch: Batch, records: Iterable[StoredRecord]) -> Gradebook:
-    """Return the marks that these records make; a class's records are gone through once and not held."""
+    """Return the marks of these records; reads the records once and holds none."""
     submissions = {(one.student, one.exercise): one for one in batch.submissions}
     overrides: dict[tuple[str, str], tuple[Override, ...]] = {}
     for row in batch.overrides:
@@ -133,7 +133,7 @@ def _mark(blank: Mark, submission: Submission | None, found: StoredRecord | None
     path = found.path if found else ""
     record = found.record if found else None
     if record is None:
-        # What was handed in and has no record is not missing: an export leaves its mark open.
+        # A submission without a record is not missing: an export leaves its mark open.
         return blank if submission is None and found is None else replace(blank, status="grader_error", record=path)
     submitted_at = (submission.submitted_at if submission else "") or record.submitted_at
     said_late = submission is not None and submission.late

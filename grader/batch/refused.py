@@ -1,4 +1,4 @@
-"""Records of gradings that never ran: a submission that cannot be one, or a grading that was lost."""
+"""Records of gradings that never ran: an invalid submission, or a grading that was lost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LOST = Cause("grader_error", "The grader failed", "", "This is not your fault."
 
 
 def invalid(entry: Entry, why: str, graded_at: str, where: Environment, parts: Collection[str] = ()) -> Record:
-    """Return the record of a submission that could not be read; what could not have been judged there stays open."""
+    """Return the record of an unreadable submission; parts that this machine could not have judged stay open."""
     cause = replace(_INVALID, rationale=clean(why, 400))
     return _record(entry, "", "invalid_submission", cause, graded_at, where, parts)
 

@@ -13,7 +13,7 @@ _SMALLEST = 0.005
 def changed(before: Gradebook, after: Gradebook) -> list[tuple[Mark, Mark]]:
     """Return the marks that changed, old and new; those that fell come first, by how far.
 
-    What had no result before has not changed: a student who had handed nothing in, or a grading that was lost.
+    Marks without an earlier result have not changed: of a student without a submission, or of a lost grading.
     """
     old = {(mark.student, mark.exercise): mark for mark in before.marks if _has_result(mark)}
     pairs = [(old[mark.student, mark.exercise], mark) for mark in after.marks if (mark.student, mark.exercise) in old]

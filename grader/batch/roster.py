@@ -1,4 +1,4 @@
-"""The roster: who is in the class, read from a CSV file, and which of them a platform means."""
+"""The roster: reads the class from a CSV file, and matches the platforms' users to its students."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from grader.batch.uploads import Owner
 from grader.errors import UsageError
 
 _PLATFORMS = ("canvas", "sis", "login", "sis_login", "github", "moodle", "gradescope")
-# What exports of the platforms call their columns, in lower case, and what they are called here.
+# The names of columns in the platforms' exports, in lower case, and ours.
 _COLUMNS = {
     "student": "name",
     "full name": "name",
@@ -51,7 +51,7 @@ def parse_roster(text: str, path: object = "roster") -> tuple[Student, ...]:
         )
     students: dict[str, Student] = {}
     for _, row in rows:
-        # Of two columns of one meaning, the first that says something counts.
+        # If two columns have one meaning, the first that is not empty counts.
         cells = [(key, value.strip()) for key, value in zip(named, row, strict=False) if key]
         values = {key: value for key, value in reversed(cells) if value}
         student = _student(values)
@@ -80,18 +80,18 @@ def _student(values: Mapping[str, str]) -> Student | None:
 
 
 def as_id(label: str) -> str:
-    """Return a label as a name for files, the same for the same label and another for every other."""
+    """Return a file name for a label: equal for equal labels, different for others."""
     plain = unicodedata.normalize("NFC", label)
     fit = _UNFIT.sub("_", plain).strip("._")[:_MOST_ID]
     if fit and fit == label:
         return fit
-    # What had to be changed could now be what another one is called.
+    # A changed name could equal another one's.
     mark = hashlib.sha256(label.encode("utf-8", "surrogatepass")).hexdigest()[:6]
     return f"{fit or 'student'}-{mark}"
 
 
 def strangers_ids(owners: Iterable[Owner], taken: Collection[str]) -> dict[tuple[str, str], str]:
-    """Return names for the files of owners that no roster names, by `person`.
+    """Return file names for owners outside the roster, by `person`.
 
     Different people get different names, also on file systems that ignore case, and none that is `taken`. An owner
     whose label is unique keeps it as the name.
@@ -105,7 +105,7 @@ def strangers_ids(owners: Iterable[Owner], taken: Collection[str]) -> dict[tuple
     for one in sorted(people, key=lambda one: len(alike[as_id(one[0]).casefold()])):
         label, number = one
         name, same = as_id(label), alike[as_id(label).casefold()]
-        # A label without a number is that of whoever alone has it.
+        # A label without a number belongs to its only holder.
         if (
             len({other[0] for other in same}) > 1
             or len({other[1] for other in same} - {""}) > 1
@@ -125,7 +125,7 @@ def person(owner: Owner) -> tuple[str, str]:
 
 
 def owner_on(roster: Sequence[Student], owner: Owner) -> Student | None:
-    """Return the student that an owner is; None if the roster has no such student.
+    """Return the student on the roster that is this owner, or None.
 
     The platform's number and the e-mail address decide. A name decides only if the roster knows neither. Raises
     UsageError if the platform's data fit several students.

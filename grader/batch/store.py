@@ -53,10 +53,10 @@ class Submission:
 
 @dataclass(frozen=True)
 class Batch:
-    """batch.json: all that the marks of a class are made of, beside the records.
+    """batch.json: everything beside the records that determines the marks of a class.
 
     students: the roster, then those that it does not name. seed: as it was given: a number, "hidden", or empty for the
-    exercises' own. source: where the submissions lie. parts: those that are graded; empty for all. times: of
+    exercises' own. source: the place of the submissions. parts: those that are graded; empty for all. times: of
     submissions, by "STUDENT/EXERCISE", if the instructor gave them.
     """
 
@@ -77,18 +77,18 @@ class Batch:
 
     @property
     def title(self) -> str:
-        """Return the name of the class: the folder that its submissions came in."""
+        """Return the name of the class: that of the folder of submissions."""
         return Path(self.source).name or "Class"
 
     @property
     def strangers(self) -> tuple[str, ...]:
-        """Return the ids of the students that the roster does not name, where there is one."""
+        """Return the ids of the students outside the roster; none without a roster."""
         return tuple(student.id for student in self.students[len(self.roster) :]) if self.roster else ()
 
 
 @dataclass(frozen=True)
 class JournalLine:
-    """A line of the journal: one grading that ended. Times are UTC; seconds are those that the grading took."""
+    """A line of the journal: one grading that ended. Times are UTC; `seconds` is the duration of the grading."""
 
     time: str
     student: str
@@ -136,7 +136,7 @@ class BatchStore:
         return self.folder / "cards" / student / f"{exercise}.html"
 
     def submission_path(self, student: str, name: str) -> Path:
-        """Return the path of the graded text of a student, for the exercise of that name."""
+        """Return the path of a student's graded text, for the exercise of that name."""
         return self.folder / "submissions" / student / f"{name}.py"
 
     # -- what was graded ----------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ class BatchStore:
     # -- results ------------------------------------------------------------------------------------------------------
 
     def result(self, one: Submission) -> Record | None:
-        """Return the result of a submission; None where there is none, or what is there is no record of that text."""
+        """Return the result of a submission; None without one, or if it is not a record of that text."""
         with contextlib.suppress(OSError, DecodeError, ValueError):
             record = from_json(self._result_path(one.key).read_text(encoding="utf-8"))
             if (record.exercise.id, record.submission.sha256) == (one.exercise, one.sha256):
@@ -186,13 +186,13 @@ class BatchStore:
         results = self.folder / "results"
         results.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
         if results.stat().st_mode & 0o077:
-            # Somebody made it before, or copied it.
+            # The folder may exist already, or be a copy.
             results.chmod(_PRIVATE_FOLDER)
 
     # -- the hidden seed ----------------------------------------------------------------------------------------------
 
     def hidden_seed(self, now: str) -> int:
-        """Return the seed that nobody else knows; drawn when it is first asked for. Raises UsageError."""
+        """Return the seed that nobody else knows; draws it at the first call. Raises UsageError."""
         if not self._secret_path.exists():
             self._write_secret(_Secret(f"{secrets.randbits(64):#x}", now))
         return int(self._secret().seed, 16)
@@ -200,7 +200,7 @@ class BatchStore:
     def published_seed(self, of_last_run: str) -> str:
         """Return the hidden seed that is kept here, if it was published; '' otherwise. Raises UsageError.
 
-        of_last_run: as in batch.json, where folders that an older grader published have it alone.
+        of_last_run: the seed in batch.json. Folders that an older grader published hold it only there.
         """
         if not self._secret_path.exists():
             return ""
@@ -212,7 +212,7 @@ class BatchStore:
         return self._secret_path.exists()
 
     def note_published(self) -> None:
-        """Keep in mind that the hidden seed is known from now on. Raises UsageError."""
+        """Note that the hidden seed is public from now on. Raises UsageError."""
         self._write_secret(dataclasses.replace(self._secret(), published=True))
 
     @property
@@ -235,7 +235,7 @@ class BatchStore:
     # -- the journal --------------------------------------------------------------------------------------------------
 
     def note(self, line: JournalLine) -> None:
-        """Append a line to the journal, for good: it is on the disk when this returns."""
+        """Append a line to the journal, and sync it to disk."""
         path = self.folder / "journal.jsonl"
         data = json.dumps(dataclasses.asdict(line), ensure_ascii=False).encode() + b"\n"
         with path.open("a+b") as file:
@@ -256,7 +256,7 @@ class BatchStore:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Hold the folder alone: nobody else grades into it meanwhile.
+        """Lock the folder: nobody else grades into it meanwhile.
 
         Raises UsageError if somebody does, or if a link lies in the folder: writes and removals would go elsewhere.
         """
@@ -283,7 +283,7 @@ class BatchStore:
                         waiting.append(entry.path)
 
     def _sweep(self) -> None:
-        """Remove what a killed run left half written."""
+        """Remove half-written files of a killed run."""
         for left in self.folder.glob(".dropped-*"):
             shutil.rmtree(left, ignore_errors=True)
         for left in self.folder.rglob(".grade-*"):

@@ -19,7 +19,7 @@ _ROOM_OF_STUBS = "exercises"
 
 
 def exercises_in(uploads: Sequence[Upload], exercises: Iterable[str]) -> tuple[str, ...]:
-    """Return the ids of the exercises for which somebody handed something in."""
+    """Return the ids of the exercises with at least one submission."""
     owned = [upload for upload in uploads if upload.owners]
     named = {upload.exercise for upload in owned}
     files = [file for upload in owned for file in upload.files]
@@ -32,7 +32,7 @@ class Collected:
 
     students: the roster, then the owners that it does not name. submissions: sorted by student. nobodys: uploads
     without an owner, and empty ones of nobody on the roster. left_over: files of students that belong to no exercise,
-    or that are not the one that is graded. notes: what an instructor should look at before anything is graded.
+    or are not the graded one. notes: hints for the instructor before anything is graded.
     """
 
     students: tuple[Student, ...]
@@ -91,7 +91,7 @@ def collect(
 
 
 def timed(submissions: Iterable[Submission], times: Mapping[str, str]) -> tuple[Submission, ...]:
-    """Return submissions with the times that an instructor gave, by "STUDENT/EXERCISE"; the layout's for the others."""
+    """Return submissions with the instructor's times, by "STUDENT/EXERCISE"; the others keep the layout's."""
     return tuple(
         replace(one, submitted_at=times.get(f"{one.student}/{one.exercise}", one.submitted_at)) for one in submissions
     )
@@ -104,7 +104,7 @@ def _names(upload: Upload, exercise: str) -> bool:
 
 
 def _is_empty(upload: Upload) -> bool:
-    """Return whether there is nothing in a folder or an archive of one person, and nothing wrong with it."""
+    """Return whether a folder or an archive of one person is empty and has no trouble."""
     return upload.is_folder and not upload.files and not upload.trouble and len(upload.owners) == 1
 
 
@@ -118,7 +118,7 @@ def _place(upload: Upload, file: UploadedFile) -> str:
 
 
 def _left_over(uploads: Sequence[Upload], submissions: Sequence[Submission]) -> Iterator[str]:
-    """Yield the places of one student's files that none of the submissions is made of, or fails for."""
+    """Yield the places of one student's files that no submission uses or fails for."""
     for upload in uploads:
         for file in upload.files:
             place = _place(upload, file)
@@ -150,9 +150,9 @@ def _alike(strangers: Iterable[str], handed_in: Mapping[str, Sequence[Upload]]) 
 def _prefixed(
     strangers: Iterable[str], handed_in: Mapping[str, Sequence[Upload]], roster: Sequence[Student]
 ) -> Iterator[str]:
-    """Yield a hint for every prefix that makes strangers students who handed nothing in: lab1-carol beside carol."""
+    """Yield a hint for each prefix that hides students without a submission: lab1-carol beside carol."""
     lacking = [student for student in roster if student.id not in handed_in]
-    # A name that a platform put together would stay the platform's.
+    # A name that a platform composed would stay the platform's.
     own = [(who, handed_in[who][0]) for who in sorted(strangers)]
     named = [(who, upload) for who, upload in own if upload.is_folder and upload.name in (who, f"{who}.zip")]
     found: dict[str, list[str]] = {}
@@ -171,7 +171,7 @@ def _prefixed(
 def _of(student: str, uploads: Sequence[Upload], exercises: Mapping[str, str]) -> Iterator[Submission]:
     """Yield one student's submissions.
 
-    An upload that cannot be read counts for the exercise that it names. One that names none counts for every exercise,
+    An unreadable upload counts for the exercise that it names. One that names none counts for every exercise,
     unless the student handed in something else.
     """
     found = {
@@ -207,7 +207,7 @@ def _may_mean(upload: Upload, exercise: str, exercises: Iterable[str], *, alone:
 
 
 def _is_for(file: UploadedFile, exercise: str) -> bool:
-    """Return whether a file is one of the exercise by its name: ex_15_triton_basics.py, ex-15.py, ex15 (2).py."""
+    """Return whether a file belongs to the exercise by its name: ex_15_triton_basics.py, ex-15.py, ex15 (2).py."""
     return re.fullmatch(rf"{_pattern(exercise)}.*\.py", file.path[-1], re.IGNORECASE | re.DOTALL) is not None
 
 
@@ -217,7 +217,7 @@ def _pattern(exercise: str) -> str:
 
 
 def _chosen(student: str, exercise: str, name: str, candidates: Sequence[tuple[Upload, UploadedFile]]) -> Submission:
-    """Return the one file of several for one exercise: the one in the folder of stubs, or the only text among them."""
+    """Return the file to grade for one exercise: the one in the folder of stubs, or the only distinct text."""
     own = [(upload, file) for upload, file in candidates if file.path[-2:] == (_ROOM_OF_STUBS, f"{name}.py")]
     if len(own) == 1:
         candidates = own
@@ -240,7 +240,7 @@ def _chosen(student: str, exercise: str, name: str, candidates: Sequence[tuple[U
 
 
 def _one_of(files: Sequence[UploadedFile], exercise: str, places: str) -> bytes:
-    # One by one: all together may be as much as an archive may unpack to.
+    # Read one by one: together they may reach the limit for unpacking an archive.
     data = text_bytes(files[0])
     if any(text_bytes(one) != data for one in files[1:]):
         raise UsageError(f"there must be one file for {exercise}, got {len(files)}: {places}")

@@ -20,7 +20,7 @@ _TIME = ("student", "exercise", "submitted_at")
 
 @dataclass(frozen=True)
 class OverrideRow:
-    """A row of the table of overrides, and of batch.json: whose mark is overridden, and when that was decided."""
+    """A row of the table of overrides, and of batch.json: whose mark it overrides, and when that was decided."""
 
     student: str
     exercise: str
@@ -44,7 +44,7 @@ def read_rows(text: str, path: object) -> tuple[tuple[str, ...], list[tuple[int,
 def parse_overrides(
     text: str, students: Collection[str], exercises: Mapping[str, Collection[str]], path: object = "overrides"
 ) -> tuple[OverrideRow, ...]:
-    """Return the rows of a table of overrides; of two for the same mark or part the later line counts.
+    """Return the rows of a table of overrides; the later of two for the same mark or part counts.
 
     exercises: the parts by exercise. Raises UsageError.
     """
@@ -55,7 +55,7 @@ def parse_overrides(
         known(place, "exercise", exercise, exercises)
         if part and part not in exercises[exercise]:
             raise UsageError(f"{place}: part must be one of {', '.join(exercises[exercise])}, got {part!r}")
-        # A comment alone has no reason but itself.
+        # A comment alone needs no reason.
         for name in ("reason", "author") if row["points"] or not row["comment"] else ("author",):
             if not row[name]:
                 raise UsageError(f"{place}: {name} must be given, got nothing")
@@ -99,7 +99,7 @@ def parse_times(
 
 
 def known(place: str, what: str, value: str, those: Collection[str]) -> None:
-    """Raise UsageError for a student or an exercise that is none of those of the class."""
+    """Raise UsageError for an unknown student or exercise."""
     if value not in those:
         raise UsageError(f"{place}: {what} must be one of the class's, got {value!r}")
 

@@ -1,6 +1,6 @@
 """Workers of Dask distributed: those of this machine, or those of a cluster that runs already.
 
-Takes tasks, and the workers' environments or a scheduler's address. Gives each task when it is given out, and its
+Takes tasks, and the workers' environments or a scheduler's address. Yields each task when it is submitted, and its
 outcome when it ended. Loads no submission in this process, and writes no record. Results are text and are never
 unpickled.
 """
@@ -31,7 +31,7 @@ from grader.speed.cores import shares
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-# A grading of an exercise takes seconds to minutes; beyond this it hangs, and its worker with it.
+# A grading takes seconds to minutes; beyond this it hangs, and so does its worker.
 LIMIT_S = 1800.0
 _INTRODUCTION_S = 300.0
 _CONNECT_S = 20.0
@@ -40,7 +40,7 @@ _FIRST_WORKER_S = 300.0
 _PLAIN = ["msgpack"]
 _WITHOUT_WORKERS_S = 600.0
 _POLL_S = 1.0
-# No pages to look at, and none of the profiles that Dask keeps for them: for two workers they took a tenth of a core.
+# No dashboard, and none of Dask's profiles for it: for two workers they took a tenth of a core.
 _FRUGAL: dict[str, object] = {
     **{f"distributed.{name}.http.routes": [] for name in ("scheduler", "worker", "nanny")},
     "distributed.worker.profile.enabled": False,
@@ -48,7 +48,7 @@ _FRUGAL: dict[str, object] = {
     "distributed.admin.system-monitor.interval": "10s",
 }
 _GPU = "GPU"
-# A task that was given out, which try this is, and when it was given out, on the clock of `monotonic`.
+# A submitted task, the number of its try, and when it was submitted, on the clock of `monotonic`.
 _Running = tuple[Task, int, float]
 
 
@@ -105,7 +105,7 @@ def here(workers: Sequence[Mapping[str, str]]) -> Iterator[Client]:
                     "nthreads": 1,
                     "env": dict(environment),
                     "resources": {_GPU: 1} if environment else None,
-                    # Its children's memory is the grader's business, and a killed worker is a lost grading.
+                    # The grader limits its children's memory, and a killed worker would lose a grading.
                     "memory_limit": 0,
                     "local_directory": folder,
                     "silence_logs": logging.CRITICAL,
@@ -203,12 +203,12 @@ def run(
     limit_s: float = LIMIT_S,
     waited: Callable[[int], None] = lambda places: None,
 ) -> Iterator[tuple[Task, TaskOutcome | None]]:
-    """Have the tasks done, as many at a time as there are places; yield each with None when it is given out.
+    """Have the tasks done, as many at a time as there are places; yield each with None when it is submitted.
 
     Every task is yielded once more with its outcome, in any order, unless this raises. limit_s: the seconds for one
-    task, from when it was given out; then its worker is started anew. waited: called at least once a second with the
-    number of gradings that the workers do at a time; 0 without a worker. A task that ended without a verdict, for a
-    reason outside the submission (`is_open`), is given out once more; not if its workers were lost.
+    task, from its submission; then its worker is restarted. waited: called at least once a second with the number of
+    gradings that the workers do at a time; 0 without a worker. A task without a verdict, for a reason outside the
+    submission (`is_open`), is submitted once more; not if its workers were lost.
 
     Raises GradeError if no worker is there for 600 s, or if the scheduler went.
     """
@@ -229,13 +229,13 @@ def run(
             future.add_done_callback(news.put)
             running[future] = task, attempts, monotonic()
             yield task, None
-        # The new tasks are given out first: the caller takes time to store what ended.
+        # Submit the new tasks first: the caller takes time to store the outcomes.
         yield from over
         waited(at_a_time)
         over = []
         for future, outcome in _over(client, news, running, limit_s):
             task, attempts, _ = running.pop(future)
-            # After a lost worker the scheduler has given the task out again already, as often as it may.
+            # After a lost worker the scheduler has already retried the task, as often as it may.
             if attempts == 1 and not outcome.lost and is_open(outcome):
                 waiting.appendleft((task, 2, outcome.worker))
             else:
@@ -244,7 +244,7 @@ def run(
 
 
 def _given_out(client: Client, task: Task, avoided: str) -> Future[str]:
-    """Give a task to the workers, if possible to another one than `avoided` ('': any)."""
+    """Submit a task, if possible to another worker than `avoided` ('': any)."""
     workers = _workers(client)
     elsewhere = [address for address in workers if address != avoided] if avoided else []
     future: Future[str] = client.submit(
@@ -262,7 +262,7 @@ def _given_out(client: Client, task: Task, avoided: str) -> Future[str]:
 def _over(
     client: Client, news: queue.Queue[Future[str]], running: Mapping[Future[str], _Running], limit_s: float
 ) -> Iterator[tuple[Future[str], TaskOutcome]]:
-    """Yield the next task that ended, and every task that is over its limit.
+    """Yield the next task that ended, and every task beyond its limit.
 
     Waits at most a second for the first; there may be none.
     """
@@ -277,10 +277,10 @@ def _over(
 
 
 def _stopped(client: Client, future: Future[str]) -> str:
-    """Give up a task, and start its worker anew, if that is possible. Return the worker's address, or ''."""
+    """Give up a task, and restart its worker if possible. Return the worker's address, or ''."""
     busy = [address for address, keys in client.processing().items() if future.key in keys]
     future.cancel()
-    # Only a worker with a nanny can be started anew; another one keeps hanging, and its next task goes elsewhere.
+    # Only a worker with a nanny can be restarted; another one keeps hanging, and its next task goes elsewhere.
     with contextlib.suppress(ValueError):
         if busy:
             client.restart_workers(busy, timeout=60, raise_for_error=False)
@@ -288,11 +288,11 @@ def _stopped(client: Client, future: Future[str]) -> str:
 
 
 def _workers(client: Client) -> dict[str, Any]:
-    """Return what the scheduler knows of its workers, by address; nothing where it does not answer.
+    """Return the scheduler's data on its workers, by address; nothing if it does not answer.
 
-    Not by `scheduler_info`: the client replaces that answer every few seconds by one without workers.
+    This does not use `scheduler_info`: every few seconds the client replaces that answer by one without workers.
     """
-    # The client has no scheduler any more once the connection is lost.
+    # After a lost connection the client has no scheduler.
     if client.scheduler is None:
         return {}
     try:
@@ -305,7 +305,7 @@ def _workers(client: Client) -> dict[str, Any]:
 def places(client: Client) -> int:
     """Return the number of tasks that the workers can do at a time.
 
-    No more are given out: a lost worker then loses only the task that it works on.
+    No more are submitted: a lost worker then loses only its current task.
     """
     return sum(int(one.get("resources", {}).get(_GPU, one["nthreads"])) for one in _workers(client).values())
 
@@ -328,9 +328,9 @@ def _outcome(future: Future[str]) -> TaskOutcome:
 
 
 def is_open(outcome: TaskOutcome) -> bool:
-    """Return whether another try is worth it: there is no verdict, and the submission is not the reason.
+    """Return whether to try again: there is no verdict, and the submission is not the reason.
 
-    That is trouble, a check with status grader_error or inconclusive, or a record that cannot be read.
+    This is so for trouble, a check with status grader_error or inconclusive, and a record that cannot be read.
     """
     if outcome.trouble:
         return True

@@ -1,6 +1,6 @@
 """List and read a folder or an archive of submissions. Never unpacks it, since its maker may be hostile.
 
-Reads only files that are asked for, and of those no more than a submission may hold. Follows no link. An upload that
+Reads only requested files, and at most as many bytes as a submission may hold. Follows no link. An upload that
 breaks a rule gets `trouble`, the reason in words; the other uploads are not affected.
 """
 
@@ -23,12 +23,12 @@ MOST_UNPACKED_BYTES = 1 << 29
 # The table of contents of an archive is read into memory as a whole.
 MOST_ARCHIVE_BYTES = 1 << 24
 _MOST_DEPTH = 32
-# A message names so many files.
+# The most files that a message names.
 _MOST_LISTED = 5
 _MADE_BY_TOOLS = frozenset({"__pycache__", "__MACOSX", ".git", ".venv", "node_modules", ".ipynb_checkpoints"})
-# Of these as little is unpacked as is asked for; of the others everything that the packed bytes stand for.
+# These methods unpack only as much as requested; others unpack everything behind the packed bytes.
 _BOUNDED = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
-# What reading a broken or hostile archive raises.
+# Exceptions from reading a broken or hostile archive.
 _BROKEN = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, ValueError, OSError)
 
 
@@ -52,7 +52,7 @@ class UploadedFile:
 class Owner:
     """A person as a platform names them.
 
-    Not a Student: people choose these names, so they may be hostile; a Student's id is fit for the name of a file.
+    Unlike a Student: people choose these names, so they may be hostile; a Student's id is safe as a file name.
     ids: by platform, as in a Student.
     """
 
@@ -67,8 +67,7 @@ class Upload:
     """A folder, an archive, or a single file, from one student or from a group.
 
     trouble: why nothing of it can be graded. owners: empty before `layouts.recognise`, and if it belongs to nobody.
-    exercise: the id in the upload's name; empty if there is none. late: the platform says so, without saying by how
-    much.
+    exercise: the id in the upload's name; empty if there is none. late: the platform marks it as late, without a time.
     """
 
     name: str
@@ -82,7 +81,7 @@ class Upload:
 
 
 def printable(name: str) -> str:
-    """Return a name as text: what is no character of UTF-8, or steers a terminal, is replaced."""
+    """Return a name as text, without bytes outside UTF-8 and without control characters for a terminal."""
     text = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return "".join(one if one.isprintable() else "\ufffd" for one in text)
 
@@ -166,7 +165,7 @@ def _file(entry: os.DirEntry[str], folder: tuple[str, ...]) -> UploadedFile:
 
 
 def _read_file(path: Path, most: int) -> bytes:
-    """Return the first bytes of a regular file; a link or a pipe that takes its place meanwhile is not followed."""
+    """Return the first bytes of a regular file; does not follow a link or a pipe that takes its place meanwhile."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
@@ -185,11 +184,11 @@ def _unreadable(_: int) -> bytes:
 
 
 def _archived(source: Path | bytes, *, trusted: bool = False) -> Iterator[UploadedFile]:
-    """Return the files of an archive. An instructor's own may be as large as a class is."""
+    """Return the files of an archive. An instructor's own may be as large as a whole class."""
     if isinstance(source, bytes) and len(source) > MOST_ARCHIVE_BYTES:
         raise UsageError(f"an archive must hold at most {MOST_ARCHIVE_BYTES} bytes, got more")
     try:
-        # Opened once: to read the table of contents again for every file takes as long as their number squared.
+        # Open it once: reading the table of contents again for each file takes quadratic time.
         archive = zipfile.ZipFile(io.BytesIO(source) if isinstance(source, bytes) else source)
         entries = [entry for entry in archive.infolist() if not entry.is_dir()]
     except _BROKEN as broken:
@@ -235,7 +234,7 @@ def _archived_file(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: tuple
 
 
 def grouped(files: Iterable[UploadedFile]) -> tuple[Upload, ...]:
-    """Return the files of an instructor's archive or folder by what they lie in: folders by name, then single files."""
+    """Return the files of an instructor's archive or folder, grouped: folders by name, then single files."""
     folders: dict[str, list[UploadedFile]] = {}
     single: list[Upload] = []
     for file in files:
@@ -247,7 +246,7 @@ def grouped(files: Iterable[UploadedFile]) -> tuple[Upload, ...]:
 
 
 def text_bytes(file: UploadedFile) -> bytes:
-    """Return the bytes of a submission's file; one more than allowed shows that it is too large. Raises UsageError."""
+    """Return the bytes of a submission's file; one byte beyond the limit reveals a too large one. Raises UsageError."""
     if file.trouble:
         raise UsageError(f"a submission must be a regular file, got {file.trouble} ({file})")
     return file.read(MOST_BYTES + 1)

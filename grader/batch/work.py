@@ -1,7 +1,7 @@
-"""A worker of a batch: it grades one submission after another, with fork servers that live as long as it does.
+"""A worker of a batch: grades one submission after another; its fork servers live as long as it does.
 
-A task comes as text and an outcome goes as text, both JSON of our own types. No submission is imported here, and
-nothing that a submission said is unpickled.
+A task comes as text and an outcome goes as text, both JSON of our own types. No submission is imported here, and no
+output of a submission is unpickled.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # Names a worker's share of the machine's processors in its environment.
 CORES = "GRADE_CORES"
 
-# Tensors of so many cases are kept for the next submission: all of an exercise's plan.
+# How many cases' tensors are kept for the next submission: all of an exercise's plan.
 _KNOWN_CASES = 256
 
 
@@ -44,8 +44,8 @@ _KNOWN_CASES = 256
 class Task:
     """One grading, as a worker gets it.
 
-    key: names the result. exercise: its name. owner: whose compiled kernels are shared. parts: none named means all.
-    unconfined: graded even where this machine cannot confine it.
+    key: names the result. exercise: its name. owner: whose compiled kernels are shared. parts: empty for all.
+    unconfined: grade it even on a machine that cannot confine it.
     """
 
     key: str
@@ -65,8 +65,8 @@ class Task:
 class TaskOutcome:
     """The outcome of a task: a record as JSON text; or trouble that is not the submission's, and no record.
 
-    lost: the trouble is that workers ended with it, time and again. attempts: how often we gave the task out, 1 or 2.
-    If a worker was lost, the scheduler gives its task out again; that does not count.
+    lost: the trouble is that workers kept ending with it. attempts: how often we submitted the task, 1 or 2. The
+    scheduler's retries after lost workers do not count.
     """
 
     record: str = ""
@@ -87,7 +87,7 @@ def introduce(cpu: bool) -> str:
     try:
         return encode(_state(cpu).introduced())
     except Exception as fault:
-        # The instructor must read every fault of this machine, in words.
+        # Report every fault of this machine to the instructor, in words.
         return encode(Terms(trouble=_words(fault)))
 
 
@@ -156,7 +156,7 @@ class _WorkerState:
         self._lending = threading.Lock()
 
     def introduced(self) -> Terms:
-        """Return the terms with the layers: starts a child as it starts a submission's, to see them."""
+        """Return the terms with the layers: starts a child like a submission's to see these."""
         from grader.sandbox.session import Session
 
         self._processes.check()
@@ -168,7 +168,7 @@ class _WorkerState:
         return self._terms
 
     def grade(self, task: Task) -> str:
-        """Return the record, as text. Raises GradeError where this worker is not what the class is graded by."""
+        """Return the record as text. Raises GradeError if this worker differs from the terms of the class."""
         from grader.grading import Job, grade
         from grader.record import to_json
 
@@ -201,7 +201,7 @@ class _WorkerState:
             self._lending.release()
 
     def _agree(self, task: Task) -> None:
-        """Refuse a worker that joined later, or whose checkout was changed, where it differs from the others."""
+        """Refuse a worker that differs from the others: it joined later, or its checkout was changed."""
         mine, asked = self._terms, task.terms
         pairs = (
             ("grader", mine.grader, asked.grader),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from grader.author import Gate, GateLine, Margin
     from grader.sandbox.server import ForkServer
 
-# The grader's own share of the work, which is one process's.
+# The grader's own share of the work, in one process.
 _MOST_JOBS = 4
 
 
@@ -50,7 +50,7 @@ class CheckOptions:
 
 
 def check(options: CheckOptions) -> int:
-    """Check one exercise or all; 0 only if everything holds."""
+    """Check one exercise or all; return 0 only if everything holds."""
     root = find_root()
     if options.every == (options.exercise is not None):
         got = "both" if options.every else "neither"
@@ -71,7 +71,7 @@ def check(options: CheckOptions) -> int:
     check_target(options.junit)
     if options.summary is not None:
         check_writable(Path(options.summary))
-    # A document on stdout must stand there alone.
+    # A document on stdout must be alone there.
     out = sys.stderr if "-" in (options.json, options.junit) else sys.stdout
     with ExitStack() as held:
         server = held.enter_context(Processes(cpu=options.cpu)).checked()

@@ -58,7 +58,7 @@ def batch(options: BatchOptions) -> int:
                 return _grade(options, whole, entries, store)
     except KeyboardInterrupt:
         print(f"grade: interrupted; to go on: grade batch --out {options.out} --resume", file=sys.stderr)
-    # What Dask holds is given back before the process ends without ceremony.
+    # Free Dask's resources: the process then exits without cleanup.
     gc.collect()
     return 130
 
@@ -110,7 +110,7 @@ def _grade(options: BatchOptions, whole: Batch, entries: Mapping[str, Entry], st
 
 @contextlib.contextmanager
 def _told_what_changed(store: BatchStore, before: Batch | None, whole: Batch) -> Iterator[None]:
-    """Print the marks that the block changes, also where it is interrupted."""
+    """Print the marks that the block changes, even if it is interrupted."""
     if before is None:
         yield
         return
@@ -139,7 +139,7 @@ def _workers_here(options: BatchOptions) -> Iterator[Client]:
 
 
 def _without_workers(options: BatchOptions) -> str:
-    """Return what to do where no worker is left."""
+    """Return what to do if no worker is left."""
     again = f"grade batch --out {options.out} --resume"
     if options.scheduler:
         return f"start one: dask worker {options.scheduler}; or stop with Ctrl-C, and later: {again}"
@@ -184,7 +184,7 @@ def _difference(one: Terms, other: Terms) -> str:
 def _announce(whole: Batch, entries: Mapping[str, Entry], found: Collected, options: BatchOptions) -> None:
     for line in (handed_in(whole), *in_short(found, whole.strangers)):
         print(line, file=sys.stderr, flush=True)
-    # What the workers of a cluster lack is not this machine's to say.
+    # This machine does not know what the workers of a cluster lack.
     for said in lacking(entries.values(), options.parts) if options.scheduler is None else ():
         print(f"  {said}", file=sys.stderr)
 
@@ -194,7 +194,7 @@ def _summary(marks: Sequence[Mark], whole: Batch, store: BatchStore) -> None:
         own = [mark for mark in marks if mark.exercise == column.id]
         verdicts = Counter(mark.status for mark in own)
         said = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
-        # A file that could not be read says nothing of how hard the exercise is.
+        # A file that could not be read does not show how hard the exercise is.
         judged = [mark for mark in own if mark.override is not None or (mark.judged and mark.status not in APART)]
         mean = sum(mark.points for mark in judged) / len(judged) if judged else 0.0
         print(f"{column.id}  {column.title}: {said}; {mean:.1f} points on average")

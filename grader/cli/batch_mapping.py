@@ -1,6 +1,6 @@
-"""Print whose file is whose: `grade batch --dry-run` in full, and the start of a run in short.
+"""Print the owners of all files: in full for `grade batch --dry-run`, in short at the start of a run.
 
-Takes a batch and what its uploads hold; gives lines of text. Grades nothing and writes no file.
+Takes a batch and its uploads; gives lines of text. Grades nothing and writes no file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MOST = 10
 
 
 def in_full(whole: Batch, found: Collected) -> Iterator[str]:
-    """Yield every student with their files, then everything that is nobody's, left over, or to be looked at."""
+    """Yield every student with their files, then files without an owner, files left over, and notes."""
     yield f"{handed_in(whole)}; nothing is graded"
     strangers = set(whole.strangers)
     yield from _students([one for one in whole.students if one.id not in strangers], whole.submissions)
@@ -35,7 +35,7 @@ def in_full(whole: Batch, found: Collected) -> Iterator[str]:
 
 
 def in_short(found: Collected, strangers: Sequence[str]) -> Iterator[str]:
-    """Yield all notes, and the first of what is nobody's or not on the roster."""
+    """Yield all notes, and the first uploads without an owner or outside the roster."""
     yield from (f"  look at: {note}" for note in found.notes)
     for title, names in (("nobody's", found.nobodys), ("not on the roster", strangers)):
         if names:
@@ -44,7 +44,7 @@ def in_short(found: Collected, strangers: Sequence[str]) -> Iterator[str]:
 
 
 def handed_in(whole: Batch) -> str:
-    """Return how much was handed in, and where."""
+    """Return how much was handed in, and from where."""
     students = counted(len({one.student for one in whole.submissions}), "student")
     exercises = ", ".join(one.id for one in whole.assignments)
     return f"{counted(len(whole.submissions), 'submission')} of {students} for {exercises} in {whole.source}"

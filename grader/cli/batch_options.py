@@ -32,7 +32,7 @@ _MOST_TABLE_BYTES = 1 << 24
 
 @dataclass(frozen=True)
 class BatchOptions:
-    """The command line. Files as they were typed; None and empty: not given."""
+    """The command line. Files as typed; None and empty: not given."""
 
     source: str | None
     out: str
@@ -58,7 +58,7 @@ class BatchOptions:
 
 
 def completed(options: BatchOptions, before: Batch | None) -> BatchOptions:
-    """Return the options, completed by those of the run that is resumed.
+    """Return the options, completed from the run to resume.
 
     Raises UsageError for options that contradict each other, or that run.
     """
@@ -75,7 +75,7 @@ def completed(options: BatchOptions, before: Batch | None) -> BatchOptions:
 
 
 def requested(options: BatchOptions, before: Batch | None) -> tuple[Batch, dict[str, Entry], Collected]:
-    """Return the batch of a command line that was completed, its exercises by id, and what the uploads hold.
+    """Return the batch of a completed command line, its exercises by id, and the contents of the uploads.
 
     The batch lacks only the keys of its results. Raises UsageError.
     """
@@ -172,7 +172,7 @@ def _check(options: BatchOptions, before: Batch | None) -> None:
 
 
 def _entries(options: BatchOptions, old: Batch) -> dict[str, Entry]:
-    """Return every exercise by id; those that are named must be among them. Raises UsageError."""
+    """Return every exercise by id. Raises UsageError for a named one that does not exist."""
     root = find_root()
     for wanted in (*options.exercises, *(one.id for one in old.assignments)):
         resolve(root, wanted)
@@ -182,7 +182,7 @@ def _entries(options: BatchOptions, old: Batch) -> dict[str, Entry]:
 def _wanted(
     options: BatchOptions, old: Batch, uploads: Sequence[Upload], entries: Mapping[str, Entry]
 ) -> tuple[str, ...]:
-    """Return the exercises that are graded: those named, or all that somebody handed in; and those graded before."""
+    """Return the exercises to grade: those named, or all with a submission; and those graded before."""
     named = {resolve(find_root(), one)[0].id for one in options.exercises}
     columns = (named or set(exercises_in(uploads, entries))) | {one.id for one in old.assignments}
     if not columns:
@@ -195,7 +195,7 @@ def _wanted(
 
 
 def _table(path: str | None, parse: Callable[[str, object], Table], before: Table) -> Table:
-    """Return a file's table, or the earlier run's where no file is named. Raises UsageError."""
+    """Return a file's table, or without a file the earlier run's. Raises UsageError."""
     if path is None:
         return before
     try:

@@ -19,7 +19,7 @@ def check_folder(out: str) -> None:
 def check_outside(out: str, source: Path) -> None:
     """Raise UsageError for an OUT_DIR in the folder of submissions: the next run would take it for a student.
 
-    source: resolved. An archive has nothing in it but what was handed in.
+    source: resolved. An archive holds only submissions, and no OUT_DIR.
     """
     if source.is_dir() and Path(out).resolve().is_relative_to(source):
         beside = shlex.quote(str(source.parent / f"{source.name}-graded"))

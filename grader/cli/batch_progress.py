@@ -1,6 +1,6 @@
 """Progress of a class on stderr: a live table on a terminal, a line per grading elsewhere.
 
-Takes the numbers of gradings, the tasks that are given out, and the journal's lines. Gives text on stderr, or nothing
+Takes the numbers of gradings, the started tasks, and the journal's lines. Gives text on stderr, or nothing
 if it must be quiet. Never touches stdout, the journal or the gradings.
 """
 
@@ -33,7 +33,7 @@ def progress_board(total: int, as_before: int, *, quiet: bool, advice: str = "")
 
 
 def eta_s(elapsed_s: float, done: int, total: int) -> float | None:
-    """Return the seconds that are left, if the rest takes as long as what is done; None if nothing is done."""
+    """Return an estimate of the seconds left, at the pace so far; None if nothing is done."""
     return elapsed_s / done * (total - done) if done else None
 
 
@@ -70,11 +70,11 @@ class Board:
         pass
 
     def started(self, task: Task) -> None:  # noqa: ARG002  a live table shows it
-        """Start the clock at the first task that is given out: workers take a while to start."""
+        """Start the clock at the first started task: workers take a while to start."""
         self._since = self._since or monotonic()
 
     def waited(self, places: int) -> None:
-        """Note how many gradings the workers do at a time; say at once that no worker is left."""
+        """Note how many gradings the workers do at a time; report at once if no worker is left."""
         if not places and self._places:
             self._say(f"no worker is left, {self._total - self._done} are still to grade; {self._advice}")
         self._places = places
@@ -94,7 +94,7 @@ class Board:
 
 
 def told(lines: Sequence[JournalLine]) -> str:
-    """Return the result of one grading as a line: the first student's, and how many more have the same text."""
+    """Return the result of one grading as a line: the first student's, and the number of others with the same text."""
     first = lines[0]
     others = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
     points = f"{first.score:g}/{first.judged:g}"
@@ -103,7 +103,7 @@ def told(lines: Sequence[JournalLine]) -> str:
 
 
 class LiveTable(Board):
-    """A table that keeps itself up to date: what is being graded, the latest results, how long it will take."""
+    """A live table: the running gradings, the latest results, and the time left."""
 
     def __init__(self, total: int, as_before: int, advice: str = "") -> None:
         super().__init__(total, as_before, advice)

@@ -1,4 +1,4 @@
-"""The seed of a class: one in a folder; a hidden one is published in everybody's record, or used for an appeal."""
+"""The seed of a class, one in each folder. A hidden one is published in all records, or used for an appeal."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from grader.report.audience import HIDDEN
 
 
 def check_seed(out: str, asked: str | None, own: str, *, resume: bool) -> None:
-    """Refuse a seed that makes a second plan in a resumed run, and a hidden one that students know. Raises UsageError.
+    """Refuse a second seed in a resumed run, and a hidden seed that students know. Raises UsageError.
 
-    asked: None where the command line has none. own: that of the folder's last run. A hidden seed that is kept and
-    unknown may always be taken up again.
+    asked: None if the command line has none. own: that of the folder's last run. A stored hidden seed that is still
+    secret may always be used again.
     """
     if asked is None or _is_same(asked, own):
         return
@@ -38,7 +38,7 @@ def check_seed(out: str, asked: str | None, own: str, *, resume: bool) -> None:
 
 
 def _is_same(asked: str, own: str) -> bool:
-    """Return whether two seeds are equal, however their numbers are written. Raises UsageError for what is none."""
+    """Return whether two seeds are equal, in any notation. Raises UsageError for what is not a seed."""
     if asked == HIDDEN:
         return own == HIDDEN
     return parse_seed(asked) == (parse_seed(own) if own not in ("", HIDDEN) else None)
@@ -55,7 +55,7 @@ def publish(out: str) -> int:
         seed = store.hidden_seed(now())
         known = replace(whole, seed=f"{seed:#x}")
         store.note_published()
-        # batch.json last: a run that is killed before is repeated, and writes the same.
+        # Write batch.json last: if this run is killed before, a repeated run writes the same.
         count = restamp(store, known)
         store.write_batch(known)
     print(f"The seed was {seed:#x}; {count} records and scorecards now hold it.")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 
 def show_in_browser(address: str, patience_s: float = 5.0) -> str:
-    """Open a page in the user's browser, and return a sentence that says so, or the address to copy.
+    """Open a page in the user's browser. Return a sentence that reports it, or the address to copy.
 
-    Some browsers return only when they are closed: nobody waits longer than `patience_s` seconds. Text browsers are
+    Some browsers return only when they are closed: this waits at most `patience_s` seconds. Text browsers are
     not opened, since they would take the terminal.
     """
     if not _has_screen():

@@ -34,7 +34,7 @@ class DoctorLine:
 
 
 class _Findings:
-    """Tells findings as they come, or keeps them for a document."""
+    """Prints findings at once, or keeps them for a document."""
 
     def __init__(self, *, silent: bool) -> None:
         self._silent = silent
@@ -47,7 +47,7 @@ class _Findings:
 
 
 def doctor(*, as_json: bool = False) -> int:
-    """Examine the machine; 0 when some mode works, 4 when none does."""
+    """Examine the machine; return 0 if some mode works, else 4."""
     import platform
 
     found = _Findings(silent=as_json)
@@ -100,7 +100,7 @@ def _about(capability: str) -> tuple[str, ...]:
 
 
 def _look_for_extras(found: _Findings) -> None:
-    """Name the parts that cannot be judged because an extra is not installed; it is no fault of the machine."""
+    """Name the parts that cannot be judged without an extra; a missing extra is not a fault of the machine."""
     try:
         for said in lacking(discover(find_root())):
             found.add("absent", said)

@@ -22,7 +22,7 @@ from grader.record import Record, exit_code, headline
 from grader.text import as_json
 
 SCHEMA = "grade/all/v1"
-# The worst first. 4 comes last: what this machine cannot judge is no failure of what it can.
+# The worst first. 4 comes last: an exercise that this machine cannot judge does not spoil the others.
 _WORST = (5, 2, 1, 3, 0, 4)
 
 
@@ -36,17 +36,17 @@ class ExerciseEnd:
 
     @property
     def code(self) -> int:
-        """The exit code that this exercise alone would have had."""
+        """The exit code of this exercise alone."""
         return exit_code(self.record.verdict) if self.record is not None else 2
 
 
 def worst(codes: Sequence[int]) -> int:
-    """Return the one exit code for several gradings; 4 where there was none at all."""
+    """Return the one exit code for several gradings; 4 without any."""
     return min(codes, key=_WORST.index, default=4)
 
 
 def grade_all(options: RunOptions, json_target: str | None, *, open_card: bool) -> int:
-    """Grade every exercise; the worst exit code."""
+    """Grade every exercise; return the worst exit code."""
     root = find_root()
     entries = discover(root)
     if not entries:
@@ -127,7 +127,7 @@ def _document(ended: Sequence[ExerciseEnd]) -> str:
 
 
 def write_index(entries: Sequence[Entry]) -> Path:
-    """Write scorecards/index.html: how far the learner is with every exercise, and the way to its scorecard."""
+    """Write scorecards/index.html: the progress with every exercise, and a link to its scorecard."""
     from grader.report import index
 
     rows = []

@@ -15,7 +15,7 @@ from grader.report.answers import answers
 
 
 def explain(exercise: str, *, as_json: bool) -> int:
-    """Print the questions with their answers; the exit code, 0."""
+    """Print the questions with their answers; return the exit code, 0."""
     entry, _ = resolve(find_root(), exercise)
     record = saved.record_of(entry)
     found = answers(entry.questions, records_for(entry) | ({"": record} if record else {}))

@@ -64,7 +64,7 @@ def _give(options: ExportOptions, text: str) -> None:
 
 
 def _give_files(chosen: Format, files: Mapping[str, str], options: ExportOptions) -> None:
-    """Write the files; without --out, print and append what the format names for that."""
+    """Write the files; without --out, print and append those that the format names for that."""
     if options.out is not None or not chosen.printed:
         _write_all(Path(options.out or "."), files)
         return
@@ -104,7 +104,7 @@ def _class(out_dir: Path, chosen: Format, options: ExportOptions) -> int:
 
 
 def _replace(file: Path, text: str) -> None:
-    """Write a file unless it holds that text already: replacing thousands of files takes a disk minutes."""
+    """Write a file unless it already holds that text: replacing thousands of files takes minutes."""
     try:
         if file.read_bytes() == text.encode("utf-8", "replace"):
             return
@@ -172,7 +172,7 @@ def _zipped(files: Mapping[str, bytes]) -> bytes:
         for name, data in files.items():
             member = zipfile.ZipInfo(name)
             member.compress_type = zipfile.ZIP_DEFLATED
-            # Unix's rights of a regular file stand in the upper half.
+            # The upper half holds Unix's mode of a regular file.
             member.external_attr = (0o100755 if data.startswith(b"#!") else 0o100644) << 16
             archive.writestr(member, data)
     return stream.getvalue()
@@ -182,7 +182,7 @@ def _zipped(files: Mapping[str, bytes]) -> bytes:
 
 
 def _shown(record: Record, options: ExportOptions) -> Record:
-    """Return the record as the files' readers may see it."""
+    """Return the record without what the files' readers must not see."""
     if options.audience == "instructor":
         return record
     return for_student(record, secret=is_secret(record), file=_below_here(record.submission.path))
@@ -198,7 +198,7 @@ def _below_here(path: str) -> str:
 
 
 def is_secret(record: Record) -> bool:
-    """Tell whether a record's plan is secret. A plan from the default seed is not: everybody can compute it."""
+    """Return whether a record's plan is secret. A plan from the default seed is not: everybody can compute it."""
     from grader.exercise.plan import default_seed
 
     return record.seed != f"{default_seed(record.exercise.id):#x}"

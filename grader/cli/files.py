@@ -13,7 +13,7 @@ from grader.files import MOST_BYTES, as_text, write_atomically
 
 
 def read_submission(path: Path) -> str:
-    """Return the text of a submission. Raises UsageError for what cannot be one."""
+    """Return the text of a submission. Raises UsageError for an invalid one."""
     if path.is_dir():
         raise UsageError(f"a submission must be a file, got the directory {path}")
     try:
@@ -39,7 +39,7 @@ def chosen_file(exercise: str, submission: str | None) -> tuple[Entry, Path, str
 
 
 def named_again(entry: Entry, path: Path, parts: Sequence[str] = (), seed: int | None = None) -> list[str]:
-    """Return the options by which a command names a file, parts and a seed; none for the learner's own file."""
+    """Return the options for a file, parts and a seed in a command; none for the learner's own file."""
     words = [] if path.resolve() == entry.stub.resolve() else ["--submission", str(path)]
     words += [word for part in parts for word in ("--part", part)]
     return [*words, "--seed", f"{seed:#x}"] if seed is not None else words

@@ -1,4 +1,4 @@
-"""Gather what a finished exercise's page ends in: the model solution, the next exercise, and questions to answer."""
+"""Gather the end of a finished exercise's page: the model solution, the next exercise, and questions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from grader.report.achieved import Finish
 
 
 def finish_of(entry: Entry, record: Record) -> Finish | None:
-    """Return the end of the page; None unless the record is of all parts, and all that was judged passed."""
+    """Return the end of the page; None unless the record covers all parts and everything judged passed."""
     checks = {check_id(part, check) for part, check in entry.exercise.checks()}
     if record.verdict != "pass" or checks - {check.id for check in record.checks}:
         return None

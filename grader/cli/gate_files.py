@@ -15,7 +15,7 @@ _SIGNS = {True: "✓", False: "✗", None: "–"}
 
 
 def junit(gates: Mapping[str, Gate]) -> str:
-    """Return one suite for each exercise and one case for each finding; one that was not judged is skipped."""
+    """Return one suite for each exercise and one case for each finding; unjudged ones are skipped."""
     root = Element("testsuites", {"name": "grade check"})
     for name, gate in gates.items():
         suite = SubElement(root, "testsuite", {"name": view.line(name, 60), **_counts(gate)})
@@ -40,7 +40,7 @@ def _case(suite: Element, exercise: str, finding: GateLine) -> None:
 
 
 def summary(gates: Mapping[str, Gate]) -> str:
-    """Return a table with a line for each exercise, then every finding that does not hold."""
+    """Return a table with a line for each exercise, then every failed finding."""
     rows = [
         f"| {_SIGNS[gate.holds]} {markdown.escape(name, 60)} | {len(gate.findings)} | {len(_broken(gate))} | "
         f"{sum(finding.holds is None for finding in gate.findings)} |"

@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from grader.errors import GradeError, UsageError
 
-# Where the scripts that `grade completion` prints leave the shell's name and the words so far.
+# The variable in which the scripts of `grade completion` pass the shell's name and the words so far.
 VARIABLE = "_GRADE_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
 _MAIN = "run"
@@ -22,7 +22,7 @@ LEARNER, INSTRUCTOR = "Commands for learners", "Commands for authors and instruc
 
 
 class Commands(TyperGroup):
-    """Command group that grades an argument that is no command, and asks about one that is close to a command."""
+    """A command group that grades an argument that is not a command, and asks about a near miss."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Return the arguments, with the missing command added."""
@@ -42,7 +42,7 @@ class Commands(TyperGroup):
         return [_MAIN, *args]
 
     def _close_command(self, word: str) -> str:
-        """Return the command that a word is close to; none where it may name an exercise or a file."""
+        """Return the command that a word is close to; none if the word may name an exercise or a file."""
         if word.startswith("-") or os.sep in word or any(sign.isdigit() for sign in word):
             return ""
         return next(iter(difflib.get_close_matches(word, self.commands, n=1, cutoff=0.7)), "")
@@ -85,7 +85,7 @@ def exercise_ids(incomplete: str) -> list[tuple[str, str]]:
         ids = [(entry.id, entry.exercise.title) for entry in entries if entry.id.startswith(incomplete)]
         names = [(entry.name, entry.exercise.title) for entry in entries if entry.name.startswith(incomplete)]
     except GradeError:
-        # Nothing to offer; a shell that completes is no place for an error.
+        # Offer nothing: completion in a shell must not show errors.
         return []
     return ids or names
 
@@ -95,7 +95,7 @@ def part_names(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     from grader.exercise.catalogue import find_root, resolve
 
     try:
-        # An option that still waits for its value leaves the words before it unread.
+        # While an option lacks its value, the words before it are unread.
         named = ctx.params.get("exercise") or next(iter(ctx.args), "")
         entry, _ = resolve(find_root(), str(named))
         return [(part.name, part.title) for part in entry.exercise.parts if part.name.startswith(incomplete)]
@@ -110,5 +110,5 @@ def completion_script(shell: str) -> str:
     return f"{get_completion_script(prog_name='grade', complete_var=VARIABLE, shell=shell)}\n"
 
 
-# Without it, the variable that the script sets would be answered by an error.
+# Without it, the script's variable would cause an error.
 completion_init()

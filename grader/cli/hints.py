@@ -16,7 +16,7 @@ _LEVELS = 3
 def hint(exercise: str | None, part_name: str | None, level: int, *, as_json: bool) -> None:
     """Print the hints of one level, for one part or for all, and the command for the next level.
 
-    exercise: None means the one that the learner works on, and there the part that comes next.
+    exercise: None means the next part of the learner's current exercise.
     """
     if exercise is not None:
         entry, _ = resolve(find_root(), exercise)

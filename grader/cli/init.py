@@ -1,4 +1,4 @@
-"""`grade init`: write a new course. No file that is there is touched."""
+"""`grade init`: write a new course. Changes no existing file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAMED = 3
 
 
 def init(target: str, *, with_reference: bool) -> int:
-    """Write the exercises into a folder that is empty or not there yet; the exit code."""
+    """Write the exercises into an empty or a new folder; return the exit code."""
     folder = Path(target)
     files = course.files(handed_out(), with_reference=with_reference)
     _refuse_what_is_there(folder, files)
@@ -35,7 +35,7 @@ def init(target: str, *, with_reference: bool) -> int:
 
 
 def _refuse_what_is_there(folder: Path, files: Iterable[str]) -> None:
-    """Raise UsageError where a new course would meet files or another course."""
+    """Raise UsageError if a new course would meet files or another course."""
     place = folder.resolve()
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"a new course must be a folder, got the file {folder}")

@@ -11,7 +11,7 @@ from grader.exercise.catalogue import Entry
 def lacking(entries: Iterable[Entry], parts: Collection[str] = ()) -> Iterator[str]:
     """Yield a sentence for each exercise and package: which parts lack it, and the command that installs it.
 
-    parts: only these; all where none is named.
+    parts: only these; empty for all.
     """
     for entry in entries:
         by_reason: dict[str, list[str]] = {}

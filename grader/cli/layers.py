@@ -1,6 +1,6 @@
-"""Say which layers of confinement a machine or a container leaves out, and which setting brings each back.
+"""Report the layers of confinement that a machine or a container lacks, and the setting that restores each.
 
-The layers are those of grader.sandbox.confinement. Words are made from facts, so every case can be tested anywhere.
+The layers are those of grader.sandbox.confinement. The words follow from facts, so every case can be tested anywhere.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from grader import machine
 from grader.report.isolation import LANDLOCK_WITH_SIGNALS, landlock_version, missing
 from grader.sandbox.confinement import landlock, namespaces
 
-# Where a container's runtime takes each permission.
+# The settings by which a container's runtime grants each permission.
 _FLAGS = {
     "capability": "--cap-add SYS_ADMIN",
     "root": "--user 0",
@@ -51,7 +51,7 @@ class Surroundings:
 
 
 def surroundings() -> Surroundings:
-    """Look at this machine, or at this container."""
+    """Examine this machine or container."""
     numbers = re.match(r"(\d+)\.(\d+)", platform.release())
     return Surroundings(
         container=machine.container(),
@@ -66,7 +66,7 @@ def surroundings() -> Surroundings:
 def absent(layers: Sequence[str], here: Surroundings) -> tuple[str, ...]:
     """Return a line for each layer that is absent: its name, and what to allow.
 
-    Nothing is said outside a container where every promise holds.
+    Returns nothing outside a container if every promise holds.
     """
     return tuple(_absent(layers, here)) if here.container or missing(layers) else ()
 

@@ -15,7 +15,7 @@ from grader.report import view
 from grader.report.view import Step
 
 _BAR = 20
-# What to do with a part that comes next, by its state.
+# The advice for the next part, by its state.
 _TO_DO: dict[PartState, str] = {
     "open": "repair",
     "changed": "grade the new",
@@ -25,7 +25,7 @@ _TO_DO: dict[PartState, str] = {
 
 
 def list_exercises(*, as_json: bool) -> None:
-    """Print every exercise with its parts and how far the learner is."""
+    """Print every exercise with its parts and the learner's progress."""
     entries = discover(find_root())
     if as_json:
         print(json.dumps([_row(entry) for entry in entries], indent=1))
@@ -55,7 +55,7 @@ def _row(entry: Entry) -> dict[str, object]:
 
 
 def table(entries: Sequence[Entry], ascii_only: bool = False) -> str:
-    """Return the list as text: a line of three for each exercise, and how much of the course is done."""
+    """Return the list as text: three lines for each exercise, and the progress with the course."""
     progresses = [saved.progress_of(entry) for entry in entries]
     lines = []
     for entry, progress in zip(entries, progresses, strict=True):
@@ -68,7 +68,7 @@ def table(entries: Sequence[Entry], ascii_only: bool = False) -> str:
 
 
 def next_line(entries: Sequence[Entry]) -> str:
-    """Return what comes next in these exercises: "Next: write vector_add: grade watch ex_15"; '' if nothing does."""
+    """Return the next step in these exercises: "Next: write vector_add: grade watch ex_15"; '' if there is none."""
     for entry in entries:
         progress = saved.progress_of(entry)
         if progress.state == "no file":
@@ -79,9 +79,9 @@ def next_line(entries: Sequence[Entry]) -> str:
 
 
 def step_after(entry: Entry, record: Record) -> Step | None:
-    """Return what comes next after a record of the learner's own file in which nothing failed.
+    """Return the next step after a record of the learner's own file without failures.
 
-    It is a part that the record does not have, or the next exercise. None: the record itself says what comes next.
+    It is a part that the record lacks, or the next exercise. None: the record itself names the next step.
     """
     if not saved.is_own(entry, record) or not any(check.status == "pass" for check in record.checks):
         return None
@@ -94,7 +94,7 @@ def step_after(entry: Entry, record: Record) -> Step | None:
 
 
 def next_exercise(entry: Entry) -> Entry | None:
-    """Return the next exercise in which something is to be done, in the order of the course; None if none is left.
+    """Return the next unfinished exercise, in the order of the course; None if none is left.
 
     After the last exercise the search goes on from the first.
     """

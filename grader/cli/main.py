@@ -1,4 +1,4 @@
-"""Entry point: finds the command, turns errors into one line and an exit code."""
+"""Entry point: runs the command, and turns errors into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A letter that the terminal does not know must not end the command.
+        # A character that the terminal cannot show must not end the command.
         sys.stdout.reconfigure(errors="backslashreplace")
-    # What is imported stays. To look for garbage in it every 700 objects takes a fifth of the time.
+    # Imported objects stay. Searching them for garbage every 700 objects takes a fifth of the time.
     gc.set_threshold(50_000, 20, 100)
-    # A request to end raises an exception like Ctrl-C, so that processes and scratch folders go on every way out.
+    # A signal to end raises an exception like Ctrl-C, so that every exit removes processes and scratch folders.
     signal.signal(signal.SIGTERM, _terminate)
     code = dispatch(given)
     with contextlib.suppress(OSError):
         sys.stdout.flush()
         sys.stderr.flush()
-    # Every file, process and scratch folder was seen to by now, and unloading torch takes a third of a second.
+    # Files, processes and scratch folders are cleaned up by now, and unloading torch takes a third of a second.
     os._exit(code)
 
 

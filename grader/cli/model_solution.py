@@ -1,4 +1,4 @@
-"""Hand out the model solution to a learner whose own file passes, beside that file and with what each costs."""
+"""Hand out the model solution to a learner whose own file passes, with a comparison of their costs."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from grader.report import beside
 from grader.report.beside import PartBeside, Solved
 from grader.sandbox.server import ForkServer
 
-# How many of the checks that are missing are named.
+# The most missing checks that are named.
 _MOST_NAMED = 5
-# Seconds to wait for compilers: registers are half of what is compared.
+# Seconds to wait for compilers: registers are half of the comparison.
 _PATIENCE_S = 120.0
 
 
 def solution(exercise: str, *, show: bool, copy: bool, as_json: bool, open_page: bool) -> int:
-    """Give the model solution to who has one of their own: 0, or 1 with what is still open."""
+    """Show the model solution to a learner who has one: return 0; or 1, after a list of open checks."""
     entry, _ = resolve(find_root(), exercise)
     if not entry.solution.is_file():
         raise UsageError(f"a solution must be here to be shown, got a student bundle without that of {entry.id}")
@@ -89,7 +89,7 @@ def _handed(entry: Entry, *, copy: bool) -> Path:
 
 
 def _show(entry: Entry, parts: tuple[PartBeside, ...], *, open_page: bool) -> None:
-    """Print what both cost, write the page with the code of both, and print the solution's path last."""
+    """Print the costs of both, write the page with the code of both, and print the solution's path last."""
     from grader.report import terminal
 
     colour, ascii_only, width = terminal_of(sys.stdout)
@@ -105,7 +105,7 @@ def _show(entry: Entry, parts: tuple[PartBeside, ...], *, open_page: bool) -> No
 
 def _beside(entry: Entry) -> tuple[PartBeside, ...]:
     source, record = saved.text_of(entry.stub) or "", saved.record_of(entry)
-    # What an earlier text cost says nothing of this one.
+    # The costs of an earlier text do not apply to this one.
     if record is not None and record.submission.sha256 == _sha256(source):
         own = Solved(source, record.checks, record.parts)
     else:
@@ -123,7 +123,7 @@ def _sha256(source: str) -> str:
 
 
 def _model(entry: Entry) -> Solved:
-    """Return the model solution and what it costs: as saved, unless solution or specification changed."""
+    """Return the model solution and its costs: as saved, unless solution or specification changed."""
     page, source = _page_of(entry), entry.source("solution.py")
     record = saved.record_beside(page)
     same = _sha256(source), entry.sha256()

@@ -81,7 +81,7 @@ def profile(exercise: str, submission: str | None, parts: tuple[str, ...], targe
 def _compiled(
     entry: Entry, source: str, parts: list[Part], *, quiet: bool
 ) -> tuple[tuple[PartInfo, ...], dict[str, str]]:
-    """Return the parts with their kernels, and why there is nothing to compile in some of them."""
+    """Return the parts with their kernels, and the reasons for parts with nothing to compile."""
     from grader.compile.cache import CompileOutcome
     from grader.judge.compiler import Compiling
 

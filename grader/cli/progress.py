@@ -30,7 +30,7 @@ class LineProgress:
 
 
 class LiveProgress:
-    """The latest checks under a spinner; gone when the grading ends, for the result takes its place."""
+    """The latest checks under a spinner; it vanishes when the grading ends, and the result takes its place."""
 
     def __init__(self, total: int) -> None:
         self._total = total

@@ -13,7 +13,7 @@ from grader.release import bundle
 
 
 def release(target: str, exercises: tuple[str, ...]) -> int:
-    """Write the bundle into a folder that is empty or not there yet; the exit code."""
+    """Write the bundle into an empty or a new folder; return the exit code."""
     folder, entries = Path(target), _entries(find_root(), exercises)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"a bundle's folder must be new or empty, got {folder}")
@@ -22,7 +22,7 @@ def release(target: str, exercises: tuple[str, ...]) -> int:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-        # The same bytes and the same rights, whatever the umask.
+        # The same bytes and the same rights for every umask.
         os.chmod(path, 0o644)
     listed = ", ".join(entry.id for entry in entries)
     print(f"{folder}: {listed}; every file is in {bundle.MANIFEST}, no answer among them")

@@ -23,7 +23,7 @@ from grader.record import SubmissionInfo
 _NAMES: dict[page.Audience, str] = {"instructor": "report.html", "student": "report-students.html"}
 
 
-# Whose it is, what the record says of it, and where OUT_DIR keeps its text.
+# The student, the record's data on the submission, and the path of its text in OUT_DIR.
 Graded = tuple[str, SubmissionInfo, Path]
 
 
@@ -31,7 +31,7 @@ Graded = tuple[str, SubmissionInfo, Path]
 class Similarity:
     """The options of the page of similar sources.
 
-    base: files and folders that were handed out. earlier: OUT_DIRs of earlier classes.
+    base: files and folders that students were given. earlier: OUT_DIRs of earlier classes.
     """
 
     wanted: bool = False
@@ -41,7 +41,7 @@ class Similarity:
 
 
 def report(out_dir: str, out: str | None, audience: str, similarity: Similarity) -> int:
-    """Write the page beside the records, or where `out` says; the exit code."""
+    """Write the page beside the records, or to `out`; return the exit code."""
     _check_similarity(audience, similarity)
     folder = Path(out_dir)
     known = _audience(audience)
@@ -96,7 +96,7 @@ def _check_similarity(audience: str, similarity: Similarity) -> None:
 
 
 def _alike(batch: Batch, submissions: Mapping[str, list[Graded]], options: Similarity) -> str:
-    """Return the page of similar sources: the files that were graded, where they still are what they were."""
+    """Return the page of similar sources, from the graded files that have not changed."""
     from grader.classes import alike, similarity
 
     entries = {entry.id: entry for entry in discover(find_root())}
@@ -128,7 +128,7 @@ def _alike(batch: Batch, submissions: Mapping[str, list[Graded]], options: Simil
 
 
 def _of_earlier(folder: Path, name: str) -> Iterator[tuple[str, str]]:
-    """Yield owner and text of every file of that name that an earlier class handed in. Raises UsageError."""
+    """Yield owner and text of every file of that name from an earlier class. Raises UsageError."""
     students = read_batch(folder).students
     for student in students:
         path = BatchStore(folder).submission_path(student.id, name.removesuffix(".py"))

@@ -159,7 +159,7 @@ _COUNTED: dict[str, Callable[[LaunchCounters], str]] = {
 
 
 def _beside_prediction(one: Roofline, counted: Counters) -> str:
-    """Return a sentence that compares the counted DRAM bytes with those of the prediction."""
+    """Return a sentence that compares the counted DRAM bytes with the predicted ones."""
     known = [launch.dram_bytes for launch in counted.launches if launch.dram_bytes is not None]
     predicted = next((each.bytes for each in one.predictions if each.words == counted.words), 0)
     if len(known) < len(counted.launches) or predicted <= 0:
@@ -183,7 +183,7 @@ def _marked(view: EfficiencyView, predictions: Sequence[Prediction]) -> Efficien
 
 
 def roofs(capability: str = "") -> PredictedGpus:
-    """Return the published ceilings, and what is assumed of them. capability: of the GPU that is here."""
+    """Return the published ceilings, and the predictions' assumptions. capability: that of this machine's GPU."""
     unknown = why_unknown(capability)
     rows = tuple(
         (

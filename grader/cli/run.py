@@ -68,7 +68,7 @@ class RunOptions:
 
 
 def run(exercise: str, submission: str | None, options: RunOptions, outputs: Outputs) -> int:
-    """Grade one exercise; the exit code. Everything that can be refused is refused before anything is started."""
+    """Grade one exercise; return the exit code. Refuses bad requests before it starts anything."""
     entry, path, source = chosen_file(exercise, submission)
     seed = parse_seed(options.seed) if options.seed is not None else None
     entry.named_parts(options.parts)
@@ -152,7 +152,7 @@ def _write_card(entry: Entry, record: Record, card: Path, page: str) -> None:
 
 
 def can_keep(card: Path) -> bool:
-    """Tell whether a scorecard can be written; where it cannot, say so and let grading go on."""
+    """Return whether a scorecard can be written; if not, print why. The grading goes on."""
     try:
         check_writable(card)
         check_writable(card.with_suffix(".json"))
@@ -163,7 +163,7 @@ def can_keep(card: Path) -> bool:
 
 
 def replay(token_text: str | None, submission: str | None, *, cpu: bool, json: str | None = None) -> int:
-    """Run the one case that a token names; the exit code.
+    """Run the one case that a token names; return the exit code.
 
     token_text: None means the last failure of the learner's own file. json: where its record goes.
     """
@@ -196,7 +196,7 @@ def replay(token_text: str | None, submission: str | None, *, cpu: bool, json: s
 
 
 def show_timeline(record: Record, stream: TextIO) -> None:
-    """Print where the time of a grading went, and how old this process is."""
+    """Print where the time of a grading went, and the age of this process."""
     from grader.report import timeline
 
     print(timeline.render(record, age_s()), file=stream)
@@ -211,7 +211,7 @@ def _leaving_at_once() -> Iterator[None]:
         os._exit(128 + number)
 
     before = signal.getsignal(signal.SIGINT)
-    # Only the main thread is interrupted, and only it may say what happens then.
+    # Only the main thread is interrupted, and only it may set a handler.
     ours = before is signal.default_int_handler and threading.current_thread() is threading.main_thread()
     if ours:
         signal.signal(signal.SIGINT, leave)
@@ -247,7 +247,7 @@ def _grade(job: Job, server: ForkServer, baselines: BaselineProcess | None, *, q
 
 
 def _import_report() -> None:
-    """Import what shows a record with plots: it takes a second."""
+    """Import the renderers with plots: it takes a second."""
     from grader.report import chart, html, junit, terminal  # noqa: F401
 
     # It imports matplotlib.
@@ -257,7 +257,7 @@ def _import_report() -> None:
 def show(record: Record, stream: object, step: view.Step | None = None, *, one_case: bool = False) -> None:
     """Print the result as this terminal can show it.
 
-    step: what comes next, if it is not what the record says. one_case: a case was run again, and its inputs are shown.
+    step: the next step, if it is not the record's own. one_case: a case was run again, and its inputs are shown.
     """
     from grader.report import terminal
 

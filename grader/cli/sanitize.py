@@ -46,7 +46,7 @@ class SanitizeOptions:
 
 
 def sanitize(options: SanitizeOptions) -> int:
-    """Look at one submission; the exit code. Everything that can be refused is refused before anything is started."""
+    """Examine one submission; return the exit code. Refuses bad requests before it starts anything."""
     entry, path, source = chosen_file(options.exercise, options.submission)
     seed = parse_seed(options.seed) if options.seed is not None else None
     tool = _tool(options)
@@ -89,7 +89,7 @@ def _tool(options: SanitizeOptions) -> ToolName | None:
 def _examined(
     subject: Callable[..., SanitizeTarget], tool: ToolName | None, on_line: Callable[[str], None], *, gpu: bool
 ) -> Examination:
-    """Examine with compute-sanitizer if there is a GPU and the tool works, else with the guard, and note why."""
+    """Examine with compute-sanitizer if there is a GPU and the tool works; else with the guard, noting why."""
     executable = find() if gpu else None
     note = ""
     if executable is not None:

@@ -1,7 +1,7 @@
 """Read and write a learner's results in scorecards/: the latest record of each exercise, its attempts, its progress.
 
-The record that stands for an exercise is of all parts of the learner's own file. Any other has a name of its own. The
-results that make the progress are kept part by part, of any grading of the learner's own file.
+The record of an exercise covers all parts of the learner's own file. Other records have names of their own. The
+progress follows from results that are kept part by part, from any grading of the learner's own file.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from grader.progress import File, Kept, Progress, kept_from_json, kept_to_json, 
 from grader.record import Record, from_json
 from grader.report.view import LEARNERS
 
-# Nothing that was tried: a file that does not load, or in which nothing is written yet, is no attempt.
+# Not attempts: a file that does not load, or in which nothing is written yet.
 _NO_ATTEMPT = frozenset({"invalid_submission", "not_implemented", "skipped_environment", "grader_error"})
 
-# A file's name may hold anything, and be long: with four bytes a letter, this fits what a folder takes.
+# A file's name may be long and hold anything: with four bytes a letter, this still fits a folder's limit.
 _UNSAFE, _MOST_LETTERS = re.compile(r"[^\w-]+"), 50
 
 
 def card_of(entry: Entry) -> Path:
-    """Return the place of the scorecard that stands for an exercise; its record lies beside it, with .json."""
+    """Return the path of an exercise's scorecard; its record lies beside it, with .json."""
     return entry.root / "scorecards" / f"{entry.id}.html"
 
 
 def card_for(entry: Entry, path: Path, parts: Collection[str] = ()) -> Path:
-    """Return the place of the scorecard of these parts (none named: all) of a file: "ex_15-ada-vector_add.html".
+    """Return the path of the scorecard of these parts (none named: all) of a file: "ex_15-ada-vector_add.html".
 
-    Only all parts of the learner's own file give the one that stands for the exercise.
+    For all parts of the learner's own file, it is the exercise's scorecard.
     """
     known = [part.name for part in entry.exercise.parts]
     names = [] if path.resolve() == entry.stub.resolve() else [path.stem]
@@ -47,12 +47,12 @@ def card_for(entry: Entry, path: Path, parts: Collection[str] = ()) -> Path:
 
 
 def record_of(entry: Entry) -> Record | None:
-    """Return the record that stands for an exercise; None where there is none, or none that can be read."""
+    """Return the record of an exercise; None without a readable one."""
     return record_beside(card_of(entry))
 
 
 def record_beside(card: Path) -> Record | None:
-    """Return the record of a scorecard; None where there is none, or none that can be read."""
+    """Return the record of a scorecard; None without a readable one."""
     try:
         return from_json(card.with_suffix(".json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -72,7 +72,7 @@ def progress_of(entry: Entry) -> Progress:
 
 
 def keep_results(entry: Entry, record: Record, source: str) -> None:
-    """Keep the results of a record of the learner's own file, whose text was `source`; leave another's alone."""
+    """Keep the results of a record of the learner's own file, whose text was `source`; ignore other records."""
     if is_own(entry, record):
         write(_kept_path(entry), kept_to_json(merged(_kept_of(entry), record, source)))
 
@@ -80,8 +80,8 @@ def keep_results(entry: Entry, record: Record, source: str) -> None:
 def current(root: Path) -> Entry:
     """Return the exercise that the learner works on.
 
-    It is the one that was graded last, if it is not done; else the first in which something is to be done; else the
-    first. Raises UsageError if there is no exercise.
+    It is the one that was graded last, if it is not done; else the first unfinished one; else the first. Raises
+    UsageError without exercises.
     """
     entries = discover(root)
     if not entries:
@@ -97,17 +97,17 @@ def _latest_first(entries: Collection[Entry]) -> list[Entry]:
 
 
 def has_something_to_do(progress: Progress) -> bool:
-    """Return whether something of an exercise fails, is not written, or was not judged though it could be."""
+    """Return whether a part of an exercise fails, is not written, or was not judged although it could be."""
     return progress.state == "no file" or progress.next_part is not None
 
 
 def last_failure(root: Path) -> str:
-    """Return the token of the first case that failed in the exercise that was graded last of those that fail.
+    """Return the token of the first failing case of the failing exercise that was graded last.
 
     Raises UsageError if there is none.
     """
     entries = discover(root)
-    # An exercise whose results are in no file of their own may have a record.
+    # An exercise without a file of results may have a record.
     in_order = dict.fromkeys((*_latest_first(entries), *entries))
     token = next(chain.from_iterable(map(_failing_cases, in_order)), None)
     if token is None:
@@ -117,7 +117,7 @@ def last_failure(root: Path) -> str:
 
 
 def _failing_cases(entry: Entry) -> Iterator[str]:
-    """Yield the tokens of the cases that are kept of an exercise's failed checks, part by part."""
+    """Yield the kept tokens of an exercise's failing cases, part by part."""
     kept = _kept_of(entry)
     parts = {} if kept is None else kept.parts
     checks = chain.from_iterable(parts[part.name].checks for part in entry.exercise.parts if part.name in parts)
@@ -127,7 +127,7 @@ def _failing_cases(entry: Entry) -> Iterator[str]:
 
 
 def _kept_of(entry: Entry) -> Kept | None:
-    """Return the kept results; where there are none, those of the record that stands for the exercise, if any."""
+    """Return the kept results; without any, those of the exercise's record, if there is one."""
     try:
         return kept_from_json(_kept_path(entry).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -143,7 +143,7 @@ def _kept_path(entry: Entry) -> Path:
 
 
 def text_of(path: Path) -> str | None:
-    """Return a file's text as it is graded; None where there is none."""
+    """Return a file's text as it is graded; None without a file."""
     try:
         return path.read_bytes().decode("utf-8-sig", "replace")
     except OSError:
@@ -151,7 +151,7 @@ def text_of(path: Path) -> str | None:
 
 
 def attempts(entry: Entry) -> int:
-    """Return the number of different texts of the learner's file so far."""
+    """Return how many different texts of the learner's file were graded so far."""
     try:
         return len(_journal(entry).read_text(encoding="utf-8").splitlines())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Work in shares, one process per core: what a thousand records take, two cores take in half the time.
+"""Split work into shares, one process per core: two cores read a thousand records in half the time.
 
 Shares report in JSON through a pipe, and nothing is unpickled.
 """
@@ -17,9 +17,9 @@ _MOST = 8
 
 
 def in_shares(work: Callable[[int, int], Any], jobs: int) -> list[Any]:
-    """Return the results of `work(share, of)` for every share, as JSON values; few jobs are done in this process.
+    """Return the results of `work(share, of)` for every share, as JSON values; does few jobs in this process.
 
-    Raises GradeError with what a share ended with.
+    Raises GradeError with the error of a share.
     """
     count = min(len(os.sched_getaffinity(0)), _MOST)
     if count == 1 or jobs < 100:
@@ -38,7 +38,7 @@ def in_shares(work: Callable[[int, int], Any], jobs: int) -> list[Any]:
 
 
 def _start(work: Callable[[int, int], Any], share: int, count: int) -> tuple[int, int]:
-    """Start a process for one share. Return its id, and the descriptor that its answer comes from."""
+    """Start a process for one share. Return its id, and the descriptor of its answer."""
     reading, writing = os.pipe()
     process = os.fork()
     if process:
@@ -49,7 +49,7 @@ def _start(work: Callable[[int, int], Any], share: int, count: int) -> tuple[int
     try:
         answer = {"value": work(share, count)}
     except BaseException as broken:
-        # Whatever ended this share is reported by the process that started it.
+        # The parent process reports whatever ended this share.
         answer = {"error": str(broken) or type(broken).__name__}
     with os.fdopen(writing, "wb") as pipe:
         pipe.write(json.dumps(answer).encode())

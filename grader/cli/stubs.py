@@ -1,4 +1,4 @@
-"""Restore the stub that an exercise was handed out with. The learner's file is kept as a backup."""
+"""Restore an exercise's original stub. The learner's file is kept as a backup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State which versions of torch and triton this grader is tested with, and refuse others for `grade doctor`."""
+"""List the tested versions of torch and triton, and refuse others for `grade doctor`."""
 
 from __future__ import annotations
 

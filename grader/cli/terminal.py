@@ -22,7 +22,7 @@ def terminal_of(stream: object) -> tuple[bool, bool, int]:
 
 
 def show_progress(total: int, *, quiet: bool) -> AbstractContextManager[Callable[[CheckResult], None]]:
-    """Show every check on stderr when it is decided: lines that vanish on a terminal, lines that stay elsewhere."""
+    """Show every check on stderr when it is decided: by lines that vanish on a terminal, and stay elsewhere."""
     if quiet:
         return nullcontext(lambda result: None)
     from grader.cli.progress import LineProgress, LiveProgress

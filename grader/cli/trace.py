@@ -30,10 +30,10 @@ _MOST_DRAWN = 12
 
 
 def trace(exercise: str, submission: str | None, part: str | None, case: str | None, *, picture: bool = False) -> int:
-    """Print a trace; the exit code: 0 if the call was recorded, 1 if not, 3 if the function is not written yet.
+    """Print a trace. Return the exit code: 0 recorded, 1 not recorded, 3 not written yet or a file that does not load.
 
-    part: the function, the first one if None. case: axes, as in "N=65,dtype=float16"; those that are not given are
-    the part's first case's. picture: replay the call, and draw what its programs touch instead; without a case, of the
+    part: the function, the first one if None. case: axes, as in "N=65,dtype=float16"; the others are those of the
+    part's first case. picture: replay the call, and draw what its programs touch instead; without a case, draw the
     planned call that shows it best. Raises UsageError.
     """
     entry, path, source = chosen_file(exercise, submission)
@@ -62,7 +62,7 @@ def trace(exercise: str, submission: str | None, part: str | None, case: str | N
 
 
 def _draw(entry: Entry, part: Part, pair: Pair, cases: Sequence[PlannedCase], path: str) -> int:
-    """Replay the cases, and print the picture of the one that shows most; the exit code as for a trace."""
+    """Replay the cases, and print the picture of the one that shows most; return the exit code as for a trace."""
     best: Coverage | None = None
     refused: Raised | Unanswered | None = None
     for one in cases:

@@ -68,25 +68,25 @@ if TYPE_CHECKING:
     from grader.judge.truth import Truth
     from grader.watch.live import Live
 
-# While something runs, the seconds on the screen say that it lives.
+# While something runs, the seconds on the screen show that it is alive.
 _TICK_S = 1.0
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# Answers of the oracle are kept from save to save; those of a whole exercise take up a few MiB.
+# Keep the oracle's answers from save to save; those of a whole exercise take a few MiB.
 _KNOWN_CASES = 2000
 
 
 def watch(exercise: str | None, *, cpu: bool, serve: bool, quiet: bool) -> int:
     """Grade after every save, until the user leaves; return the exit code.
 
-    exercise: names an exercise or a file, as in grader.exercise.catalogue.resolve; None: the one that the learner works
-    on. cpu: grade in the interpreter. serve: serve the scorecard as a page. quiet: no progress in a log.
+    exercise: names an exercise or a file, as in grader.exercise.catalogue.resolve; None: the learner's current one.
+    cpu: grade in the interpreter. serve: serve the scorecard as a page. quiet: no progress in a log.
 
     Returns 0, or 128 plus the number of the signal that ended the loop. Raises UsageError for an unknown name.
     """
     root = find_root()
     entry, path = resolve(root, exercise if exercise is not None else saved.current(root).name)
     with ExitStack() as stack:
-        # A terminal that is closed ends it as a signal to end does: with nothing left behind.
+        # Closing the terminal ends it like a signal to end, and leaves nothing behind.
         signal.signal(signal.SIGHUP, signal.getsignal(signal.SIGTERM))
         live = stack.enter_context(_served(entry.exercise.title)) if serve else None
         processes = stack.enter_context(Processes(cpu=cpu))
@@ -115,10 +115,10 @@ class _Loop:
         self._tasks = LatestTask(self._broke, processes.stop_baseline_process)
         self._jobs: dict[tuple[str, bool], Job] = {}
         self._truths: dict[str, Truth] = {}
-        # By exercise, file and mode: what was graded last.
+        # By exercise, file and mode: the text that was graded last.
         self._earlier: dict[tuple[str, Path, str], GradedText] = {}
         self._keyboard: Keyboard | None = None
-        # A screen is repainted on a terminal that obeys; a log only grows.
+        # A screen is repainted on a terminal with cursor control; a log only grows.
         self._is_screen = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         self._takes_keys = sys.stdin.isatty() and sys.stdout.isatty()
         self._shown: screen.Screen | None = None
@@ -170,11 +170,11 @@ class _Loop:
 
         def leave(number: int, _: object) -> None:
             if self._code:
-                # Told twice: whatever keeps it is not waited for.
+                # A second signal: do not wait any longer.
                 raise SystemExit(128 + number)
             self._left, self._code = True, 128 + number
 
-        # A handler runs between two steps of this thread: a signal just before it waits must end that wait as well.
+        # A handler runs between two steps of this thread: a signal just before a wait must end that wait too.
         woken = signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
         before = {number: signal.signal(number, leave) for number in _ENDING}
         try:
@@ -185,7 +185,7 @@ class _Loop:
                 signal.signal(number, handler)
 
     def _wake(self) -> None:
-        # A full pipe has woken somebody already.
+        # A full pipe already wakes the reader.
         with suppress(BlockingIOError):
             os.write(self._waker, b".")
 
@@ -205,7 +205,7 @@ class _Loop:
             pressed = self._keyboard.read()
             for key in pressed if pressed is not None else ("q",):
                 self._take(Pressed(key))
-            # A terminal that is gone takes no q either.
+            # A closed terminal sends no q either.
             self._left = self._left or pressed is None
 
     def _take(self, event: Event) -> None:
@@ -247,7 +247,7 @@ class _Loop:
     def _go_on(self) -> None:
         """Turn to the next exercise that is not done, in the order of the course.
 
-        After the last exercise the search goes on from the first. If none is left, say so.
+        After the last exercise the search continues with the first. If none is left, say so.
         """
         following = listing.next_exercise(self._entry)
         if following is None:
@@ -271,9 +271,9 @@ class _Loop:
             path.resolve() == entry.stub.resolve(),
         )
         latest = saved.record_beside(self._card)
-        # What failed when this was left is what the learner came back for.
+        # Show the last failure first: the learner came back for it.
         mine = latest if latest is not None and latest.submission.path == subject.path else None
-        # Runs are counted on: what one of the exercise before still says is not heard.
+        # Run numbers continue, so late events of the previous exercise are ignored.
         self._state = State(
             subject,
             self._every_progress(),
@@ -288,7 +288,7 @@ class _Loop:
 
     def _follow(self) -> None:
         self._follower.close()
-        # What was still to be said is about another file.
+        # Pending messages are about another file.
         while not self._events.empty():
             self._events.get()
         self._follower.enter_context(Follower(self._path, read_submission, self._post))
@@ -305,7 +305,7 @@ class _Loop:
             record = self._grade(token, entry, path, effect.source, effect.run, effect.first)
             attempts = self._store_card(entry, path, record, effect.source)
             self._post(Graded(effect.run, record, attempts, self._every_progress()))
-            # Loading what compiles takes seconds: now, while the learner reads, rather than with the next save.
+            # Load the compilers now, while the learner reads: with the next save it would take seconds.
             self._processes.ready(entry)[0].beside("compile")
 
         return run
@@ -348,8 +348,8 @@ class _Loop:
     def _job(self, entry: Entry, path: Path, source: str, *, gpu: bool) -> Job:
         """Return the job that grades a text.
 
-        The plan does not depend on the text, so it is drawn once for each exercise and mode. Every save meets the same
-        inputs: what is right for them is computed once.
+        The plan does not depend on the text, so it is drawn once for each exercise and mode. Every save gets the same
+        inputs, so the expected outputs are computed once.
         """
         key = entry.name, gpu
         if key not in self._jobs:
@@ -408,7 +408,7 @@ class _Loop:
     def _grade_all_task(self, effect: GradeAll) -> Task:
         def run(token: CancelToken) -> None:
             for entry in self._entries:
-                # A file that cannot be graded leaves the others to be graded; the list says how far each is.
+                # A file that cannot be graded does not stop the others; the list shows the progress of each.
                 with suppress(UsageError):
                     source = read_submission(entry.stub)
                     record = self._grade(token, entry, entry.stub, source, effect.run)
@@ -438,7 +438,7 @@ class _Loop:
             self._keyboard = None
             signal.signal(signal.SIGWINCH, before)
             if self._is_screen:
-                # Behind the footer, so that the shell's prompt has a line of its own; if there still is a terminal.
+                # Print a line end behind the footer for the shell's prompt, if there still is a terminal.
                 with suppress(OSError):
                     print(flush=True)
 

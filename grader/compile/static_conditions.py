@@ -49,7 +49,7 @@ class ConditionWatch:
     def other_branch(self, launch: int) -> tuple[int, str]:
         """Return the line of a condition that the compiler decided otherwise for that launch, and how; 0 without one.
 
-        One that it left to the GPU, or did not come to, says nothing.
+        Conditions that it left to the GPU, or did not reach, are ignored.
         """
         for one in self._interpreted:
             decided = self._decided.get(one.place, set())

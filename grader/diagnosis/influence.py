@@ -1,7 +1,8 @@
 """Tell which lines of a submission's kernels can lead to which outputs of a call.
 
-Takes the text and the trace of the call. A line leads to an output if a name that it assigns goes into the value, the
-place or the mask of a store to that output's memory, or to memory that a later launch reads for it. Runs nothing.
+Takes the text and the trace of the call. A line leads to an output if a store to that output's memory uses a name that
+the line assigns, in its value, place or mask. Or a later launch reads for the output what such a store has written.
+Runs nothing.
 """
 
 from __future__ import annotations

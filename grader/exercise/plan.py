@@ -312,8 +312,8 @@ def parse_case(space: Space, text: str) -> dict[str, Value]:
 def replay_plan(exercise: Exercise, token: ReplayToken, *, gpu: bool = True, lacks: Collection[str] = ()) -> Plan:
     """Return the plan that runs the token's one case.
 
-    Raises UsageError when the exercise has no such check or case, MissingEnvironment when the case needs a GPU, or one
-    that does not lack its type.
+    Raises UsageError when the exercise has no such check or case, MissingEnvironment when the case needs a GPU, or a
+    GPU that supports its dtype.
     """
     for part, check in exercise.checks():
         if check_id(part, check) == token.check:

@@ -38,7 +38,7 @@ from grader.timeline import spent
 
 # After this many timeouts the other checks of a part do not run.
 _MOST_TIMEOUTS = 2
-# Failures that a check on bytes decides; other checks decide the rest.
+# Failures that a check on bytes reports itself; other checks report the rest.
 _COUNTED = frozenset({"traffic", "stores", "memory", "out_of_bounds", "race", "undefined"})
 
 
@@ -75,7 +75,7 @@ class Answers:
         self._statuses: dict[str, Status] = {}
         # By part: the judged calls that launch its kernels.
         self._launching: dict[str, tuple[JudgedCall, ...]] = {}
-        # By part: of the first call that was wrong, else of a right call.
+        # By part: the coverage of the first wrong call, else of a right call.
         self._coverage: dict[str, Coverage] = {}
 
     def judge_part(self, part: Part, planned: Sequence[PlannedCheck]) -> Iterator[CheckResult]:
@@ -115,7 +115,7 @@ class Answers:
                     self._statuses[check.id] = result.status
                     if result.status == "timeout":
                         timeouts.append(check.id)
-                    # A part with right answers is begun: a case left out costs only the checks that run it.
+                    # Another check passed, so the part is written: a case left out costs only the checks that run it.
                     if result.status == "not_implemented" and result.cause and not self._has_passed(part):
                         blocked = Failure("not_implemented", result.cause)
                     yield result
@@ -211,7 +211,7 @@ class Answers:
     def _seen_in_smallest(
         self, bench: Bench, planned: PlannedCheck, failure: Failure, failing: PlannedCase, least: Least | None
     ) -> Failure:
-        """Return the failure to show: on a GPU, with what the interpreter sees in the smallest case that fails."""
+        """Return the failure to show; on a GPU, with the interpreter's findings in the smallest failing case."""
         if not self._job.diagnosed:
             return failure
         if bench.interpreter is None:
@@ -223,7 +223,7 @@ class Answers:
             return self._diagnosis.look_in_interpreter(bench, planned, failure, one)
 
     def _note_wrong_call(self, planned: PlannedCheck, failure: Failure | None) -> None:
-        """Keep what the programs of a wrong call touch, of the part's first one."""
+        """Keep what the programs of the part's first wrong call touch."""
         part = planned.part
         if failure is None or failure.seen is None or failure.seen.recipe.part != part.name:
             return
@@ -234,7 +234,7 @@ class Answers:
     def _judge_counted(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
         """Judge a check that counts bytes, in a grading on a GPU.
 
-        Where the interpreter cannot run the call, the check is skipped.
+        If the interpreter cannot run the call, the check is skipped.
         """
         result = self._judge_check(bench.interpreted(), planned)
         if result.status in ("pass", "grader_error") or (result.cause and result.cause.kind in _COUNTED):
@@ -245,7 +245,7 @@ class Answers:
 
 
 def _quick(ruling: Ruling, least: Least | None) -> Ruling:
-    """Return the ruling as the diagnosis should look at it: in place of a large failing call, the smallest one."""
+    """Return the ruling for the diagnosis: the smallest failing call in place of a large one."""
     first, smaller = ruling.failure, least.failure if least else None
     if first is None or first.seen is None or not first.seen.is_large or smaller is None or smaller.seen is None:
         return ruling

@@ -22,12 +22,12 @@ from grader.judge.rules import decide_compiled
 from grader.judge.rules.compiles import compiles_nowhere, late_words
 from grader.record import CheckResult, Status
 
-# The most judged calls of a part whose kernels are checked at a time, after its largest check and at its end: one for
-# each group of kernels.
+# The most judged calls of a part whose kernels the compiler checks at a time: once after the largest check, once at the
+# end. There is one call for each group of kernels.
 _MOST_CHECKED = 16
 # Seconds that a check waits for the compiler.
 _PATIENCE_S = 120.0
-# Seconds for the judged calls of a part, before the last one: each may take as long as the compiler's own limit.
+# No judged call of a part begins after so many seconds; each may then take as long as the compiler's own limit.
 _MOST_CHECKING_S = 120.0
 
 
@@ -115,7 +115,7 @@ class Compilation:
         return most.id == result.id and any(one.check.rule.demands_kernels for one in of_part)
 
     def _begin(self, part: str, launching: Sequence[JudgedCall]) -> None:
-        """Have the compiler begin with judged calls that it has not met."""
+        """Have the compiler begin with the judged calls that are new to it."""
         chosen = sorted(launching, key=lambda one: (one.until != "fit", one.recorded.digest))[:_MOST_CHECKED]
         for one in chosen:
             if _name_of(one) not in self._checks[part]:
@@ -150,8 +150,8 @@ class Compilation:
     def release(self, judged_before: Mapping[str, CheckResult]) -> Iterator[CheckResult]:
         """Yield the results that waited; those whose kernels compile for no GPU fail, and slow ones stay open.
 
-        judged_before: by the checks' names. Where a GPU takes other branches, the code that was judged is not what it
-        runs: the part's results among them fail as well.
+        judged_before: results by the checks' names. If a GPU takes other branches, it does not run the judged code: the
+        part's results among these fail too.
         """
         for result in self._held:
             planned = self._planned[result.id]
@@ -175,5 +175,5 @@ class Compilation:
 
 
 def _name_of(judged: JudgedCall) -> str:
-    """Return a name that tells a judged call, and how far the compiler goes, from all others."""
+    """Return a unique name for a judged call and the compiler's last stage."""
     return hashlib.sha256(judged.until.encode() + judged.recorded.digest).hexdigest()

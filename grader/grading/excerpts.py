@@ -15,14 +15,14 @@ from grader.text import clean
 _NEIGHBOURS = 3
 _MOST_LETTERS = 200
 _MOST_REPEATED = 2
-# Every sentence of the grader names a line of the submission in this form: "Line 19 (add_kernel), …", "… (line 6): …".
+# The grader's sentences name a line of the submission in these forms: "Line 19 (add_kernel), …", "… (line 6): …".
 _NAMED = re.compile(r"\b[Ll]ines? (\d{1,6})\b")
 
 
-# What puts numbers into an output. An atomic operation does it too.
+# Functions that write an output. Atomic operations do too.
 _STORES = re.compile(r"\b(?:store|atomic_[a-z]+)\s*\(")
 _WHERE_STORED = "The line that stores the result"
-# Causes that lie in what an earlier call left.
+# Kinds of causes that lie in memory of an earlier call.
 _REMEMBERED = frozenset({"remembered_input", "remembered_result", "reused_output", "stale_result"})
 _WHERE_KEPT = "A line that keeps something for later calls"
 
@@ -30,8 +30,8 @@ _WHERE_KEPT = "A line that keeps something for later calls"
 def with_excerpt(check: CheckResult, source: str) -> CheckResult:
     """Return the check with the line that its cause names, and the neighbours of that line.
 
-    source: the submission's text. Where no line is named, it is the one that keeps something for later calls, if the
-    cause is of that kind. Where values are wrong, it is the line that stores them, if the part has only one. Without
+    source: the submission's text. If no line is named, the line is the one that keeps something for later calls, for a
+    cause of that kind. For wrong values it is the line that stores them, if the part has only one. Without
     such a line the check stays as it is.
     """
     if check.cause is None:
@@ -66,7 +66,7 @@ def with_repeats(check: CheckResult, source: str) -> CheckResult:
 
 
 def _kind_of(cause: Cause) -> str:
-    """Return the kind that the card's title tells: that of the likeliest suspect, if there is one."""
+    """Return the kind behind the card's title: that of the likeliest suspect, if there is one."""
     return cause.suspects[0].kind if cause.suspects else cause.kind
 
 

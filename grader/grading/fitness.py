@@ -23,18 +23,18 @@ def unfit_here(planned: PlannedCheck, *, on_gpu: bool) -> str:
 
 
 def fitting_now(planned: PlannedCheck, *, on_gpu: bool) -> PlannedCheck:
-    """Return a check without the cases that the GPU has no free memory for just now.
+    """Return a check without the cases that do not fit into the GPU's free memory now.
 
-    The driver is asked only where some case takes much.
+    The driver is asked only if some case takes much memory.
     """
     takes_much = on_gpu and any(FAR_APART in one.case.values() for one in planned.cases)
     return without_crowded(planned, machine.crowded_values()) if takes_much else planned
 
 
 def crowded_out(failure: Failure | None, pair: Pair, *, on_gpu: bool) -> str:
-    """Return why a lack of memory says nothing of the submission; "" if it does, or if memory did not lack.
+    """Return why a failure for lack of memory is not the submission's fault; "" if it may be, or for other failures.
 
-    The submission's processes are ended first. What is taken then is the grader's own, or that of others.
+    Ends the submission's processes first: memory that is still taken then belongs to the grader or to others.
     """
     if not on_gpu or failure is None or failure.status != "oom":
         return ""
@@ -43,5 +43,5 @@ def crowded_out(failure: Failure | None, pair: Pair, *, on_gpu: bool) -> str:
 
 
 def crowded_out_baseline(fault: Exception) -> str:
-    """Return why a baseline's lack of GPU memory is nobody's fault; "" for another fault, or if memory did not lack."""
+    """Return why a baseline's lack of GPU memory is nobody's fault; "" for other faults, or if memory sufficed."""
     return _CROWDED if "out of memory" in str(fault) and machine.memory_is_taken() else ""

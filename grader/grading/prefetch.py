@@ -32,8 +32,8 @@ def prefetching(
 ) -> Iterator[Callable[[], None]]:
     """Compile the kernels of the plan's cases while the block runs. All processes have ended after it.
 
-    new_session: makes the session that records. Without compilers nothing happens. Gives the block what begins to end
-    the processes earlier, beside whatever the block does next.
+    new_session: makes the session that records. Without compilers nothing happens. Yields a function that begins to end
+    the processes early, while the block goes on.
     """
     if not compilers:
         yield lambda: None
@@ -95,7 +95,7 @@ class _Prefetch:
                 self._waiting.put(recorded)
 
     def _is_needless(self) -> bool:
-        """Return whether an earlier grading compiled all kernels so far."""
+        """Return whether an earlier grading compiled all kernels up to now."""
         return self._joining.steps >= _ENOUGH and not self._joining.has_long
 
     def _compile(self, compiler: Session) -> None:

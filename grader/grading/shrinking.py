@@ -21,7 +21,7 @@ _GRADING_S = 5.0
 
 @dataclass(frozen=True)
 class Least:
-    """The case of a failing check to show, and its failure; None where it is the case that was given."""
+    """The case of a failing check to show, and its failure; None for the given case."""
 
     shown: Counterexample
     failure: Failure | None = None

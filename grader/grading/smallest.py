@@ -1,4 +1,4 @@
-"""Search the smallest failing case, with Hypothesis and within a time limit.
+"""Search for the smallest failing case, with Hypothesis and within a time limit.
 
 Takes a space, a failing case, how it failed and a function that runs a case.
 """
@@ -16,7 +16,7 @@ from hypothesis.errors import HypothesisException
 from grader.exercise.cases import Case, Choice, Size, Space
 from grader.exercise.plan import shrinking_strategy
 
-# Enough to find a failing case again and to halve every axis a dozen times; the clock is only the backstop.
+# Enough examples to find a failing case again and to halve every axis a dozen times; the time limit is only a backstop.
 _MOST_TRIALS = 150
 
 
@@ -64,7 +64,7 @@ def _find(space: Space, still_fails: Callable[[Case], bool]) -> Case | None:
     try:
         return find(shrinking_strategy(space), still_fails, settings=chosen, random=Random(0))
     except HypothesisException:
-        # No failing case came up again before the budget ended, or the failure comes and goes.
+        # No failing case was found again within the budget, or the failure is intermittent.
         return None
 
 

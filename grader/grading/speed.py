@@ -50,7 +50,7 @@ class SpeedResult:
 
     @property
     def is_due(self) -> bool:
-        """Return whether something will be timed, as far as the answers that were judged tell."""
+        """Return whether something will be timed, judging by the answers so far."""
         timed = (planned for planned in self._job.plan.checks if self.is_timed(planned))
         return any(not self._blocked_result(planned) for planned in timed)
 
@@ -79,7 +79,7 @@ class SpeedResult:
             yield self._judge_speed(planned, traced, replayer)
 
     def _compile(self, waiting: list[_Waiting]) -> list[_Waiting]:
-        """Compile what is timed. Return the same, with calls marked that were not ready in time."""
+        """Compile the timed calls. Return them, with late ones marked."""
         sizes = [
             (place, case, traced) for place, (_, of_part) in enumerate(waiting) for case, traced in of_part.items()
         ]

@@ -56,7 +56,7 @@ from grader.speed.setup import open_setup
 from grader.text import clean
 from grader.timeline import Stretch, age_s, since, spent
 
-# On a GPU, where a grading takes minutes, it waits at least this long for compiled kernels.
+# On a GPU, where a grading takes minutes, the record waits at least this long for compiled kernels.
 _GPU_PATIENCE_S = 20.0
 
 
@@ -70,16 +70,16 @@ def grade(
 ) -> Record:
     """Grade the job's submission in children of `server`, and return its record.
 
-    on_result: called with every check as it is decided. baseline_process: one that was started early; without it,
-    one is started where something is timed. truth: shared with other gradings of the exercise. beside: where something
-    will be timed, called on a thread of its own while this process waits for a compiler; it ends before that.
+    on_result: called with every check as it is decided. baseline_process: one that was started early; without it, one
+    is started where something is timed. truth: shared with other gradings of the exercise. beside: if something will be
+    timed, called on a thread of its own while this process waits for a compiler; it ends before the timing.
     """
     started, earlier_s = monotonic(), age_s()
     entry, limits = job.entry, job.entry.exercise.limits
     start = entry.start(job.source)
     gpu = machine.find_gpu() if server.mode == "gpu" else None
     truth = truth or truth_of(entry, on_gpu=gpu is not None)
-    # A GPU computes large cases, where there is one; the submission needs the cores.
+    # A GPU, if there is one, computes large cases: the submission needs the cores.
     torch.set_num_threads(1)
     versions = machine.version("triton"), machine.version("torch")
     shelf = cache_entry_for(job.owner, entry.id, versions) if gpu else None
@@ -120,7 +120,7 @@ def grade(
 
         def judge_part(part: Part, planned: list[PlannedCheck]) -> Iterator[CheckResult]:
             for result in answers.judge_part(part, [one for one in planned if not speed.is_timed(one)]):
-                # From the first sign that there is something to compile.
+                # Begin at the first sign of something to compile.
                 if job.compiled and was_run(result):
                     compiling.send()
                 if not compilation.hold(result, answers.launching(part.name)):
@@ -133,7 +133,7 @@ def grade(
                 with spent(f"answers of {part.name}"):
                     report_results(judge_part(part, planned))
             begin_to_end()
-            # Nothing else may be busy while something is timed.
+            # Nothing else may run while something is timed.
             with ThreadPoolExecutor(1) as aside, spent("wait for what kernels compile to"):
                 if speed.is_due:
                     aside.submit(beside)
@@ -150,7 +150,7 @@ def grade(
         baseline_process.stop()
 
     def finished(planned: PlannedCheck) -> CheckResult:
-        """Return a result as the record holds it. What on_result saw has no prediction, suspects or excerpt yet."""
+        """Return a result as the record holds it. on_result got it without prediction, suspects and excerpt."""
         result = diagnosis.explained(planned, speed.predicted(planned, results, gpu))
         return with_repeats(with_excerpt(result, job.source), job.source)
 

@@ -105,7 +105,7 @@ class MemoryWatch:
         self._pauses: dict[int, Pause] = {}
 
     def footprint(self) -> Footprint | None:
-        """Count the footprint of the latest launch: few launches are told with theirs."""
+        """Count the footprint of the latest launch, on demand: most launches are reported without it."""
         return self._latest.footprint() if self._latest else None
 
     def operations(self) -> Sequence[Operation] | None:

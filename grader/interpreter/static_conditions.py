@@ -1,6 +1,6 @@
-"""Notes how the conditions of kernels turn out that no tensor decides: a compiler decides these, and drops a branch.
+"""Records the outcome of kernel conditions that depend on no tensor: a compiler decides these, and drops a branch.
 
-What the interpreter holds for a tuple's length, an attribute or a class may be another thing to the compiler. A kernel
+The compiler may see another length of a tuple, another attribute or another class than the interpreter does. A kernel
 that asks for it takes one branch here, and the compiler keeps the other one.
 """
 

@@ -19,11 +19,11 @@ _VERBS = {"load": "loads", "store": "stores to", "atomic": "updates"}
 NOUNS = {"load": "A load", "store": "A store", "atomic": "An atomic"}
 _MOST_AXES = 8
 _STRIDED = 2
-# A tensor of so many axes has a batch or a head for an index of a program.
+# From this many axes on, a program's index may select a batch or a head.
 _BATCHED = 3
 # At this many times the length, a wrong stride is likelier than a missing mask.
 _FAR = 2
-# What an offset loses that wraps around in 32 bits.
+# The amount that an offset loses when it wraps around in 32 bits.
 _WRAPPED_BY = 1 << 32
 # Offsets of this size come from a product that overflowed 32 bits.
 _LEAST_WRAPPED, _MOST_WRAPPED = 1 << 29, 1 << 33

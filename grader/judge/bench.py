@@ -55,7 +55,7 @@ from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered
 from grader.sandbox.pair import Pair, RecordedAnswer, decoys_of, seeds_after
 from grader.sandbox.side_by_side import SideBySide
 
-# Number of right answers to remember, and of elements that make one recognisable.
+# How many right answers are kept, and how many different numbers identify one.
 _RECENT = 6
 _TELLING = 4
 # On a GPU, one case in so many begins with another configuration of an autotuned kernel than the first.
@@ -91,15 +91,14 @@ def _is_answer_to(seen: WrongCall, earlier: tuple[Expected, ...]) -> bool:
 class Bench:
     """One part of one submission: its processes, and the truth.
 
-    evidence: of every call. tried: the cases that ran. recent: the latest right answers. covering: of the right
-    calls, the one that shows best what programs touch, if there is one. launched: the calls whose kernels the
-    compiler reads. salt: derived from the submission's text; makes planned seeds into the seeds that count. most_s:
-    time that all calls may take together. interpreter: a pair that interprets, where `pair` does not. refusal: says
-    why the GPU that a call is meant for refuses a configuration; refused: what it said. first_failure: a comparison
-    of values ends with its first failing case. configurations: those of autotuned kernels in which calls ran, each
-    with the first line of its kernel; None until a check asks for all. depends_on_size: a call was wrong on a GPU
-    with more multiprocessors alone. wrong_alone: the latest call that was made again in the submission's own process
-    was wrong there too.
+    evidence: of every call. tried: the cases that ran. recent: the latest right answers. covering: the right call that
+    shows best what programs touch, if there is one. launched: the calls whose kernels the compiler reads. salt: derived
+    from the submission's text; makes planned seeds into the seeds that count. most_s: time that all calls may take
+    together. interpreter: a pair that interprets, where `pair` does not. refusal: returns why the target GPU refuses a
+    configuration; refused: its earlier answers. first_failure: a comparison of values ends with its first
+    failing case. configurations: those of autotuned kernels in which calls ran, each with the first line of its kernel;
+    None until a check asks for all. depends_on_size: a call was wrong only on a GPU with more multiprocessors.
+    wrong_alone: the latest call that was repeated in the submission's own process was wrong there too.
     """
 
     pair: Pair
@@ -122,7 +121,7 @@ class Bench:
     depends_on_size: bool = False
     wrong_alone: bool = field(init=False, default=False)
     refused: RefusedConfigurations = field(init=False)
-    # Configurations of a part that need a GPU: of how many, and which.
+    # Configurations that need a GPU: the part, the number of all, and the place.
     _only_on_a_gpu: set[tuple[str, int, int]] = field(default_factory=set)
     _stopped: bool = False
     _lost: bool = False
@@ -166,8 +165,8 @@ class Bench:
         seeds stay equal. Otherwise earlier requests are replayed while later ones are recorded. known: the seeds of the
         requests are those that count.
 
-        Close it, or use it up: it waits for threads at its end. The collector of garbage may end it anywhere, also
-        where Python itself holds the lock of its threads, which never ends.
+        Close or exhaust it: its end joins threads. The garbage collector may end it anywhere, also while Python holds
+        the lock of its threads; the join then never returns.
         """
         waiting = list(requests)
         while waiting:
@@ -177,7 +176,7 @@ class Bench:
                     done += 1
                     recorded_anew = self.pair.recorded_anew
                     yield trial
-                    # The caller may have made other calls meanwhile, which can renumber all memory.
+                    # The caller may have made other calls meanwhile: these can renumber all memory.
                     stale = self._lost or self.pair.recorded_anew != recorded_anew
                     if stale:
                         break
@@ -214,7 +213,7 @@ class Bench:
                     self.pair.leave(recorded.result)
                     continue
                 trial = self._examine(recorded, early.outcome(place), direct=direct, in_any_order=not wrong)
-                # Races are sought until something else is wrong.
+                # Look for races until something else is wrong.
                 wrong = wrong or (trial.failure is not None and trial.failure.cause.kind != "race")
                 yield trial
         finally:
@@ -273,7 +272,7 @@ class Bench:
             return None
         call = self.call_of(request, self.recipe_of(request))
         result = OutOfTime(self.most_s) if self.is_late else self.pair.record(call)
-        # A case that is left out ends nothing: others may be written.
+        # A case that is not implemented stops nothing: the part may be written for others.
         left_out = isinstance(result, Raised) and result.verdict == "not_implemented"
         self._stopped = not isinstance(result, RecordedAnswer) and not left_out
         return result
@@ -307,8 +306,8 @@ class Bench:
     ) -> Trial:
         """Replay or make a call, and examine the outcome.
 
-        early: the outcome, if the call was replayed already. in_any_order: a right call must stay right where things
-        differ that a GPU leaves open.
+        early: the outcome, if the call was replayed already. in_any_order: replay a right call with other orders and
+        garbage too; it must stay right.
         """
         request, result, recipe = recorded_request.request, recorded_request.result, recorded_request.recipe
         part = request.part or self.part
@@ -363,10 +362,10 @@ class Bench:
     def _why_not_run(self, outcome: Outcome, *, is_replay: bool) -> str:
         """Return why only a GPU can run a call; "" if that is not so.
 
-        is_replay: the replayer answered. A submission's own exceptions may have any name, so they do not count.
+        is_replay: the replayer answered. Exceptions of the submission's process do not count: they may have any name.
         """
         if isinstance(outcome, OutOfTime) and self.is_late:
-            # The part's time was spent on calls that a GPU makes in a moment.
+            # The time went into calls that take a GPU a moment.
             return self._too_slow
         needs_gpu = is_replay and isinstance(outcome, Raised) and outcome.kind in ONLY_ON_A_GPU
         if self.device != "cpu" or not needs_gpu:
@@ -403,8 +402,8 @@ class Bench:
     def _where_it_runs(self, recorded: RecordedAnswer, call: Call, outcome: Outcome, wanted: Wanted) -> Outcome:
         """Return the outcome in the first configuration that the interpreter can run; else the first outcome.
 
-        After one that is too slow, only the next is tried: each takes seconds. The check of every configuration says
-        which ones only a GPU runs.
+        If one is too slow, only the next is tried: each takes seconds. The check of every configuration reports those
+        that only a GPU runs.
         """
         part, count = call.recipe.part, recorded.configurations
         tried, places = outcome, [*(wanted.places or range(count))]
@@ -420,7 +419,7 @@ class Bench:
     def _pass_over_refused(
         self, recorded: RecordedAnswer, call: Call, outcome: Outcome, expected: tuple[Expected, ...], wanted: Wanted
     ) -> Outcome:
-        """Return the outcome without the configurations that are wrong and that the GPU refuses.
+        """Return the outcome in the first configuration that is right or that the GPU accepts.
 
         wanted: those that the call ran, in order.
         """
@@ -448,7 +447,7 @@ class Bench:
         return examine(outcome, expected, partial(self.truth.inputs, recipe), self.path)[0] is None
 
     def _naming_omitted(self, failure: Failure, call: Call) -> Failure:
-        """Return the failure of a call, which names the arguments that the call left out."""
+        """Return the failure, extended by the names of the arguments that the call left out."""
         count = len(call.given(self.truth.inputs(call.recipe))) if call.defaults else len(call.arguments)
         if count == len(call.arguments):
             return failure
@@ -524,7 +523,7 @@ def _stands_alone(one: _RecordedRequest) -> bool:
 
 
 def _found(one: _RecordedRequest) -> frozenset[int]:
-    """Return the storages of a call that earlier calls made, without those of arguments that are written anew."""
+    """Return the storages that a call found, without those of arguments that are written anew."""
     assert isinstance(one.result, RecordedAnswer)
     written = () if one.request.carries else one.result.trace.arguments.values()
     return one.result.found.difference(written)
@@ -549,7 +548,7 @@ def _seeded(recipe: Recipe, seed: Callable[[int], int]) -> Recipe:
 
 
 def number_of(case: Case, about: str = "configuration") -> int:
-    """Return a number that depends on a case, and on what it decides, alone."""
+    """Return a number that depends only on a case and on the subject of the choice."""
     return zlib.crc32(f"{about}: {case.words()}".encode())
 
 

@@ -10,8 +10,8 @@ class Clue:
     """Evidence for one kind of cause.
 
     weight: 0 … 1, how likely the kind is by this clue alone; 1 with `confirmed`, where values or a probe leave no
-    doubt. firm: the pattern of failing cases does not change the weight. seen: a sentence for the learner. title, help:
-    replace those of the kind. by_known_mistake: found by the values of a known mistake, or of altered inputs.
+    doubt. firm: the pattern of failing cases does not change this weight. seen: a sentence for the learner. title,
+    help: replace those of the kind. by_known_mistake: found by the values of a known mistake, or of altered inputs.
     in_launch: launch code is to blame, such as a grid.
     """
 

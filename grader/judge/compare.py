@@ -21,7 +21,7 @@ from grader.text import clean
 _FIRST = 5
 _PICTURE_ROWS = 24
 _PICTURE_COLUMNS = 64
-# Block sizes to look at, and ways to cut an output into tiles: a hostile launch has any number.
+# The most block sizes to try, and ways to cut an output into tiles: a hostile launch may have any number.
 _MOST_BLOCKS, _MOST_WAYS = 8, 1000
 
 
@@ -71,7 +71,7 @@ def compare(got: Tensor, expected: Expected) -> Comparison:
     value, wide = expected.value, got.double()
     error = (wide - value).abs()
     right, ratio = error <= expected.allowed, error / expected.allowed
-    # A NaN is within nothing. Usually most is: the rest is looked at alone.
+    # NaN is within no tolerance. Usually most elements are within: only the others are examined.
     if not bool(right.all()):
         right, ratio = right.contiguous(), ratio.contiguous()
         places = (~right).view(-1).nonzero()[:, 0]
@@ -87,14 +87,14 @@ def compare(got: Tensor, expected: Expected) -> Comparison:
 def _judged_apart(
     value: Tensor, wide: Tensor, allowed: Tensor, ratio: Tensor, *, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Return which of some elements [N] beyond their tolerance are right nevertheless, and their errors' ratios."""
+    """Return which elements [N] beyond their tolerance are right nevertheless, and the ratios of their errors."""
     target = value.to(dtype).double()
     right = (wide == target) | (wide.isnan() & target.isnan())
     # Next to the largest finite number, one honest rounding may overflow where another does not.
     largest = torch.finfo(dtype).max
     near = (value.abs() + allowed >= largest) & (value.abs() - allowed <= largest)
     edge = value.isfinite() & near & (wide * value.sign() >= largest)
-    # Equal after rounding is right by definition, yet its rounding error still says how much room is left.
+    # Equal after rounding is right by definition; its rounding error still shows how much room is left.
     return right, torch.where((edge & ~right) | (right & ~(wide - value).isfinite()), 0.0, ratio)
 
 
@@ -103,7 +103,7 @@ def describe(comparison: Comparison, expected: Expected, launches: Sequence[Laun
     wrong, error = comparison.wrong, comparison.error
     shape = tuple(wrong.shape)
     tiles = _tiles(shape, launches)
-    # Of millions of elements a few may be wrong: only those are looked at.
+    # A few of millions of elements may be wrong: examine only these.
     places, all_wrong = wrong.reshape(-1).nonzero()[:, 0], bool(wrong.all())
     flat = [one.reshape(-1) for one in (error, expected.allowed, expected.value)]
     off, allowed, right = flat if all_wrong else [one[places] for one in flat]
@@ -162,7 +162,7 @@ def picture_of(wrong: Tensor) -> Picture:
 
 
 def _lengths(size: int, step: int) -> Tensor:
-    """Return the lengths of the stretches of an axis, the last of which may be shorter."""
+    """Return the lengths of an axis's stretches; the last may be shorter."""
     return torch.tensor([min(step, size - start) for start in range(0, size, step)], dtype=torch.float64)
 
 
@@ -187,7 +187,7 @@ def _unravel(position: int, shape: Sequence[int]) -> tuple[int, ...]:
 class _Tile:
     """The tiles of one axis: `count` tiles of `block` elements.
 
-    name: of the constant that sets it; "" if several may.
+    name: the constant that sets `block`; "" if several may.
     """
 
     axis: int
@@ -204,19 +204,19 @@ class _Tile:
 def _tiles(shape: tuple[int, ...], launches: Sequence[LaunchInfo]) -> list[_Tile]:
     """Return the tiles of an output, where the grid and block sizes of a launch reveal them.
 
-    There must be one program for each tile. Nothing is told where the programs may as well take an index each, or other
-    tiles, or the same ones.
+    There must be one program for each tile. Returns nothing if each program may as well take an index, if other tiles
+    fit too, or if programs write the same elements.
     """
     for launch in launches:
         if _share_elements(launch):
             continue
-        # What is as long as an axis is that axis in whole.
+        # A block as long as an axis covers that whole axis.
         blocks = [(name, block) for name, block in launch.constants.items() if block > 1 and block not in shape]
         found = [*islice(_ways(shape, blocks[:_MOST_BLOCKS], math.prod(launch.grid)), _MOST_WAYS)]
         if found and all(found):
             longest = max(map(len, found))
             ways = [way for way in found if len(way) == longest]
-            # Programs rather share out rows than parts of a row.
+            # Programs more often take whole rows than parts of a row.
             return _agreed([way for way in ways if all(tile.axis < len(shape) - 1 for tile in way)] or ways)
     return []
 
@@ -239,8 +239,8 @@ def _ways(
 ) -> Iterator[list[_Tile]]:
     """Yield the ways to cut an output, from an axis on, into as many tiles as there are programs.
 
-    An axis is cut into blocks, each size for one axis, or a program takes all of it, or one index; of the last axis it
-    takes more than one.
+    A program takes a block of an axis, the whole axis, or one index; never one index of the last axis. Each block size
+    serves one axis.
     """
     if axis == len(shape):
         if programs == 1:

@@ -39,16 +39,17 @@ from grader.sandbox.server import Spawner
 from grader.sandbox.session import Session
 from grader.text import clean, one_line
 
-# A moderate size. Kernels depend on what a size is divisible by, hardly on how large it is: no need to fill the memory.
+# A moderate size. Kernels depend on the divisors of a size, hardly on the size itself: a large one would only fill the
+# memory.
 _MOST_BYTES = 64 << 20
 _SEED = 0
 _CALL_S = 60.0
 _END_S = 20.0
 NO_KERNEL = "no Triton kernel was launched"
 LATE = "not compiled in time"
-# A reason that begins like this is no fault of the submission's.
+# A reason that begins like this is not the submission's fault.
 GRADER_FAILED = "the grader failed"
-# So does one of launch code, or of a kernel, that cannot be told as data.
+# Nor is this one: launch code or a kernel cannot be expressed as data.
 UNRECORDED = "not compiled, because it cannot be recorded"
 
 
@@ -195,7 +196,7 @@ class Compiling:
             if self._shelf and not self._recalled.is_set() and all(not (o.implemented and o.why) for o in outcomes):
                 cache.store(self._shelf, outcomes)
         except Cancelled:
-            # The thread that waits for this one asks for a process next, and gets the same exception.
+            # The waiting thread gets the same exception when it asks for its next process.
             return
         except Exception as fault:
             # The grading goes on: the record says what is missing.
@@ -228,8 +229,8 @@ class Compiling:
     def check(self, judged: JudgedCall) -> list[CompileOutcome]:
         """Return the compiler's verdicts on the kernels of a judged call, for one GPU after another until it accepts.
 
-        The kernels of an outcome are those that it refuses. Call it before `recall`, on one thread at a time. The
-        report waits meanwhile.
+        An outcome holds the refused kernels. Call it before `recall`, on one thread at a time. The compilation for the
+        record waits meanwhile.
         """
         self._checking.set()
         try:
@@ -241,7 +242,7 @@ class Compiling:
         outcomes: list[CompileOutcome] = []
         recorded = judged.recorded
         recipe = recorded.call.recipe
-        # A machine without a GPU plays the usual one.
+        # A machine without a GPU stands in for the usual one.
         for target in sorted(self.targets, key=lambda target: target != USUAL):
             outcome = CompileOutcome(recipe.part, target.name)
             given = recorded.call, recorded.message, target.capability
@@ -299,7 +300,7 @@ def _not_recorded(outcome: CompileOutcome, answer: Raised | Unanswered) -> Compi
 
 
 def _missing_words(answer: Compiled, listed: int, untold: Sequence[Deed]) -> str:
-    """Return in words what is missing in an answer; '' if nothing is.
+    """Return what an answer lacks, in words; '' if nothing.
 
     listed: the kernels that are shown. untold: what could not be recorded.
     """

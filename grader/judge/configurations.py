@@ -20,13 +20,13 @@ from grader.protocol.messages import Raised, Wanted
 from grader.record import Number
 from grader.sandbox.outcome import Finished
 
-# Seconds for all configurations of a part, and the number begun at a time.
+# The seconds for all configurations of a part, and how many begin at a time.
 _MOST_S = 20.0
 _AT_A_TIME = 8
 # Findings of the interpreter that a GPU may hide.
 _SEEN_IN_THE_INTERPRETER = frozenset({"out_of_bounds", "race", "undefined"})
 _MOST_NAMED = 6
-# Other configurations that a failing call is tried in.
+# The most other configurations in which a failing call is tried.
 _MOST_OTHERS = 2
 
 
@@ -65,10 +65,10 @@ def every_configuration(
 ) -> ConfigurationRuns:
     """Run a case in every configuration, in the interpreter.
 
-    usual: the same case in the usual way. spent_s: seconds that other cases of the part have already used. kept: only
-    in those that an autotuner has from an earlier call alone. Each is tried on the tensors of the call before, as by an
-    autotuner, and one that the GPU refuses is passed over. Where there is a GPU, most failures count only if they show
-    there too, and what only a GPU runs is tried there. Raises NotRunHere for such a configuration where there is none.
+    usual: the same case in the usual way. spent_s: seconds that other cases of the part have already used. kept: run
+    only those that an autotuner keeps from an earlier call. Each is first tried on the call's own tensors, as an
+    autotuner does; those that the GPU refuses are skipped. On a machine with a GPU, most failures count only if they
+    show on it too, and configurations that only a GPU runs are tried on it. Without a GPU, these raise NotRunHere.
     """
     if usual.configurations < 2:
         return ConfigurationRuns()
@@ -106,10 +106,10 @@ def every_configuration(
 
 
 def _with_reason(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure, place: int) -> Failure:
-    """Return the failure of a configuration that was tried on the same tensors before, with what it is due to.
+    """Return the failure of a configuration that was first tried on the same tensors, with its reason.
 
-    That is an earlier call, the configuration itself, or what the trial left. A call that wrote into a result of an
-    earlier one has shown what it is due to.
+    The reason is an earlier call, the configuration itself, or what the trial left. A failure that wrote into an
+    earlier result needs no further reason.
     """
     if failure.cause.kind == "alias":
         return failure
@@ -143,7 +143,7 @@ def other_configurations(bench: Bench, one: PlannedCase, trial: Trial) -> Iterat
 def _failure_on_a_gpu(bench: Bench, one: PlannedCase, usual: Trial, place: int, why: str) -> Failure | None:
     """Return the failure of a configuration that only a GPU runs, under its name.
 
-    why: what in it needs a GPU. Raises NotRunHere where there is none.
+    why: what in it needs a GPU. Raises NotRunHere without a GPU.
     """
     words = _configuration_words(usual.tuning, place)
     if bench.interpreter is None:
@@ -168,7 +168,7 @@ def _run_configurations(
 def _try_configurations(
     bench: Bench, one: PlannedCase, places: Sequence[int], *, rehearsed: bool = False
 ) -> Iterator[tuple[int, Trial | NotRunHere]]:
-    """Run a case in these configurations, and yield what came of each, or why it cannot run here.
+    """Run a case in these configurations, and yield each trial, or why it cannot run here.
 
     rehearsed: each was tried on the same tensors before, as by an autotuner.
     """
@@ -192,7 +192,7 @@ def _try_configurations(
 def _failure_counts(bench: Bench, one: PlannedCase, wrong: Failure, words: str) -> bool:
     """Return whether a failure in the interpreter counts.
 
-    Where there is a GPU, it must show there too, except accesses and races that only the interpreter sees.
+    On a machine with a GPU it must fail there too, except for accesses and races, which only the interpreter sees.
     """
     if bench.interpreter is None or wrong.cause.kind in _SEEN_IN_THE_INTERPRETER:
         return True
@@ -210,7 +210,7 @@ def name_configuration(
 ) -> Failure:
     """Return the failure of one configuration, with the configuration in its words.
 
-    only_rehearsed: it is right where nothing was tried on the same tensors before.
+    only_rehearsed: it is right without an earlier trial on the same tensors.
     """
     words, cause = _configuration_words(tuning, place), failure.cause
     where = [f"{one.kernel} (line {one.kernel_line}, launched in line {one.line})" for one in tuning]
@@ -243,7 +243,7 @@ def name_configuration_of(trial: Trial, failure: Failure) -> Failure:
 
 
 def _left_by_trials(failure: Failure, words: str, where: str) -> Failure:
-    """Return the failure of a configuration that finds what its trials left in the tensors."""
+    """Return the failure of a configuration that reads what its trials left in the tensors."""
     rationale = (
         f"An autotuner times {where} on the tensors of the call, and launches it once more. With {words} the last "
         f"launch finds what the trials left there: the first call of a size is wrong. {failure.cause.rationale}"

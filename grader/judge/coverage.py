@@ -1,4 +1,4 @@
-"""Take from the launches of a call what its programs touch, for the record, and choose the call that shows it best.
+"""Extract what the programs of a call touch, for the record, and choose the call that shows it best.
 
 Footprints are claims of another process: they are cleaned and limited here.
 """
@@ -24,10 +24,10 @@ from grader.protocol.messages import EXACT_IN_JSON, LaunchInfo
 from grader.record import Coverage, CoveringLaunch
 from grader.text import clean
 
-# The cells of one part in a record.
+# The most cells of one part in a record.
 _MOST_CELLS = 3 * MOST_ROWS * MOST_TILES
 _MOST_AXES = 8
-# More programs than this tell no more. A program is worth a tile of a quarter of the elements.
+# More programs than this show no more. In the rank, a program weighs as much as a tile of a quarter of the elements.
 _TELLING, _WORTH = 8, 2
 
 
@@ -47,8 +47,8 @@ def coverage_of(words: str, launches: Sequence[LaunchInfo]) -> Coverage | None:
 def coverage_of_wrong(seen: WrongCall, check: str, wrong: int, *, in_place: bool) -> Coverage | None:
     """Return what the programs of a wrong call touch, None where that was not counted.
 
-    check: the one that failed. wrong: the number of wrong elements. in_place: the call changes memory of its caller, of
-    which it need not write all.
+    check: the one that failed. wrong: the number of wrong elements. in_place: the call changes its caller's memory; it
+    need not write all of that.
     """
     found = coverage_of(Case(seen.recipe.case).words(), seen.outcome.answer.launches)
     if found is None:
@@ -59,7 +59,7 @@ def coverage_of_wrong(seen: WrongCall, check: str, wrong: int, *, in_place: bool
 
 
 def more_telling(*several: Coverage | None) -> Coverage | None:
-    """Return the one that shows most: idle programs, or else a few programs with a remainder, and small tensors."""
+    """Return the one that shows most: idle programs, else few programs with a remainder, and small tensors."""
     return max((one for one in several if one is not None), key=_rank, default=None)
 
 

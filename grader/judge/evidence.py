@@ -23,7 +23,7 @@ class Evidence:
 
     helpers: functions of installed packages that kernels call. reads: operators that gave Python values of a tensor.
     seed: as planned. launches, moved_bytes: kernels that ran, and the bytes that they loaded and stored, in a replayed
-    call; 0 where unknown. idle: the kernels get no memory of the call. meets: their programs meet at an address.
+    call; 0 where unknown. idle: the kernels get none of the call's memory. meets: their programs meet at an address.
     unordered: the line of an atomic addition whose sum depends on the order, or 0. Names and numbers only: the evidence
     of all calls stays in memory, and answers may be large.
     """
@@ -68,7 +68,7 @@ def evidence_of_trace(
     kernels, operations, launched, moved = recorded.kernels, frozenset[str](), 0, 0
     meets, unordered = False, 0
     if is_replayed and isinstance(outcome, Finished):
-        # A replay launched these: they are facts.
+        # A replay launched these, so they are facts.
         launches = [launch for launch in outcome.answer.launches if prod(launch.grid)]
         kernels = tuple(dict.fromkeys(launch.kernel for launch in launches))
         operations = frozenset(clean(name, 80) for launch in launches for name in launch.constants)

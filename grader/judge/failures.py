@@ -33,9 +33,9 @@ from grader.sandbox.outcome import (
 from grader.text import clean
 
 _MOST_FRAMES = 6
-# To look for causes in more wrong values takes seconds.
+# With more wrong values, the search for causes takes seconds.
 _MOST_VALUES = 1 << 18
-# Title and help where a call wrote into memory of earlier calls: into results alone, and into arguments too.
+# Title and help for a call that wrote into memory of earlier calls: into results only, or into arguments too.
 _OF_RESULTS = (
     "Results that share memory: an earlier result is overwritten",
     "Make new memory for the result at every call: return no buffer that an earlier call has returned.",
@@ -58,7 +58,7 @@ class WrongCall:
 
     @property
     def is_large(self) -> bool:
-        """Return whether its outputs have so many elements that to look for causes in them takes seconds."""
+        """Return whether the outputs are so large that the search for causes takes seconds."""
         return sum(output.value.numel() for output in self.expected) > _MOST_VALUES
 
     def answers(self) -> Iterator[tuple[Tensor, Tensor, Expected]]:
@@ -73,7 +73,7 @@ class WrongCall:
 class Failure:
     """A status other than pass, with its cause.
 
-    clues: point to what may be behind it. seen: the call. lead, advice: words before a suspect's title and help.
+    clues: point to possible causes. seen: the call. lead, advice: words before a suspect's title and help.
     """
 
     status: Status
@@ -185,7 +185,7 @@ def _raised_failure(raised: Raised, path: str) -> Failure:
     rationale = f"{clean(raised.kind, 80)}{where}: {summary}"
     clues: tuple[Clue, ...] = ()
     if words := in_words(raised.kind, message, raised.frames):
-        # A file that does not load is headed so: nothing else of it could be judged.
+        # The title of a file that does not load: nothing else of it could be judged.
         title = title if raised.verdict == "invalid_submission" else words.title or title
         help_text, rationale = words.help, f"{_at_line(last)}{words.rule}" if words.rule else rationale
         clues = (sure(words.kind, summary, title, help_text),) if words.kind else ()
@@ -195,7 +195,7 @@ def _raised_failure(raised: Raised, path: str) -> Failure:
 
 
 def _in_trace(frame: Frame, place: str) -> str:
-    # Of a launch, and of a line in its kernel, no function may be known.
+    # A launch, or a line in its kernel, may have no known function.
     function = f", in {clean(frame.function, 80)}" if frame.function else ""
     return f'  File "{place}", line {frame.line}{function}\n    {clean(frame.code, 200)}'
 
@@ -204,7 +204,7 @@ def _at_line(frame: Frame | None) -> str:
     return f"Line {frame.line}: " if frame else ""
 
 
-# Python ends the message of a syntax error with the file's name: that of the grader's copy.
+# Python ends the message of a syntax error with the file name, which is that of the grader's copy.
 _A_COPY = re.compile(r" \([\w.-]+\.py, line \d+\)\Z")
 # A compiler's message begins with a place in the kernel; the fault stands at its end.
 _A_PLACE = re.compile(r"at \d+:\d+:\s*\Z")
@@ -269,9 +269,9 @@ def wrong_with_other_lanes(failure: Failure, lines: Sequence[int], words: str) -
 
 
 def wrong_with_other_garbage(failure: Failure, lines: Sequence[int], filling: str) -> Failure:
-    """Return the failure of a call that is right only while memory that nobody wrote holds NaN.
+    """Return the failure of a call that is right only while unwritten memory holds NaN.
 
-    filling: what was there instead. lines: of loads that mask lanes without `other`.
+    filling: the numbers there instead. lines: of loads that mask lanes without `other`.
     """
     lanes = f"in masked lanes without `other=` ({lines_named(lines)}) and " if lines else ""
     what = "Masked lanes of a load without `other=` reach" if lines else "Memory that nobody wrote reaches"
@@ -295,14 +295,13 @@ def examine(
 ) -> tuple[Failure | None, float]:
     """Return the first failure of a call (or None), and its largest error in units of the allowed one.
 
-    The order is that in which a learner should hear of them: no answer, wrong form, findings of the guard, wrong
-    values, side effects.
+    The order is the one to learn them in: no answer, wrong form, findings of the guard, wrong values, side effects.
     """
     if not isinstance(outcome, Finished):
         return why_not_finished(outcome, path), 0.0
     if failure := _check_forms(outcome.answer.outputs, expected):
         return failure, 0.0
-    # An access outside a tensor, or a race, comes before anything else.
+    # An access outside a tensor, or a race, is reported first.
     if found := cause_of(outcome.answer.findings):
         return Failure("fail", found, tuple(clues_of(outcome.answer.findings))), 0.0
     worst = 0.0
@@ -324,7 +323,7 @@ def _check_forms(forms: Sequence[Form], expected: Sequence[Expected]) -> Failure
 
 
 def _wrong_count(forms: Sequence[Form], expected: Sequence[Expected]) -> Failure:
-    # Arguments that are changed in place stand last, and nobody returns them.
+    # Arguments that are changed in place come last; they are not returned.
     changed = [output.name for output in expected if output.mutated]
     names = [output.name for output in expected if not output.mutated]
     forms = forms[: max(0, len(forms) - len(changed))]
@@ -356,7 +355,7 @@ def _check_form(form: Form, output: Expected) -> Failure | None:
 
 
 def check_device(outcome: Outcome, device: str) -> Failure | None:
-    """Return the failure of an output that is not on `device`, where the inputs are; or None."""
+    """Return the failure of an output outside `device`, where the inputs are; or None."""
     if isinstance(outcome, Finished):
         for form in outcome.answer.outputs:
             if form.kind == "tensor" and form.device != device:

@@ -1,6 +1,6 @@
 """Judge some calls a second time, as launch code makes them on a GPU with more multiprocessors.
 
-Launch code is told of a part of a GPU. A number of programs that follows from it may be right there alone.
+Launch code sees a GPU with few multiprocessors. A number of programs that follows from it may be right only there.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from grader.protocol.messages import Raised
 from grader.protocol.trace import fingerprint
 from grader.sandbox.outcome import Finished
 
-# One case in so many is recorded for a large GPU, too.
+# One case in so many is also recorded for a large GPU.
 _ONE_IN = 4
 
 
 class OnTheLargestGpu:
-    """The cases of a check that are recorded again in a process that is told of a GPU with the most multiprocessors.
+    """The cases of a check that are recorded again in a process that sees a GPU with the most multiprocessors.
 
-    Only of a file that asked for the GPU's properties. The case alone decides, but for the first case of a part, which
-    is always one of them: it is the only case where a failure is replayed. After a failure all are, since smaller cases
-    are tried then. A trace that does what the known one does is not replayed. On a real GPU, launch code sees that
-    one's size.
+    Only for a file that asked for the GPU's properties. The case decides whether it is chosen; a part's first case
+    always is, since it is the only case in which a failure is replayed. After a failure all are chosen, since smaller
+    cases are tried then. A trace that does the same as the known one is not replayed. On a real GPU, launch code sees
+    the size of that GPU.
     """
 
     def __init__(self, bench: Bench) -> None:
@@ -54,7 +54,7 @@ class OnTheLargestGpu:
     def first_failure(self) -> tuple[PlannedCase, Failure] | None:
         """Return the first case that is wrong on the largest GPU, with its failure, or None.
 
-        A case that only a GPU can run there says nothing, and ends the search.
+        A case that only a GPU can run there decides nothing, and ends the search.
         """
         for one, trial in self._tried():
             if trial.failure and isinstance(trial.outcome, Finished | Raised):
@@ -87,7 +87,7 @@ class OnTheLargestGpu:
 
 
 def _only_there(failure: Failure) -> Failure:
-    """Return the failure of a call that is wrong on the largest GPU alone."""
+    """Return the failure of a call that is wrong only on the largest GPU."""
     cause = failure.cause
     told = f"For this call, launch code is told of {MOST_MULTIPROCESSORS} multiprocessors, and this goes wrong"
     return replace(

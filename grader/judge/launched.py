@@ -1,6 +1,6 @@
-"""Keep, of the calls of a part, those whose kernels the compiler reads: one for each group of kernels.
+"""Keep the calls of a part whose kernels the compiler reads: one for each group of kernels.
 
-Takes recorded calls and what their replays told. Compiles nothing.
+Takes recorded calls and the outcomes of their replays. Compiles nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from grader.sandbox.pair import RecordedAnswer
 # Groups of kernels of one part whose calls are kept, and calls whose kernels must fit a GPU.
 _MOST_GROUPS = 32
 _MOST_FITTED = 4
-# What the compiler makes faster for: an address or a size that this divides.
+# The compiler optimises for addresses and sizes that this number divides.
 _ALIGNED = 16
 
 _Places = frozenset[tuple[str, int]]
@@ -29,7 +29,7 @@ _Places = frozenset[tuple[str, int]]
 class JudgedCall:
     """A recorded call that was replayed.
 
-    conditions: of its interpreted kernels, where no tensor decides them. until: how far the compiler is to go.
+    conditions: those of its interpreted kernels that no tensor decides. until: the stage at which the compiler stops.
     """
 
     recorded: RecordedAnswer
@@ -41,8 +41,8 @@ class JudgedCall:
 class _KernelGroup:
     """Hold what the compiler's front end sees of a call: kernels (name, line), types, and how conditions turned out.
 
-    types: the dtypes of tensors, and of each launch those of its other arguments. Sizes and addresses make no
-    difference to the front end, but for an argument of 1: a condition may ask for that.
+    types: the dtypes of tensors, and the types of each launch's other arguments. Sizes and addresses do not matter to
+    the front end, except an argument of 1: a condition may test it.
     """
 
     kernels: _Places
@@ -61,8 +61,8 @@ class LaunchedKernels:
     def note(self, recorded: RecordedAnswer, outcome: Outcome) -> None:
         """Note a call that was replayed.
 
-        Of each group that calls launch together one is kept, and nobody can tell before which one. So is the call with
-        the largest blocks. A recorded call may take megabytes, and a hostile file has any number of groups.
+        One call of each group of kernels is kept, an unpredictable one, and the call with the largest blocks. A
+        recorded call may take megabytes, and a hostile file may have any number of groups.
         """
         trace = recorded.trace
         places = frozenset((text.name, text.line) for text in trace.kernels)
@@ -82,7 +82,7 @@ class LaunchedKernels:
         if not largest or rank > largest[0]:
             self._largest[widths] = rank, replace(call, until="fit")
         if len(self._largest) > _MOST_FITTED:
-            # Kernels that come first must not keep larger ones from being looked at.
+            # The first kernels must not displace larger ones.
             del self._largest[min(self._largest, key=lambda one: self._largest[one][0])]
 
     def calls(self) -> tuple[JudgedCall, ...]:
@@ -102,7 +102,7 @@ class LaunchedKernels:
 
 
 def _size_of(recorded: RecordedAnswer, outcome: Outcome) -> tuple[int, int, bytes]:
-    """Return a number that grows with the blocks of a call's kernels, then with what the compiler may assume of it."""
+    """Return a sort key: the size of the blocks of a call's kernels, then how much the compiler may assume."""
     launches = outcome.answer.launches if isinstance(outcome, Finished) else ()
     blocks = max((prod(size for size in one.constants.values() if size > 1) for one in launches), default=0)
     given = (

@@ -1,6 +1,6 @@
-"""Find calls of earlier checks that a later check counts as well.
+"""Find calls of earlier checks that count for a later check too.
 
-The evidence says what they did; those that look like too much are made again.
+The evidence shows what they did; calls that seem to do too much are repeated.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class RefusedConfigurations:
         }
 
     def forget_wrong_ones(self, part: str, count: int) -> None:
-        """Let them count again, as where all configurations are refused."""
+        """Count their failures again: all configurations are refused."""
         for place in self.wrong_ones(part, count):
             del self._reasons[_Configuration(part, count, place, was_right=False)]
 

@@ -1,4 +1,4 @@
-"""Make an earlier call of a part again, in the same way or another, to tell what its outcome depends on.
+"""Repeat an earlier call of a part, in the same way or another, to find out what its outcome depends on.
 
 Takes a bench and the recipe of the call. It decides no check, and leaves evidence aside where its callers do.
 """
@@ -22,7 +22,7 @@ from grader.protocol.trace import fingerprint
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import RecordedAnswer, remembers
 
-# Limits of outputs that are compared with and without launches.
+# The largest outputs that are compared with and without launches.
 _MOST_COMPARED_BYTES = 64 << 20
 _MOST_OUTPUTS = 16
 
@@ -32,7 +32,7 @@ def recorded_again(bench: Bench, recipe: Recipe) -> tuple[RecordedAnswer | None,
     request = CallRequest(Case(recipe.case), recipe.seed)
     recorded = bench.record(request)
     if isinstance(recorded, RecordedAnswer) and (not recorded.stands_alone or _tells_earlier_memory(recorded)):
-        # It uses memory of earlier calls. A new process makes that memory in this call.
+        # It uses memory of earlier calls. In a new process, this call makes that memory.
         with bench.pair.in_new_process():
             recorded = bench.record(request)
     return recorded if isinstance(recorded, RecordedAnswer) else None, bench.call_with_slots(request, recipe)
@@ -43,8 +43,8 @@ def replaying(
 ) -> Callable[[Callable[[ReplayCall], ReplayCall]], Outcome | None]:
     """Record an earlier call again, and return a function that replays it as a changed request says.
 
-    place: the configuration that it took, -1 for the first one that works. The function returns None where the call
-    cannot be replayed, as one that needs memory of earlier calls.
+    place: the configuration that it took, -1 for the first one that works. The function returns None for a call that
+    cannot be replayed, for example because it needs memory of earlier calls.
     """
     recorded, call = recorded_again(bench, recipe)
 
@@ -59,14 +59,14 @@ def replaying(
 
 def finds_memory(bench: Bench, recipe: Recipe) -> bool:
     """Return whether a call, made again, works with memory that an earlier call left."""
-    # What the first one tells anew, the second one finds.
+    # The second call finds what the first one recorded anew.
     _, recorded = [bench.record(CallRequest(Case(recipe.case), recipe.seed)) for _ in range(2)]
     bench.pair.skip()
     return isinstance(recorded, RecordedAnswer) and bool(recorded.found)
 
 
 def is_right_only(bench: Bench, recipe: Recipe, place: int, change: Callable[[ReplayCall], ReplayCall]) -> bool:
-    """Record an earlier call again; return whether it is wrong as it is, and right where its replay is changed."""
+    """Record an earlier call again; return whether its replay is wrong, and right with the change."""
     replay = replaying(bench, recipe, place)
     changed, unchanged = replay(change), replay(lambda usual: usual)
     if changed is None or unchanged is None:
@@ -75,14 +75,14 @@ def is_right_only(bench: Bench, recipe: Recipe, place: int, change: Callable[[Re
 
 
 def records_alike(bench: Bench, request: CallRequest, known: bytes) -> bool:
-    """Record a call, and return whether its trace does what one with a known fingerprint does."""
+    """Record a call, and return whether its trace has a known fingerprint."""
     recorded = bench.record(request)
     bench.pair.skip()
     return isinstance(recorded, RecordedAnswer) and recorded.is_replayed and fingerprint(recorded.message) == known
 
 
 def kernels_matter(bench: Bench, request: CallRequest) -> bool:
-    """Return whether a replay gives another answer when its launches are left out."""
+    """Return whether the answer of a replay changes without its launches."""
     recorded = bench.pair.record(bench.call_of(request, bench.recipe_of(request)))
     if not isinstance(recorded, RecordedAnswer) or not recorded.is_replayed:
         return True
@@ -102,11 +102,11 @@ def kernels_matter(bench: Bench, request: CallRequest) -> bool:
 def right_otherwise(
     bench: Bench, trial: Trial, *, briefly: bool = False
 ) -> Literal["", "without memory", "by other means"]:
-    """Return how a call is right whose replay was wrong; "" if it is not.
+    """Return in which other way a call is right after a wrong replay; "" if in none.
 
-    without memory: the same kernels are right without memory of earlier calls. by other means: the call is right in
-    the submission's own process. briefly: once a call of the part was wrong there too, no other is made there; nor
-    is a large one, for the interpreter runs programs one by one there.
+    without memory: the same kernels are right without memory of earlier calls. by other means: the call is right in the
+    submission's own process. briefly: make no large call there, since the interpreter runs programs one by one there;
+    and none once a call of the part was wrong there too.
     """
     with bench.aside():
         bench.pair.skip()
@@ -123,8 +123,8 @@ def right_otherwise(
 def remembered(bench: Bench, recipe: Recipe, outcome: Outcome, wanted: Wanted = ANY) -> tuple[Clue, ...]:
     """Return the clue of a wrong call that is right as the first one of a new process, in the same configuration.
 
-    wanted: that configuration, where the outcome does not tell it. A part whose first call failed already does not
-    fail because of earlier calls. A new process that holds a GPU takes too long.
+    wanted: that configuration, if the outcome does not hold it. No clue if the part's first call failed too: earlier
+    calls are not the cause. Nor on a GPU: a new process takes too long there.
     """
     if bench.pair.session.runs_on_gpu or not bench.tried or bench.tried[0].failed:
         return ()

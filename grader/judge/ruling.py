@@ -13,7 +13,7 @@ from grader.record import Number, Selection, Work
 class Ruling:
     """The decision of a rule.
 
-    failing: the first case that failed, which is shrunk and replayed. undecided: why nothing could be decided. unfit:
+    failing: the first failing case, to be shrunk and replayed. undecided: why there is no decision. unfit:
     why this machine cannot decide. share: of the points. alike: failures of other cases, for the diagnosis. notes:
     cases that were left out.
     """

@@ -1,4 +1,4 @@
-"""Replay a right call where things differ that a GPU leaves open, and tell whether it stays right.
+"""Replay a right call under conditions that a GPU leaves open, and report whether it stays right.
 
 Takes a recorded call with its right outcome and gives a failure, or None. It replays, and records nothing.
 """
@@ -62,14 +62,14 @@ def made_again(pair: Pair, right: RightCall) -> Failure | None:
 def _in_opposite_order(pair: Pair, right: RightCall) -> Failure | None:
     """Return the failure of a right call that is wrong if the programs of its launches run in the opposite order.
 
-    Only programs that meet at an address can depend on their order. A GPU runs them in any. They are interrupted
-    behind atomics and volatile loads, too, unless one that holds a lock would leave the others waiting. Raises
-    NotRunHere for a kernel that asks for a GPU in another order only.
+    Only programs that meet at an address can depend on their order. A GPU runs them in any. They are also interrupted
+    behind atomics and volatile loads, unless a program that holds a lock would then block the others. Raises NotRunHere
+    for a kernel that needs a GPU only in another order.
     """
     if not right.outcome.answer.meets:
         return None
     wanted, pauses = only(right.outcome.answer.configuration), right.outcome.answer.pauses
-    # Where a paused program holds a lock, all others wait for it. With fewer pauses, none may.
+    # A paused program that holds a lock blocks all others. With fewer pauses, none may hold one.
     for interrupted in _INTERRUPTED if pauses else _INTERRUPTED[-1:]:
         other = pair.replay_backwards(right.recorded, right.call, wanted, pauses, interrupted=interrupted)
         if isinstance(other, Raised) and other.kind == NEEDS_GPU:
@@ -77,14 +77,14 @@ def _in_opposite_order(pair: Pair, right: RightCall) -> Failure | None:
         if not is_unfinished(other):
             failure = right.failure_of(other)
             return failure and wrong_in_opposite_order(failure, right.words)
-        # Programs that wait for others need these to run beside them.
+        # Programs that wait for others must run at the same time as these.
     return None
 
 
 def _with_other_lanes(pair: Pair, right: RightCall) -> Failure | None:
     """Return the failure of a right call that is wrong if another lane wins where lanes of a store meet.
 
-    A program may store what nobody reads, so that the lanes meet is no mistake by itself.
+    Meeting lanes are no mistake by themselves: a program may store what nobody reads.
     """
     if not (lines := right.outcome.answer.clashes):
         return None
@@ -98,11 +98,11 @@ def _with_other_lanes(pair: Pair, right: RightCall) -> Failure | None:
 
 
 def _with_other_garbage(pair: Pair, right: RightCall) -> Failure | None:
-    """Return the failure of a right call that is wrong if memory that nobody wrote holds other numbers than NaN.
+    """Return the failure of a right call that is wrong if unwritten memory holds other numbers than NaN.
 
-    Only a call can depend on that in which an operation hid NaN, or that must give NaN, or one with whole numbers,
-    which have no NaN. Where programs meet, in both orders: a flag may have been set before. Raises NotRunHere where
-    the call comes to no end then.
+    Only these calls can depend on it: an operation hid NaN, the result must hold NaN, or there are integers, which have
+    no NaN. Where programs meet, in both orders: a flag may have been set before. Raises NotRunHere if the call then
+    does not end.
     """
     lines, wanted = right.outcome.answer.undefined, only(right.outcome.answer.configuration)
     orders = (False, True) if right.outcome.answer.meets else (False,)
@@ -119,14 +119,14 @@ def _with_other_garbage(pair: Pair, right: RightCall) -> Failure | None:
 
 
 def _other_fillings(right: RightCall) -> Iterator[Filling]:
-    """Yield numbers that a call may find where nobody wrote any, in place of those that may have helped it so far."""
+    """Yield other numbers for unwritten memory, in place of those that may have made the call right."""
     answer, unwritten = right.outcome.answer, _unwritten(right.recorded.trace)
     reads_bits = answer.reads_bits and bool(unwritten)
     whole = any(one.storage in unwritten and is_whole(dtype_of(one.dtype)) for one in right.recorded.trace.windows)
     if answer.hides_nan or answer.undefined_whole or any(bool(one.value.isnan().any()) for one in right.expected):
         yield "inf"
     if answer.hides_nan or whole or reads_bits:
-        # Of whole numbers, the smallest; so far they were the largest.
+        # For whole numbers, this is the smallest one; so far they were the largest.
         yield "-inf"
     if (answer.hides_nan and unwritten) or whole or reads_bits:
         # Memory that was used before holds finite numbers, and most often 0.

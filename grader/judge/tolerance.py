@@ -9,7 +9,7 @@ from torch import Tensor
 
 from grader.exercise.model import Tolerance
 
-# A GPU's atomic addition takes subnormal terms and results for 0. Two of them may be met on the way to a sum.
+# A GPU's atomic addition takes subnormal terms and results for 0. A sum may meet two of them.
 _FLUSHED = 2 * torch.finfo(torch.float32).tiny
 
 

@@ -1,4 +1,4 @@
-"""Hold the request of one call, and what came of it."""
+"""Hold the request of one call, and its result."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class TriedCase:
 class CallRequest:
     """A call to make.
 
-    seed, patch_seed: as planned. carries: arguments that stay as the call before left them. part: whose function is
-    called (None: that of the bench). wanted: of the configurations of autotuned kernels; without places, all that are
-    not passed over. instructions: count in the interpreter what is computed element by element. may_be_left_out: a call
-    with too many programs for the interpreter gives a trial with `left_out`, and does not raise NotRunHere. is_further:
-    a chained call that does what an earlier one of the chain did, in memory of its own, gives no trial.
+    seed, patch_seed: as planned. carries: arguments that stay as the previous call left them. part: the part to call
+    (None: that of the bench). wanted: configurations of autotuned kernels; without places, all that are not skipped.
+    instructions: count element-wise operations in the interpreter. may_be_left_out: a call with too many programs for
+    the interpreter gives a trial with `left_out` instead of raising NotRunHere. is_further: if this chained call
+    repeats an earlier one in memory of its own, it gives no trial.
     """
 
     case: Case

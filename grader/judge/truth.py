@@ -27,7 +27,7 @@ from grader.timeline import spent
 
 # Number of cases to store. The same case is needed again when a check repeats calls or shrinks.
 MOST_KNOWN = 64
-# From this many elements on, a GPU is faster.
+# A GPU is faster from this many elements on.
 _LARGE = 1 << 16
 
 
@@ -222,7 +222,7 @@ class Truth:
         drawn = self.inputs(recipe)
         elements = sum(value.numel() for value in drawn if isinstance(value, Tensor))
         if self._computes_on == self._device or elements < _LARGE:
-            # For a small case this is quicker than a GPU that others use.
+            # For a small case the CPU is quicker than a GPU that others use.
             return drawn
         return [value.to(self._computes_on) if isinstance(value, Tensor) else value for value in drawn]
 
@@ -230,7 +230,7 @@ class Truth:
         return self._compute_with(part, self._inputs_for_oracle(recipe))
 
     def _compute_with(self, part: Part, inputs: Sequence[object]) -> tuple[Expected, ...]:
-        """Compute expected outputs of inputs that nobody else has: a part may change them."""
+        """Compute the expected outputs of inputs of this call's own: a part may change them."""
         oracle = _function_of(self._oracle, part.name)
         honest = _function_of(self._oracle, f"{part.name}_honest")
         values = _as_list(oracle(*map(_to_double, inputs)))

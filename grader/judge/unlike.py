@@ -1,7 +1,7 @@
 """Draw inputs whose whole numbers differ from those that the submission's process saw.
 
-Lengths and tables take few values in a small case. Where true inputs equal the decoys by chance, or the inputs of
-another call, a call that reads from the wrong place is right. Then other seeds are drawn.
+Lengths and tables take few values in a small case. If true inputs equal the decoys or another call's inputs by chance,
+a call that reads from the wrong place is right. Then other seeds are drawn.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _STREAM = "!cuda.stream"
 _TENSOR = "!cute.memref<"
 # An object's address in a function's name would differ in every process.
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
-# The attribute of a CuTe tensor for the torch tensor that it was made of.
+# The attribute of a CuTe tensor that holds the torch tensor behind it.
 _SOURCE = "_torch_tensor"
 
 
@@ -64,11 +64,11 @@ class CuteLog(Protocol):
         """Record one call of a traced function."""
 
     def record_untold(self, what: str) -> None:
-        """Record that something happened which the trace cannot express."""
+        """Record that something happened that the trace cannot express."""
 
 
 def install(log: CuteLog) -> None:
-    """Replace the DSL's compiling. Call it before the submission is loaded, and after the watcher of real calls."""
+    """Replace the DSL's compiling. Call it before the submission is loaded, but after installing the watcher."""
     from cutlass.cute import runtime
     from cutlass.cutlass_dsl import CuTeDSL
 
@@ -92,7 +92,7 @@ def install(log: CuteLog) -> None:
 
     def make_from_source(tensor: Any, source: object, *args: Any, **kwargs: Any) -> None:
         says_gpu = isinstance(source, Tensor) and source.is_cuda
-        # Handing a tensor to a kernel is no read by Python.
+        # Passing a tensor to a kernel is not a read by Python.
         with torch._C.DisableTorchFunction():
             is_disguised = says_gpu and isinstance(source, Tensor) and not source.is_cuda
             make(tensor, _Disguised(source) if is_disguised else source, *args, **kwargs)
@@ -168,7 +168,7 @@ class _TracedCompilation:
         if self._made is None:
             pipeline, signature, _, *rest = self._args
             with self._as_traced():
-                # No hash: a cached function would run in a recorded call.
+                # Set no hash: a cached function would run in a recorded call.
                 self._made = self._compile(
                     self._dsl, self._module, None, self.name, pipeline, signature, True, *rest, **self.given
                 )

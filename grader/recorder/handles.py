@@ -9,7 +9,7 @@ from typing import Any
 
 from triton.runtime.driver import driver
 
-# Values of a kernel of moderate size; launch code divides by them to find how many programs fit.
+# Values of a kernel of moderate size; launch code divides by them to compute how many programs fit.
 _REGISTERS = 64
 _SHARED_BYTES = 16 << 10
 _THREADS = 1024
@@ -47,7 +47,7 @@ class Handle:
         self.hash = hashlib.sha256(f"{name} {options!r}".encode()).hexdigest()
         self.asm: dict[str, str | bytes] = {**dict.fromkeys(_TEXTS, ""), "cubin": b""}
         self.kernel = self.asm["cubin"]
-        # Addresses for code that asks: nothing is behind them.
+        # Addresses for code that asks; they lead nowhere.
         self.module = self.function = 1
         self.src, self.metadata_group = None, dict[str, str]()
         held = {
@@ -70,7 +70,7 @@ class Handle:
         raise AttributeError(f"a compiled kernel of Triton's has no {name}")
 
     def __getattribute__(self, name: str) -> Any:
-        # A kernel that was compiled after all answers for itself.
+        # If the kernel was compiled after all, use its own attributes.
         compiled = object.__getattribute__(self, "__dict__").get("_compiled")
         if compiled is not None and name in _OF_THE_COMPILER:
             compiled._init_handles()

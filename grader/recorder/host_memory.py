@@ -1,6 +1,6 @@
 """Knows the tensors that would lie in the host's memory on a GPU: those that launch code makes without a device.
 
-On a machine without a GPU every tensor lies there, and nothing else would tell.
+On a machine without a GPU every tensor lies there, so only this class knows the difference.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from grader.calls.modes import tensors_in, unobserved
 from grader.recorder.storages import Storages
 
-# They make a tensor on torch's default device unless they are told another one.
+# They make a tensor on torch's default device unless a call names another.
 _FACTORIES = frozenset(
     getattr(torch, name)
     for name in (
@@ -28,8 +28,8 @@ _FACTORIES = frozenset(
 class HostMemory(TorchFunctionMode):
     """Notes, while it is entered, which storages lie in the host's memory.
 
-    line: returns the line that is running. on_gpu: inputs lie on a GPU, so "cpu" is the device of none of them. Without
-    one, launch code may have it from an input, as x.device.type.
+    line: returns the line that is running. on_gpu: inputs lie on a GPU, so none of them has the device "cpu". Without a
+    GPU, launch code may get "cpu" from an input, as x.device.type.
     """
 
     def __init__(self, line: Callable[[], int], *, on_gpu: bool) -> None:
@@ -37,7 +37,7 @@ class HostMemory(TorchFunctionMode):
         self._line = line
         self._nowhere = (None, "cpu") if on_gpu else (None,)
         self._storages = Storages()
-        # By the storage's number: the function that made it, and its line.
+        # By storage number: the function that made it, and its line.
         self._makers: dict[int, tuple[str, int]] = {}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -60,7 +60,7 @@ class HostMemory(TorchFunctionMode):
         return None if number is None else self._makers.get(number)
 
     def _maker_of_all(self, tensors: list[Tensor]) -> tuple[str, int] | None:
-        """Return the maker of the first tensor where all of them lie in the host's memory."""
+        """Return the maker of the first tensor if all of them lie in the host's memory."""
         makers = [self.maker_of(one) for one in tensors]
         return makers[0] if makers and all(makers) else None
 
@@ -74,15 +74,15 @@ class HostMemory(TorchFunctionMode):
             self._makers[number] = maker
 
     def _names_device(self, given: Sequence[Any], named: dict[str, Any]) -> bool:
-        """Return whether Tensor.to gets a device that kernels reach, or a tensor that has one."""
+        """Return whether Tensor.to gets a device that kernels reach, or a tensor on one."""
         if given and isinstance(given[0], str):
             return given[0] not in self._nowhere
         return (bool(given) and isinstance(given[0], torch.device | Tensor)) or self._names_one(named)
 
     def _is_placed(self, named: dict[str, Any]) -> bool:
-        """Return whether a call names a device that kernels reach, or launch code has set one for all calls.
+        """Return whether a call names a device that kernels reach, or the default device is one.
 
-        A device that `with torch.device(…):` names comes with the call.
+        The device of `with torch.device(…):` is passed with the call.
         """
         if named.get("device") is not None:
             return self._names_one(named)

@@ -73,7 +73,7 @@ class KernelTexts:
             raise Untold("a kernel that is no function")
         home = self._home_of(function)
         place = self._places[id(kernel)] = len(self.rows)
-        # An id is unique only as long as its object lives.
+        # Keep the object: an id is unique only while its object lives.
         self._alive.append(kernel)
         row: dict[str, Any] = {
             "name": function.__name__,
@@ -102,7 +102,7 @@ class KernelTexts:
 
 
 def _constant(encoded: Any) -> Any:
-    """Return a global as Triton takes it: all are constants if the file switches the rule off."""
+    """Return a global as Triton takes it: every one is a constant if the file disables the rule."""
     is_plain = isinstance(encoded, bool | int | float | str | None) or encoded[0] in ("float", "tuple", "list")
     return ["constexpr", encoded] if triton.knobs.compilation.allow_non_constexpr_globals and is_plain else encoded
 

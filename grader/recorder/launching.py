@@ -41,7 +41,7 @@ class Log(Protocol):
         """Record every attempt as an alternative, and return the result of the first.
 
         renewal: the tensors that the autotuner clears before a trial, and those that it puts back after it. kept:
-        attempts that it would make too if it has chosen before; those that raise are not recorded.
+        further attempts of an autotuner that has chosen before; those that raise are not recorded.
         """
 
     def record_untold(self, what: str) -> None:
@@ -49,7 +49,7 @@ class Log(Protocol):
 
 
 class Trials:
-    """A flag: a call is being timed. Its launches serve the choice of a configuration, and are not recorded."""
+    """A flag: a call is being timed. Its launches only serve to choose a configuration, and are not recorded."""
 
     def __init__(self) -> None:
         self.running = False
@@ -86,7 +86,7 @@ def _around_run(log: Log, trials: Trials, run: Callable[..., Any], *, on_gpu: bo
     def launch(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if not log.is_on:
             return run(kernel, *args, grid=grid, warmup=warmup, **kwargs)
-        # An object could change its truth value from one test to the next.
+        # Test once: an object could change its truth value between tests.
         warmup = bool(warmup)
         names = tuple(kernel.arg_names)
         by_name = {name: value for name, value in kwargs.items() if name in names}
@@ -142,13 +142,13 @@ def _around_call(log: Log, call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Pruned:
-    """The configurations that each autotuner had left for a key: it prunes once a key, and chooses among these."""
+    """The configurations that each autotuner had left for a key: an autotuner prunes once per key."""
 
     def __init__(self) -> None:
         self._first: WeakKeyDictionary[Any, dict[Any, list[Any]]] = WeakKeyDictionary()
 
     def others(self, tuner: Any, given: dict[str, Any], configs: list[Any]) -> list[Any]:
-        """Return those that the first call with the key of this one had left, and this one has not."""
+        """Return those that pruning left in the first call with this key, and not in this one."""
         named = {name: value for name, value in given.items() if name in tuner.arg_names}
         dtypes = [str(value.dtype) for value in named.values() if hasattr(value, "dtype")]
         key = *(_plain(named[name]) for name in tuner.keys if name in named), *dtypes
@@ -207,7 +207,7 @@ def _renewal_of(tuner: Any, given: dict[str, Any]) -> tuple[list[Tensor], list[T
 
 
 def _around_timing(log: Log, trials: Trials, timing: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a stand-in for triton.testing.do_bench, by which tuners that are not Triton's own choose."""
+    """Return a stand-in for triton.testing.do_bench, by which other tuners than Triton's choose."""
 
     def run_benchmark(call: Callable[[], object], *args: Any, **options: Any) -> Any:
         if not log.is_on:

@@ -60,7 +60,7 @@ class RecordedCall:
         self._programs: dict[str, int] = {}
         self.programs: list[dict[str, Any]] = []
         self.steps: list[list[Any]] = [*_free_steps(storages)]
-        # Where `steps` are those of one of several alternatives, the steps before them.
+        # The steps before `steps`, while those belong to one of several alternatives.
         self._steps_of_all = self.steps
         self.deeds: dict[tuple[str, int, tuple[str, ...]], None] = {}
         # The arguments behind each storage that an operator made.
@@ -77,7 +77,7 @@ class RecordedCall:
         if number is None:
             size, data = content_of(tensor, MOST_CONSTANT_BYTES, _MOST_CHARACTERS)
             number = self._storages.add(tensor)
-            # Alternatives that follow may use it too.
+            # Later alternatives may use it too.
             self.record_step(["constant", number, size, data], self._steps_of_all)
         row = window_of(tensor, number)
         if (place := self._places.get(str(row))) is None:
@@ -112,7 +112,7 @@ class RecordedCall:
             self.cannot_tell(f"more than {MOST_STEPS} steps")
 
     def record_work(self, step: list[Any]) -> None:
-        """Record one step that a GPU does, after the stream that it runs on where that is another one than before."""
+        """Record one step of GPU work; before it, the stream that it runs on, if that has changed."""
         for change in self.order.steps_before_work():
             self.record_step(change)
         self.record_step(step)
@@ -120,7 +120,7 @@ class RecordedCall:
     def record_deed(self, name: str, tensors: Sequence[Tensor] = ()) -> None:
         """Record an operator that computed besides the kernels, with its arguments and its line."""
         known = self.origins(tensors)
-        # Tensor.cpu of a tensor that is on the CPU copies nothing.
+        # Tensor.cpu copies nothing if the tensor is on the CPU.
         if len(self.deeds) < _MOST_DEEDS and (known or name != "Tensor.cpu"):
             self.deeds.setdefault((name[:80], self.line(), known))
 
@@ -254,7 +254,7 @@ class Recorder:
         """Stand in front of launches, and watch operators in all threads that the submission starts."""
         launching.install(self, on_gpu=self._device.type == "cuda")
         streams.STREAMS.listener = self.hear_stream
-        # Code that torch.compile wrote calls it; it allocates below the modes.
+        # Code of torch.compile calls it; it allocates below the modes.
         vars(torch._C._dynamo.guards)["_empty_strided_cuda"] = _empty_strided
         run = threading.Thread.run
 
@@ -309,7 +309,7 @@ class Recorder:
     def launch(
         self, kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]
     ) -> None:
-        """Record one launch. Raises ValueError for a tensor that a GPU does not reach, as Triton does there."""
+        """Record one launch. Raises ValueError for a tensor outside a GPU's reach, as Triton does on a GPU."""
         call = self.call
         assert call is not None
         with unobserved():
@@ -380,7 +380,7 @@ class Recorder:
         return results[0]
 
     def hear_stream(self, action: streams.Action, stream: int, event: int) -> None:
-        """Record that a pretended stream gets an event or waits for one."""
+        """Record that a simulated stream gets an event or waits for one."""
         if self.call is not None and (step := self.call.order.step_of(action, stream, event)):
             self.call.record_step(step)
 

@@ -1,6 +1,6 @@
 """Number the streams and events of one call, and make the steps that tell their order.
 
-Only pretended streams are heard: those of a real GPU are not recorded.
+Covers only simulated streams: those of a real GPU are not recorded.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ class StreamOrder:
         self._used = 0
 
     def steps_before_work(self) -> Iterator[list[Any]]:
-        """Yield the step that names the stream that works now, where it is another one than before."""
+        """Yield the step that names the working stream, if that has changed."""
         stream = self._place_of(STREAMS.current.cuda_stream)
         if stream != self._used:
             self._used = stream
             yield ["stream", "use", stream, 0]
 
     def step_of(self, action: Action, stream: int, event: int) -> list[Any] | None:
-        """Return the step for what a stream does; None for an event of an earlier call, whose work is not looked at."""
+        """Return the step for a stream's action; None for an event of an earlier call, whose work is ignored."""
         if action == "mark":
             self._events[event] = len(self._events)
         place = self._events.get(event)

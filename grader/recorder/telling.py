@@ -1,4 +1,4 @@
-"""Turns Python's values into plain data for the trace. Names a value that cannot be turned; calls none."""
+"""Turns Python's values into plain data for the trace. Describes a value that it cannot turn; calls none."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 Mode = Literal["jit", "constexpr"]
 
-# Builtins that Triton's compiler knows, except getattr, and builtins that constants may be made with.
+# Builtins that Triton's compiler knows, except getattr, and builtins that may make constants.
 BUILTINS_OF: dict[Mode, frozenset[str]] = {
     "jit": frozenset({"float", "hasattr", "int", "isinstance", "len", "list", "max", "min", "print", "range"}),
     "constexpr": frozenset(
@@ -31,7 +31,7 @@ TYPES = frozenset({"bool", "dict", "float", "int", "list", "set", "tuple"})
 BUILTINS = TYPES.union(*BUILTINS_OF.values())
 PRINTING = frozenset({"device_print", "print", "static_print"})
 LOOPS = frozenset({"range", "static_range"})
-# Names with a meaning to Triton: its interpreter writes the first into kernels, its compiler knows the other.
+# Names that mean something to Triton: its interpreter writes the first into kernels, its compiler knows the other.
 RESERVED = frozenset({"interpreter_semantic", "getattr"})
 MATHS = frozenset({"cupy", "jax", "math", "numpy", "torch"})
 
@@ -63,7 +63,7 @@ _SIGNS = {
 }
 OPERATORS = {f"__{name}__": f"a {sign} b" for name, sign in _SIGNS.items()}
 
-# Gluon's method that views shared memory in another shape or layout: its tutorials use it, whatever its name says.
+# Gluon's method that views shared memory in another shape or layout. Its tutorials use it, in spite of the underscore.
 _UNDERSCORED = frozenset({"_reinterpret"})
 
 STATEMENTS: dict[str, str] = {
@@ -106,10 +106,10 @@ def safe_attributes() -> frozenset[str]:
 
 @functools.cache
 def unsafe_attributes() -> frozenset[str]:
-    """Return the attributes by which Python's objects or Triton's kernels act, or expose their content.
+    """Return the attributes through which Python's objects or Triton's kernels act, or expose their content.
 
     While a kernel is compiled, an attribute of a function argument is Python's. The interpreter is safe without this
-    list: an attribute that no Triton value has is there a field of a record, or an error.
+    list: an attribute that no Triton value has is a field of a record there, or an error.
     """
 
     def generator() -> Iterator[None]:

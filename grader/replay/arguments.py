@@ -1,7 +1,7 @@
 """Builds the arguments of launches and operators from the values of a trace: tensors among plain data.
 
 Takes a value, and functions that look up tensors and kernels by their number. Gives the Python object that a kernel or
-an operator of ATen takes. Runs neither, and believes no value: what is not on its lists is refused.
+an operator of ATen takes. Runs neither, and refuses every value outside its lists.
 """
 
 from __future__ import annotations
@@ -88,12 +88,12 @@ class ArgumentBuilder:
     def plain(self, value: Value) -> Any:
         """Return a value without memory, such as a launch's option or a descriptor's size. Raises RefusedFunction.
 
-        A tensor here would be a kernel's argument that nobody has noted.
+        A tensor here would bypass the bookkeeping of arguments.
         """
         return plain_value(value, self.kernel)
 
     def _wrap_dtype(self, base: Tensor, name: str) -> Any:
-        """Return a tensor seen under another dtype of torch. Raises Unreplayable."""
+        """Return a tensor viewed as another dtype of torch. Raises Unreplayable."""
         from triton.runtime.jit import TensorWrapper
 
         dtype = getattr(torch, name, None)
@@ -102,7 +102,7 @@ class ArgumentBuilder:
         return TensorWrapper(base, dtype)
 
     def _descriptor(self, value: DescriptorValue) -> Any:
-        """Return a tensor descriptor of Triton or of Gluon, which checks itself."""
+        """Return a tensor descriptor of Triton or of Gluon; it checks itself."""
         rows: list[Any] = [list(map(self.plain, one)) for one in (value.shape, value.strides, value.block_shape)]
         rounding = (value.round_f32_to_tf32,) if value.round_f32_to_tf32 else ()
         if value.layout:

@@ -1,4 +1,4 @@
-"""Checks the functions of a submission's text against an allow-list: all else is refused, with its line.
+"""Checks the functions of a submission's text against an allow-list; refuses everything else, with its line.
 
 In Triton's interpreter a kernel is Python, executed in the process that decides the verdict. So a tree passes only if
 each of its names and attributes is known to lead to Triton's language, to plain data or to another checked function.
@@ -35,7 +35,7 @@ from grader.replay.language import MADE, Offered, offers
 from grader.replay.things import Data, Foreign, KernelReference, Thing, Unknown
 from grader.replay.values import RefusedFunction, Unusable, fields_of
 
-# Names that agree in this share of their letters are taken for each other's misspelling.
+# A name that shares this part of its letters with another counts as a misspelling of it.
 _ALIKE = 0.8
 _OFFERED = "compute with what triton.language offers"
 
@@ -45,7 +45,7 @@ class Checked:
     """The needs of a checked function of the text.
 
     used: the things behind its names. fields: its attributes that only a record or a named tuple can have. refusals: of
-    code that was taken out of branches, by the name of the call in its place. conditions: of those branches, each with
+    code removed from branches, by the name of the call in its place. conditions: those of these branches, each with
     the name of its first refusal.
     """
 
@@ -58,7 +58,7 @@ class Checked:
 def check(function: ast.FunctionDef, mode: Mode, resolve: Callable[[str], Thing | None]) -> Checked:
     """Check a function's tree, without decorators, annotations and defaults. Raises RefusedFunction.
 
-    Code that Triton refuses may be in a branch that is never compiled. There, a call that refuses replaces it.
+    A branch that is never compiled may hold code that Triton refuses. A call that raises the refusal replaces it.
     """
     checker = _Checker(function, mode, resolve)
     checker.body()
@@ -113,7 +113,7 @@ class _Checker(ast.NodeVisitor):
         return any(name in scope for scope in self._scopes)
 
     def _look_up_name(self, node: ast.Name) -> Thing | str:
-        """Return the thing behind a name that is no variable; a builtin's name for a builtin."""
+        """Return the thing behind a name that is not a variable; for a builtin, its name."""
         name = node.id
         if name.startswith("__") or name in RESERVED:
             self._refuse_python(node, f"has no {name}: {_advice_for(name)}")
@@ -320,7 +320,7 @@ class _Checker(ast.NodeVisitor):
         if not isinstance(found, Offered) or found.kind != "class":
             self._refuse(node, "isinstance asks for a type of triton.language, int or float", python=False)
         if found.name == "tuple":
-            # Compiled kernels have tuples of Triton's, interpreted ones Python's: they would differ.
+            # Compiled kernels use Triton's tuples, interpreted ones Python's: they would differ.
             self._refuse(node, "isinstance does not ask for a tuple", python=False)
 
     def visit_Constant(self, node: ast.Constant) -> None:
@@ -412,7 +412,7 @@ class _Checker(ast.NodeVisitor):
             self._scopes.pop()
 
     def _bind_targets(self, target: ast.expr) -> None:
-        """Bind the names of a comprehension, which are local in Python, but not for Triton's compiler."""
+        """Bind the names of a comprehension: they are local in Python, but not for Triton's compiler."""
         if isinstance(target, ast.Tuple) and self._mode == "constexpr":
             for one in target.elts:
                 self._bind_targets(one)

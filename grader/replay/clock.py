@@ -23,10 +23,10 @@ from grader.protocol.messages import Sampled
 
 # Passes over the cover: together longer than the host needs to enqueue some launches.
 _COVERS = 2
-# An output is summed up in this many pieces, each of at least so many elements; so many elements at a time. The signs
-# repeat along a piece, after about so many elements: a GPU adds up many short rows sooner than a few long ones.
+# An output is summed in this many pieces, each of at least so many elements; so many elements at a time. The signs of a
+# piece repeat after about so many elements: a GPU sums many short rows faster than a few long ones.
 _PIECES, _LEAST_PIECE, _AT_A_TIME, _SIGNS = 128, 1024, 1 << 26, 1 << 16
-# The largest number in an answer; no honest sum comes near.
+# The largest number in an answer; honest sums are far smaller.
 _MOST_SUM = 1e14
 _NO_SUM = -1.0
 # Signs and inputs come from one seed, but must not be copies of each other.
@@ -142,7 +142,7 @@ class Clock:
         return -1 if held < 0 else self._bytes_held("peak") - held
 
     def _bytes_held(self, when: str) -> int:
-        """Return the bytes allocated, "current" or "peak". torch's shorter functions for it sort all statistics."""
+        """Return the bytes allocated, "current" or "peak". torch's own functions for it sort all statistics."""
         return int(torch.cuda.memory_stats_as_nested_dict(self._device)["allocated_bytes"]["all"][when])
 
 
@@ -233,7 +233,7 @@ def _sums_of(output: Tensor, chance: Generator) -> Tensor:
     sums = torch.stack([projections.sum(1), torch.linalg.vector_norm(norms, dim=1)])
     rest = flat[body.numel() : flat.numel() // pieces * pieces][:run].float()
     if rest.numel():
-        # What short rows leave over counts in the last piece.
+        # The remainder of short rows counts in the last piece.
         sums[0, -1] += rest @ signs[: rest.numel()]
         sums[1, -1] = sums[1, -1].hypot(torch.linalg.vector_norm(rest))
     return sums
@@ -245,7 +245,7 @@ def _representable_sum(number: float) -> float:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Stop Python's garbage collector, whose milliseconds of work must not count in a sample."""
+    """Stop Python's garbage collector: its milliseconds of work must not count in a sample."""
     gc.disable()
     try:
         yield

@@ -1,4 +1,4 @@
-"""Compiles the launches of traces for GPUs that need not be there, and describes what the compilers made of them.
+"""Compiles the launches of traces for GPUs that need not be present, and describes the compilers' results.
 
 Takes traces, which are claims; gives facts about the kernels that they launch. Runs nothing.
 """
@@ -42,7 +42,7 @@ class TraceCompiler:
         self._path = path
         self._announcer = announcer
         self._line_of = line_of
-        # What the allow-list refuses, the compiler might take.
+        # The compiler might accept code that the allow-list refuses.
         self._compiler = Compiler(path, announcer, lambda raised: refusal_in(raised) is None)
         self._compiler.install()
         self._compiler.begin(target, every=False, until="end")
@@ -50,7 +50,7 @@ class TraceCompiler:
     def compile(self, request: Compile, trace: Trace, kernels: Callable[[tuple[KernelText, ...]], Kernels]) -> Compiled:
         """Compile the launches of a trace. kernels: builds its kernels.
 
-        A step that cannot be done ends it; before the first kernel, its exception is raised.
+        A step that fails ends it; if no kernel was compiled before, its exception is raised.
         """
         compiler = self._compiler
         compiler.begin(request.target, every=request.every_configuration, until=request.until)
@@ -79,7 +79,7 @@ class _CompiledRun(Run):
         try:
             super().step(step)
         except Exception as refused:
-            # One that does not fit is described all the same.
+            # A kernel that does not fit is described too.
             is_known = isinstance(refused, OutOfResources) or self._compiler.is_noted(refused)
             found = refusal_in(refused)
             if isinstance(step, Launch) and found is not None and found.python:
@@ -109,7 +109,7 @@ class _Context(Uncounted):
     def choose(self, step: Choose, run: Any) -> None:
         """Compile the first configuration that the GPU can launch, or every one.
 
-        Failed ones before it are forgotten, as an autotuner does. Where all fail, all are described.
+        Failed ones before it are forgotten, as an autotuner does. If all fail, all are described.
         """
         compiler, known = self._owner._compiler, self.memory.known()
         first, last, is_found = len(compiler.binaries), None, False

@@ -33,7 +33,7 @@ _INTEGERS: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Packed:
-    """Memory that a compiled function reads an argument from. alive: objects that must live as long."""
+    """Memory from which a compiled function reads an argument. alive: objects that must live as long."""
 
     memory: Any
     alive: object = None
@@ -75,7 +75,7 @@ def _half_bits(kind: str, value: float) -> int:
 
 
 def _tensor(kind: str, tensor: Tensor) -> Packed:
-    """Return the descriptor of a tensor: its address, then every size and stride that the type leaves open."""
+    """Return a tensor's descriptor: its address, then each size and stride that the type leaves open."""
     from cutlass.cute.runtime import from_dlpack
 
     if (found := _TENSOR.fullmatch(kind)) is None:

@@ -1,7 +1,7 @@
 """Checks CuTe programs against an allow-list: their text comes from an untrusted process.
 
 A program is MLIR as tracing wrote it: one function for the host, which may launch, and the kernels that it launches.
-Everything that is not listed is refused. The host's side matters most, because it runs in the replayer:
+Everything outside the list is refused. The host's side matters most, because it runs in the replayer:
 
 - it calls nothing, names no symbol but its own kernels, holds no assembly, and makes no pointer out of a number;
 - a function that launches kernels reads and writes no memory: it only computes layouts and launches;
@@ -97,7 +97,7 @@ _ON_HOST = _ANYWHERE | {"cute.print", "func.return"}
 _LAUNCHES = _ON_HOST | _LAUNCHING
 _COMPUTES = _ON_HOST | {"cute.gemm"} | {f"cute.{name}" for name in _MEMORY}
 
-# Dialects that are allowed whole in kernels, and their operations that would reach beyond a kernel.
+# Dialects that kernels may use, except for these operations: they would reach beyond a kernel.
 _KERNEL_DIALECTS = frozenset({"arith", "math", "cute", "cute_nvgpu", "nvvm", "vector", "cf"})
 _NOT_IN_KERNELS = frozenset({"vector.print", "cute.kernel_smem_size"})
 _IN_KERNELS = _CONTROL | {
@@ -194,9 +194,9 @@ def check(module: Any) -> tuple[Any, Mapping[str, int]]:
 
 
 def _count_needed(functions: Sequence[Any]) -> Counter[str]:
-    """Count the operations that do something, and those whose results such ones use: others compute for nothing.
+    """Count the operations that have an effect, and those whose results they use: the others compute for nothing.
 
-    By their text: Python's values of the DSL, one of which stands for each result, must not outlive a module.
+    They are counted by text: the DSL's Python objects for results must not outlive a module.
     """
     counted: Counter[str] = Counter()
     for function in functions:
@@ -297,7 +297,7 @@ def _operations(operation: Any, depth: int) -> Iterator[tuple[Any, int]]:
 
 
 def _check_operation(operation: Any, kernels: set[str]) -> None:
-    """Refuse attributes that name a symbol, or that a compiler pass may read as an instruction."""
+    """Refuse attributes that name a symbol, or that a compiler pass may obey."""
     for name in operation.attributes:
         value, place = operation.attributes[name], (operation.name, name)
         text = str(value)
@@ -314,7 +314,7 @@ def _check_operation(operation: Any, kernels: set[str]) -> None:
 
 
 def _check_host(operation: Any) -> None:
-    """Refuse a cast of a number to a stream, and a format that makes C read a number as an address."""
+    """Refuse a cast of a number to a stream, and a format with which C reads a number as an address."""
     if operation.name == "cuda.cast" and not _CAST.fullmatch(operation.get_asm(use_local_scope=True).strip()):
         raise refusal("cuda.cast must make a number of a result")
     if operation.name == "cute.print" and "%" in operation.attributes["fmt"].value:

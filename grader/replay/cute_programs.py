@@ -109,7 +109,7 @@ class _CheckedText:
 
 
 def _check_text_alone(text: str) -> _CheckedText:
-    """Check a text in a context of its own: the DSL's passes must not meet operations that Python still holds."""
+    """Check a text in a context of its own: the DSL's passes must not find operations that Python still holds."""
     with _parse_module(text) as module:
         entry, counted = check(module)
         types, results = (tuple(map(str, one)) for one in (entry.type.inputs, entry.type.results))
@@ -126,7 +126,7 @@ def _parse_module(text: str) -> Iterator[Any]:
     from cutlass._mlir import ir
 
     with ir.Context() as context, ir.Location.unknown():
-        # A context that stays alive would hold threads of its own.
+        # A living context would keep threads of its own.
         context.enable_multithreading(False)
         context.allow_unregistered_dialects = False
         try:

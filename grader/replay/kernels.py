@@ -1,7 +1,7 @@
 """Builds kernels from a submission's text, and helpers from packages', without executing a line of either.
 
 A kernel is the function at a line of the text. Its tree, without decorators, annotations and defaults, is checked
-against the allow-list of grader.replay.checking, and then that very tree runs: Triton gets it instead of the text that
+against the allow-list of grader.replay.checking. That same tree then runs: Triton gets it instead of the text, which
 it would parse again. A trace's description of a kernel is a claim. Only functions of the text ever run, and their names
 lead to plain data, to Triton's language or to other functions of the text.
 
@@ -34,7 +34,7 @@ from grader.replay.things import Data, KernelReference, Thing
 from grader.replay.values import Elsewhere, RefusedFunction, plain_value
 
 _OPTIONS = ("debug", "do_not_specialize", "do_not_specialize_on_alignment", "noinline")
-# Functions of memory and matrices; all atomics count as well.
+# Functions that access memory or multiply matrices; all atomics count too.
 _WORK = frozenset(
     {
         *("dot", "dot_scaled", "load", "make_block_ptr", "make_tensor_descriptor", "scatter", "store"),
@@ -46,8 +46,8 @@ _WORK = frozenset(
 class Kernels:
     """The kernels that a trace names, built from the text.
 
-    kernel_texts: the trace's descriptions. unedited: the same kernels of another text, of which this one is an edit;
-    those whose lines are alike are taken from there.
+    kernel_texts: the trace's descriptions. unedited: the kernels of the text before an edit; functions with equal lines
+    are taken from there.
     """
 
     def __init__(self, text: Text, kernel_texts: Sequence[KernelText], unedited: Kernels | None = None) -> None:
@@ -115,7 +115,7 @@ class Kernels:
         return True
 
     def _build_helper(self, index: int, kernel_text: KernelText) -> None:
-        """Build a function of a package. Its refusals name the package, since lines are not the submission's."""
+        """Build a function of a package. Its refusals name the package, since its lines are not the submission's."""
         text = self._packages.get(kernel_text.home) or text_of_package(kernel_text)
         self._packages[kernel_text.home] = text
         _, function = text.functions.get((kernel_text.name, kernel_text.line), ("", None))
@@ -204,7 +204,7 @@ def _functions_in(thing: Thing) -> Iterator[int]:
 
 
 def _works_on_memory(function: Function) -> str:
-    """Return the name of a kernel's own work that a function does, such as load or dot, or an empty text."""
+    """Return the name of a call that is a kernel's own work, such as load or dot; an empty text without one."""
     used = (
         one.attr if isinstance(one, ast.Attribute) else one.id
         for one in ast.walk(function)

@@ -44,7 +44,7 @@ _LAYOUTS = (
 )
 # Only Triton may make a block type: its class accepts any object as the type of its elements.
 MADE = frozenset({"condition", "constexpr", "dtype", "pointer_type", "range", "static_range", "tuple", *_LAYOUTS})
-# It links a library of the caller's choice.
+# It would link a library of the caller's choice.
 _BARRED = frozenset({"extern_elementwise"})
 _FOLDER = str(Path(triton.__file__).parent)
 
@@ -72,7 +72,7 @@ class Offered:
 
 
 def find(path: str) -> Offered | None:
-    """Return the object of a dotted name, or None if it is not in the language."""
+    """Return the object of a dotted name, or None outside the language."""
     parts = path.split(".")
     for length in range(len(parts), 0, -1):
         home = ".".join(parts[:length])

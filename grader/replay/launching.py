@@ -18,9 +18,9 @@ _launching: list[bool] = []
 
 
 def lend_workspaces(device: torch.device | None) -> None:
-    """Give the kernels of later launches the memory that they ask for, as those do that make descriptors on a GPU.
+    """Give later launches the workspace that they ask for; on a GPU, kernels that make descriptors need one.
 
-    It stands in for the submission's own allocator, which no trace holds. device: None where launch code had set none.
+    It replaces the submission's own allocator, which no trace holds. device: None if launch code had set no allocator.
     """
 
     def lend(size: int, _alignment: int, _stream: int | None) -> torch.Tensor:
@@ -62,7 +62,7 @@ def guarded(kernel: Any) -> Any:
 
 
 def _refuse_acting(value: Any) -> None:
-    """Check the named tuples of an argument again: those that hold tensors were filled late."""
+    """Check an argument's named tuples again: those with tensors were filled late."""
     value = value.value if isinstance(value, tl.constexpr) else value
     for name, one in fields_of(value).items():
         if is_acting(name, one):

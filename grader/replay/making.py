@@ -105,7 +105,7 @@ class FunctionMaker:
         return function
 
     def _look_again(self, code: types.CodeType) -> None:
-        """Check the compiled byte code against the list once more, as far as it tells."""
+        """Check the compiled byte code against the list once more, as far as byte code shows it."""
         known = self._names | BUILTINS | helpers().keys() | {"interpreter_semantic"}
         language = offers()[LANGUAGE]
         for one in (code, *_codes_in(code)):
@@ -174,7 +174,7 @@ def refusing(refused: RefusedFunction) -> Callable[..., Any]:
     def refuse(*_: object, **__: object) -> None:
         raise refused
 
-    # As a builtin, the compiler calls it without reading anything of it before.
+    # As a builtin, the compiler calls it without reading it first.
     refuse.__triton_builtin__ = True  # type: ignore[attr-defined]
     # Reductions read the Python function of a kernel's function.
     refuse.fn = refuse  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ from grader.exercise.tensors import dtype_name, is_whole, same_bytes
 from grader.protocol.trace import Constant, Window
 
 _MOST_GUARDED_BYTES = 4 << 20
-# Not the 0xFF around the arguments: NaN that is read beyond an input and stored beyond an output must show.
+# Another byte than the 0xFF around arguments: NaN that is read beyond an input and stored beyond an output must show.
 _FILL = 0x7F
 # NaN in every floating-point type, -1 in every integer's.
 _POISON = 0xFF
@@ -25,7 +25,7 @@ _MOST_FINDINGS = 8
 
 
 class Unreplayable(Exception):
-    """A trace says something impossible: the submission's code wrote it, and not the recorder."""
+    """The trace is impossible: the submission's code wrote it, not the recorder."""
 
 
 class Computed(Exception):
@@ -37,9 +37,9 @@ class _Place:
     """One storage: its bytes, and the longer buffer that they lie in (empty: none), for which shape.
 
     whole: it holds whole numbers that no kernel made and that were never another type's. before: its bytes when a
-    kernel got it that must leave it as it is; None where no kernel did. first, end: of the bytes that windows may
-    show; an argument lies between guard bands. written: the dtypes under which torch or a kernel has put numbers there
-    that are not whole ones, each with the bytes from the first to the last of them.
+    kernel first got it and must not change it; None without such a kernel. first, end: the range of bytes that windows
+    may show; an argument lies between guard bands. written: by dtype, the bytes from the first to the last number,
+    other than true whole ones, that torch or a kernel wrote there.
     """
 
     content: Tensor
@@ -72,7 +72,7 @@ class Memory:
         self.most_bytes = 0
 
     def begin(self) -> None:
-        """Begin a call: memory that is allocated or told from now on is its own."""
+        """Begin a call: memory that is allocated or recorded from now on is its own."""
         self._own_bytes, self.most_bytes, self._overrun, self._outside = {}, 0, [], {}
 
     def forget(self) -> None:
@@ -126,7 +126,7 @@ class Memory:
         )
 
     def place_constant(self, step: Constant) -> None:
-        """Make a storage of bytes that came from Python. Raises Unreplayable."""
+        """Make a storage of bytes that Python held. Raises Unreplayable."""
         self._refuse_known(step.storage)
         unpacker = zlib.decompressobj()
         try:
@@ -140,7 +140,7 @@ class Memory:
         self._count(step.storage)
 
     def adopt(self, number: int, fresh: Tensor) -> None:
-        """Give a tensor that an operator has just made its number, in memory with a guard band on either side.
+        """Register a tensor that an operator has just made under its number, in memory between guard bands.
 
         Raises Unreplayable where its memory is not new.
         """
@@ -148,9 +148,9 @@ class Memory:
         if fresh.is_quantized:
             raise Unreplayable("a tensor must not be quantised")
         if self._guarded and not _is_dense(fresh):
-            # Torch leaves what was there before between the elements.
+            # Torch leaves old bytes between the elements.
             bytes_of(fresh).fill_(_POISON)
-        # What the submission made on the host lies on the device too: the replay has one memory.
+        # Tensors that the submission made on the host lie on the device too: the replay has one memory.
         content = bytes_of(fresh).to(self._device)
         if content.numel() and any(place.content.data_ptr() == content.data_ptr() for place in self._places.values()):
             raise Unreplayable("an operator must make memory of its own")
@@ -164,7 +164,7 @@ class Memory:
         self._count(number)
 
     def keep_in_use(self, numbers: Iterable[int]) -> None:
-        """Count the storages of earlier calls among these as this call's own: it works with them."""
+        """Count those storages of earlier calls as this call's own: it works with them."""
         for number in numbers:
             if number in self._places:
                 self._count(number)
@@ -190,17 +190,17 @@ class Memory:
         return place.before is None or same_bytes(place.content, place.before)
 
     def reads_as_written(self, window: Window) -> bool:
-        """Return whether a window shows its numbers under the dtype that they were put there under."""
+        """Return whether a window shows its numbers under the dtype with which they were written."""
         return not any(True for _ in self._others_in(window))
 
     def cuts_numbers(self, window: Window) -> bool:
-        """Return whether a window shows some of the bytes of numbers of a larger dtype, and not the rest."""
+        """Return whether a window shows only some of the bytes of numbers of a larger dtype."""
         size = getattr(torch, window.dtype).itemsize
         larger = (getattr(torch, name).itemsize // size for name in self._others_in(window) if name)
         return any(count > 1 and not _has_runs_of(count, window) for count in larger)
 
     def _others_in(self, window: Window) -> Iterator[str]:
-        """Yield the dtypes, other than its own, under which numbers were put into a window."""
+        """Yield the dtypes, except its own, with which numbers were written into a window."""
         place = self._places.get(window.storage)
         if place is None or self.is_whole(window):
             return
@@ -210,9 +210,9 @@ class Memory:
                 yield name
 
     def note_write(self, window: Window, sources: Iterable[Window], *, whole: bool) -> None:
-        """Note that an operator has put numbers into a window: those of sources, all whole ones or not.
+        """Note that an operator has written the numbers of sources into a window. whole: all are whole numbers.
 
-        Bits of another type stay such in a copy.
+        A copy keeps bits of another type as such.
         """
         place = self._places[window.storage]
         if whole and place.whole:
@@ -243,7 +243,7 @@ class Memory:
             place.before = place.content.clone()
 
     def accept(self, number: int) -> None:
-        """Note that an operator has put whole numbers into a storage."""
+        """Note that an operator has written whole numbers into a storage."""
         place = self._places[number]
         if place.before is not None:
             place.before = place.content.clone()
@@ -259,7 +259,7 @@ class Memory:
             raise Unreplayable(f"a tensor must lie within its {place.content.numel()} bytes, got {window}")
         outside = window.offset * dtype.itemsize < place.first or (window.offset + span) * dtype.itemsize > place.end
         if outside and span:
-            # A launch can reach the guard bands through it, and the guard sees no access outside.
+            # A launch can reach the guard bands through this window, and the guard reports no access outside.
             self._outside[window] = None
         storage = place.content.untyped_storage()
         return torch.empty(0, dtype=dtype, device=self._device).set_(
@@ -280,7 +280,7 @@ class Memory:
         return tuple(self._overrun[:_MOST_FINDINGS])
 
     def outside(self) -> tuple[str, ...]:
-        """Return descriptions of the call's views of arguments that reach beyond them."""
+        """Return descriptions of the call's views that reach beyond their argument."""
         return tuple(
             f"shape {list(one.shape)}, strides {list(one.strides)}, {one.offset} elements from the start of the memory"
             for one in [*self._outside][:_MOST_FINDINGS]
@@ -301,7 +301,7 @@ class Memory:
 
 
 def overlap(one: Window, other: Window) -> bool:
-    """Return whether two windows share an element; where their elements differ in size, whether they may."""
+    """Return whether two windows share an element, or, with elements of different sizes, may share one."""
     first, second = _bytes_reached(one), _bytes_reached(other)
     if one.storage != other.storage or not _meet(first, second):
         return False
@@ -317,7 +317,7 @@ def _meet(one: range, other: range) -> bool:
 
 
 def _has_runs_of(count: int, window: Window) -> bool:
-    """Return whether a window has so many neighbours together everywhere, from a multiple of the count on."""
+    """Return whether a window consists of aligned runs of `count` neighbours."""
     axes = [(size, stride) for size, stride in zip(window.shape, window.strides, strict=True) if size != 1]
     runs = [size for size, stride in axes if stride == 1]
     rest = [stride for _, stride in axes if stride != 1]
@@ -332,7 +332,7 @@ def _bytes_reached(window: Window) -> range:
 
 
 def _span(shape: Sequence[int], strides: Sequence[int]) -> int:
-    """Return the number of elements from the first to the last one, both included; 0 where there is none."""
+    """Return the number of elements from the first to the last one, both included; 0 without any."""
     return 0 if 0 in shape else 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
 
 

@@ -31,12 +31,12 @@ from grader.replay.values import RefusedFunction, Unusable, describe, plain_valu
 
 
 def merge_dotted(kernel_text: KernelText, function: Function) -> Function:
-    """Return a copy in which the name of a module's function, as in `helpers.maximum`, is one name of the trace."""
+    """Return a copy in which a dotted function name, as in `helpers.maximum`, is one name of the trace."""
     return _Dotted(kernel_text, function).visit(copied(function))  # type: ignore[no-any-return]
 
 
 class _Dotted(ast.NodeTransformer):
-    """Merges the name of a module's function, as in `helpers.maximum`, into one, where the trace holds it.
+    """Merges a dotted function name, as in `helpers.maximum`, into one name, if the trace holds it.
 
     A variable called `helpers` hides it.
     """
@@ -77,7 +77,7 @@ class Names:
             return _imported(self._imports[name])
         if name in _names_bound_in(self._tree) or hasattr(builtins, name):
             return None
-        # Triton meets it only where it compiles the line.
+        # Triton meets it only if it compiles the line.
         return Unknown(
             "no line of the file defines it: define it at the top level, or pass it as an argument", python=True
         )
@@ -92,7 +92,7 @@ class Names:
         return None
 
     def value_of(self, thing: Data | Offered) -> object:
-        """Return what a name leads to, with the functions in it. Raises RefusedFunction."""
+        """Return the object behind a name, with the functions in it. Raises RefusedFunction."""
         return plain_value(thing.told, self._kernel_of) if isinstance(thing, Data) else thing.value
 
     @property
@@ -113,7 +113,7 @@ class Names:
 
 @cache
 def _names_bound_in(tree: ast.Module) -> frozenset[str]:
-    """Return all names that a text binds, wherever it does."""
+    """Return all names that a text binds anywhere."""
     names: set[str] = set()
     for node in ast.walk(tree):
         match node:

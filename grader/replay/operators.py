@@ -77,5 +77,6 @@ def _as_list(value: Any) -> list[Any]:
 def _is_plain(kind: str, value: Any) -> bool:
     if value is None:
         return "?" in kind
-    # Torch accepts a number for a tensor, and a tensor of one element for a number, whose value it then reads.
+    # Torch accepts a number for a tensor. It also accepts a tensor of one element for a number, and then reads its
+    # value.
     return "Tensor" in kind if isinstance(value, Tensor) else isinstance(value, bool | int | float)

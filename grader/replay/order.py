@@ -1,4 +1,4 @@
-"""Find work of one call that touches the same memory, and that no stream, event or wait puts in order.
+"""Find work of one call that touches the same memory without an order by streams, events or waits.
 
 A replay runs the steps one after another. On a GPU the work of two streams overlaps, unless one waits for the other.
 """
@@ -22,18 +22,19 @@ from grader.protocol.trace import Choose, Launch, Operator, Step, StreamStep
 
 _MOST_FINDINGS = 4
 _HOST = _EVERYTHING = -1
-# The option of a launch that begins while the one before may still run.
+# The option of a launch that may begin before the previous one has ended.
 _EARLY = "launch_pdl"
 _STORING: tuple[Kind, ...] = ("store", "atomic")
-# Elements of a tensor with gaps that are told one by one; of a longer one, all from the first to the last count.
+# The most elements of a tensor with gaps that are tracked one by one; a longer tensor counts from its first to its last
+# element.
 _MOST_ELEMENTS = 1 << 22
 
-# Of each stream, how much of its work is known to be over.
+# By stream: how much of its work is known to be over.
 _Clock = dict[int, int]
 
 
 def is_unordered(steps: Sequence[Step]) -> bool:
-    """Return whether some step works on another stream than the first, or begins before the one before has ended."""
+    """Return whether a step works on another stream than the first, or may begin before the previous one has ended."""
     return any(
         (isinstance(one, StreamStep) and one.action == "use")
         or (isinstance(one, Launch) and bool(one.options.get(_EARLY)))
@@ -47,7 +48,7 @@ class _StreamWork:
     """Hold what one step does on a stream.
 
     place: its number among those of the stream. arguments: its tensors, by name. early: it may have begun before the
-    work before it on the stream had ended.
+    previous work on the stream had ended.
     """
 
     name: str
@@ -82,7 +83,7 @@ class WorkOrder:
     _work: list[_StreamWork] = field(default_factory=list)
 
     def follow(self, step: StreamStep) -> None:
-        """Note which stream works from now on, or who waits for what."""
+        """Note a change of the working stream, or which stream waits for which event."""
         match step:
             case StreamStep("use", stream):
                 self._stream = stream
@@ -110,10 +111,10 @@ class WorkOrder:
             self._look_at_early_accesses(self._work[-1], before_waiting(operations, self.watch.waits))
 
     def _look_at_early_accesses(self, work: _StreamWork, early: Sequence[Operation]) -> None:
-        """Report the first access of a launch that does not wait for work which may still run.
+        """Report the first access of a launch that conflicts with work that may still run.
 
-        early: its operations before its programs wait. That is the work before on the stream, and what came before
-        that, as long as each began early itself.
+        early: its operations before its programs wait. The work that may still run is the previous one on the stream,
+        and earlier ones as long as each began early itself.
         """
         touched = touched_by(early)
         for before in reversed([one for one in self._work[:-1] if one.stream == work.stream]):
@@ -167,7 +168,7 @@ class WorkOrder:
         return self._clocks.get(stream, {}).get(stream, 0)
 
     def _clock_of(self, stream: int) -> _Clock:
-        """Return what a stream knows to be over. What the host waited for is over for all that comes later."""
+        """Return the work that a stream knows to be over. Work that the host waited for is over for all later work."""
         clock = self._clocks.setdefault(stream, {})
         return _join(clock, self._clocks.get(_HOST, {}))
 

@@ -97,7 +97,7 @@ class _Home:
 
 
 def look_up_names() -> None:
-    """Look up, once for all forks of this process, what a trace may name: the language's objects and the operators."""
+    """Look up all names that a trace may use, of the language and of operators, once for all forks of this process."""
     offers()
     operators()
 
@@ -105,7 +105,7 @@ def look_up_names() -> None:
 class Replayer:
     """A process that replays the recordings of one submission's process; both keep memory from call to call.
 
-    guarded: tensors lie between guard bands, and unwritten memory is NaN. draws_on_device: inputs are drawn on their
+    guarded: tensors lie between guard bands, and unwritten memory is NaN. draws_on_device: draw inputs on their
     device, for large ones. around: makes the context that the steps of a call run in.
     """
 
@@ -127,7 +127,7 @@ class Replayer:
         self._around = around
         self._path = str(Path(scratch, start.submission_name))
         write_atomically(Path(self._path), start.submission)
-        # The home of kernels, and the home of functions that run on the CPU even beside a GPU.
+        # The homes of kernels, and of functions that run on the CPU even beside a GPU.
         self._home = _Home.on(device, guarded=guarded)
         self._homes = {one.device.type: one for one in (_Home.on(torch.device("cpu"), guarded=guarded), self._home)}
         self._raising = Raising(self._path, keywords)
@@ -141,11 +141,11 @@ class Replayer:
         self._text: Text | None = None
         # The kernels of the latest traces, newest last, by their descriptions as text: 1 equals 1.0 and True.
         self._kernels: dict[str, Kernels] = {}
-        # Those of the submission's own text, while a call takes another one's.
+        # The kernels of the submission's own text, while a call uses another text.
         self._unedited: dict[str, Kernels] = {}
-        # In this call, the configuration that worked last, by the launch's line and the number of configurations.
+        # The configuration that worked last in this call, by the launch's line and the number of configurations.
         self._chosen: dict[tuple[int, int], int] = {}
-        # The memory that the latest replay found, where it found any.
+        # The memory that the latest replay found, if any.
         self._before: Memory | None = None
         # The configurations that the current call may try, and the one that its first autotuner took.
         self._wanted = messages.Wanted()
@@ -153,7 +153,7 @@ class Replayer:
         self._inputs = tensors.module_from_text("inputs.py", start.inputs)
         self._compiler: TraceCompiler | None = None
         if start.target:
-            # It only compiles: nothing is launched, and the tensors' devices do not matter.
+            # This process only compiles: nothing is launched, and the tensors' devices do not matter.
             self._compiler = TraceCompiler(self._path, announcer, start.target, self._line_of)
         elif device.type == "cuda":
             announce_compilation(announcer)
@@ -226,7 +226,7 @@ class Replayer:
         replay = decode(messages.ReplayCall, {**message, "trace": {}})
         self._home = regular = self._homes["cpu" if replay.call.on_cpu else self._device.type]
         self._wanted, self._taken = replay.wanted, -1
-        # No call may tell a later one something that its seed does not depend on.
+        # A call must not pass on to a later one what the later seed does not depend on.
         self._chosen.clear()
         self._unordered = ()
         if replay.memory == "alone":
@@ -236,7 +236,8 @@ class Replayer:
             before = self._before.copied(self._before.known()) if self._before else blank
             self._home = regular.with_memory(before)
         if replay.again and replay.call.carries:
-            # What it carries on is now as the replay in the programs' own order left it, and later calls find that.
+            # The carried arguments now hold the results of the replay in the programs' own order, for later calls:
+            # rewind a copy.
             self._home = dataclasses.replace(self._home, arguments=regular.arguments.rewound())
         try:
             with self._kernels_of(replay.text):
@@ -246,7 +247,7 @@ class Replayer:
 
     @contextmanager
     def _kernels_of(self, source: str) -> Iterator[None]:
-        """Take kernels out of another text in the block; "": out of the submission's."""
+        """Take kernels from another text in the block; "": from the submission's."""
         if not source:
             yield
             return
@@ -328,7 +329,7 @@ class Replayer:
         self._home.memory.begin()
         if set(trace.arguments) != set(self._home.arguments.tensors):
             raise Unreplayable(f"a trace must name the tensor arguments, got {sorted(trace.arguments)}")
-        # A workspace takes up memory in every call that uses it, also where an earlier one has allocated it.
+        # A workspace counts as memory of every call that uses it, even if an earlier call allocated it.
         self._home.memory.keep_in_use({one.storage for one in trace.windows} - {*trace.arguments.values()})
         for name, number in trace.arguments.items():
             self._home.memory.place_argument(
@@ -446,7 +447,7 @@ class Replayer:
     def choose(self, step: Choose, run: Run) -> None:
         """Execute the first configuration that works, beginning with the one that worked last in this call.
 
-        Where kernels are compiled, the lightest comes first. A configuration that is to be rehearsed runs twice.
+        With compiled kernels, the lightest comes first. A configuration that is rehearsed runs twice.
         """
         count = len(step.alternatives)
         places = [place % count for place in self._wanted.places]

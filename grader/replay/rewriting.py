@@ -34,7 +34,7 @@ def helpers() -> dict[str, object]:
 
 
 def rewrite_fields(tree: Function, found: Checked) -> Function:
-    """Let attributes that no Triton value has read fields of records and named tuples. Changes the tree."""
+    """Rewrite attributes that no Triton value has: they read fields of records and named tuples. Changes the tree."""
     return _Fields(found).visit(tree)  # type: ignore[no-any-return]
 
 
@@ -94,7 +94,7 @@ class _Pure(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         self.generic_visit(node)
         if node.attr == "sort":
-            # The only method that a tensor shares with a list, where it changes the list.
+            # The only method that tensors and lists share; it changes a list.
             node.value = _call_of(_SORTED, node.value, node.value)
         return node
 
@@ -111,7 +111,7 @@ def _call_of(name: str, place: ast.expr, *operands: ast.expr) -> ast.expr:
 
 
 def _require_constant(condition: Any, refuse: Callable[[], None]) -> Any:
-    """Return a condition that is known at compile time. Any other is refused: both branches would be compiled."""
+    """Return a condition that is known at compile time. Refuses any other: both branches would be compiled."""
     if isinstance(condition, tl.tensor):
         refuse()
     return condition

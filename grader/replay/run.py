@@ -78,7 +78,7 @@ class RunContext(Library, Protocol):
         """Return the storages."""
 
     def counted(self, launch: messages.LaunchInfo, *, footprint: bool) -> messages.LaunchInfo:
-        """Return the latest launch with what was counted of it, if anything is counted.
+        """Return the latest launch with its counts, if anything is counted.
 
         footprint: with its footprint.
         """
@@ -102,9 +102,9 @@ class Uncounted:
 
 
 def first_that_works(step: Choose, run: Run, places: Sequence[int] = ()) -> int:
-    """Execute the first alternative that works, of those at `places` or of all; return its place.
+    """Execute the first alternative that works, among those at `places` or all; return its place.
 
-    Skips those that an autotuner would skip. Raises the exception of the last one. What a skipped one did before it
+    Skips those that an autotuner would skip. Raises the exception of the last one. The work of a skipped one before it
     failed stays counted: later ones may use it.
     """
     *others, last = places or range(len(step.alternatives))
@@ -133,7 +133,7 @@ class Run:
 
     launches: run, compile, or leave out launches. notes: note launches in `launched`, and follow tensors (of whole
     numbers, and those that an operator computes). unwritten: what empty allocations hold. line: the submission's line
-    of the current step. order: hears what each step touches.
+    of the current step. order: receives what each step touches.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class Run:
         return launch_numbers(self._trace.steps)
 
     def copied(self) -> tuple[int, int]:
-        """Return the bytes that torch reads and writes to copy and cast, and the line of most; 0 without any."""
+        """Return the bytes that torch reads and writes to copy and cast, and the line with the most; 0 without any."""
         return self._copied.total(), max(self._copied, key=self._copied.__getitem__, default=0)
 
     def steps(self, steps: Sequence[Step]) -> None:
@@ -175,9 +175,9 @@ class Run:
             self.step(step)
 
     def rehearse(self, step: Choose, place: int) -> None:
-        """Execute an alternative as an autotuner tries it: on the tensors of the call, which it renews as it would.
+        """Execute an alternative as an autotuner tries it: on the call's tensors, with the same renewal.
 
-        The launch that counts comes after that. Does nothing where hooks of the submission renew the tensors.
+        The launch that counts follows later. Does nothing if hooks of the submission renew the tensors.
         """
         if step.renewal is None:
             return
@@ -244,8 +244,8 @@ class Run:
             if not memory.knows(window.storage):
                 memory.adopt(window.storage, result)
             elif result.numel() and result.data_ptr() != memory.tensor(window).data_ptr():
-                # The submission's process has another operator of that name, or the trace is forged: nobody can tell
-                # what this one wrote to, so no storage holds numbers that may be computed with or cast.
+                # The submission's process has another operator of that name, or the trace is forged: nobody knows what
+                # this one wrote to, so numbers of any storage may no longer be computed with or cast.
                 memory.distrust()
                 continue
             if self._notes and sources:
@@ -256,7 +256,7 @@ class Run:
                 memory.taint(window.storage)
 
     def _tell_order(self, step: Operator) -> None:
-        """Tell what the operator that just ran has touched: its results lie in memory now."""
+        """Report what the latest operator has touched: its results lie in memory now."""
         if self._order:
             memory, name = self._context.memory, step.name.partition(".")[0]
             known = [one for one in self._sources(name) if memory.knows(one.storage)]
@@ -271,9 +271,9 @@ class Run:
     def _refuse_arithmetic(self, step: Operator, sources: Sequence[Window]) -> None:
         """Raise Computed for a copy or a cast that computes.
 
-        The cast of one number is a rounding. The cast of one that is made of several numbers' bytes combines them: what
-        is its exponent chooses among the bytes of its mantissa. So does a cast to a whole number, and a copy of a part
-        of a number takes out what was chosen.
+        The cast of one number is a rounding. The cast of bytes of several numbers combines them: the bytes that are its
+        exponent choose among those of its mantissa. So does a cast to a whole number. A copy of a part of a number
+        extracts the choice.
         """
         memory, name = self._context.memory, f"aten.{step.name.partition('.')[0]}"
         if any(map(memory.cuts_numbers, sources)):
@@ -314,7 +314,7 @@ class Run:
             with multiplying_float32(precision) if precision else nullcontext():
                 compiled = kernel.run(*args, grid=step.grid, warmup=self._launches == "compile", **kwargs, **options)
             if self._launches == "compile" and compiled is not None:
-                # Loading it shows whether it exceeds the device.
+                # Loading the kernel shows whether it exceeds the device.
                 _ = compiled.run
         finally:
             if self._notes:
@@ -357,7 +357,7 @@ class Run:
         try:
             given = {name: value(one) for name, one in named if name in open_names}
         except RefusedFunction as refused:
-            # The compiler has no type for it.
+            # The compiler has no type for the argument.
             raise RefusedFunction(refused.line, refused.rule, python=True) from None
         given |= {name: value(one) for name, one in named if name not in open_names}
         args, kwargs = [given[name] for name in names[: len(step.args)]], {name: given[name] for name in step.kwargs}
@@ -372,9 +372,9 @@ class Run:
         self.launched.append(launch)
         for index, dtype in chain.from_iterable(map(shown_in, values)):
             if index not in self._met:
-                # A forged launch names it, and its kernel does not get it.
+                # A forged launch names a tensor that its kernel does not get.
                 continue
-            # It may store there. An argument must stay as it is, and is compared before torch computes with it.
+            # The kernel may store there. An argument must stay as it is, and is compared before torch computes with it.
             window = self._trace.windows[index]
             if window.storage in self._trace.arguments.values():
                 self._context.memory.lend(window.storage)
@@ -396,7 +396,7 @@ def _nbytes(window: Window) -> int:
 
 
 def _fill(fresh: Tensor, content: messages.Filling) -> None:
-    """Fill a new tensor; of integers, with the smallest or the largest for an infinity, or a small one."""
+    """Fill a new tensor; one of integers with the smallest or largest for an infinity, else with a small one."""
     if fresh.is_floating_point():
         fresh.fill_(float(content))
     elif content == "0" or fresh.dtype == torch.bool:

@@ -27,7 +27,7 @@ class Text:
         linecache.cache[path] = (len(source), None, [f"{one}\n" for one in self.lines], path)
 
     def lines_at(self, function: tuple[str, int]) -> list[str]:
-        """Return the lines of a function, by its name and first line, with its decorators; none for an unknown one."""
+        """Return a function's lines, by its name and first line, with its decorators; none for an unknown one."""
         _, found = self.functions.get(function, ("", None))
         return self.lines[function[1] - 1 : found.end_lineno] if found is not None else []
 

@@ -1,4 +1,4 @@
-"""Name what a name in a kernel can lead to."""
+"""Define the things that a name in a kernel can lead to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class KernelReference:
 class Data:
     """A name that leads to plain data.
 
-    value: the data, with stand-ins for functions, since data may hold the very function that names it. told: the same
+    value: the data, with stand-ins for functions, since data may hold the function that names it. told: the same
     in the trace.
     """
 

@@ -194,7 +194,7 @@ class _TimedTrace(Uncounted):
         return tuple(self._values.values())
 
     def run_first(self) -> Run:
-        """Run it for the first time: refuse computing by torch, and tune autotuned launches."""
+        """Run it for the first time: refuse computation by torch, and tune autotuned launches."""
         return self._run(notes=True)
 
     def run(self) -> Sequence[object]:
@@ -305,7 +305,7 @@ class _CompileOnlyRun(Uncounted):
 
 
 class Blank(Memory):
-    """Memory in which a trace is only compiled: it creates every storage that the trace finds, with any content."""
+    """Memory for a trace that is only compiled: it creates every storage that the trace finds, with any content."""
 
     def __init__(self, device: torch.device, trace: Trace) -> None:
         super().__init__(device, guarded=False)
@@ -321,7 +321,7 @@ class Blank(Memory):
         return super().tensor(window)
 
     def lend(self, number: int) -> None:
-        """Keep no copy of what a kernel gets: none runs, and storages may have more addresses than memory."""
+        """Keep no copy of a kernel's arguments: no kernel runs, and storages may be larger than memory."""
 
 
 def _end_byte(window: Window) -> int:

@@ -32,7 +32,7 @@ from grader.replay.language import find
 
 # Triton reads these attributes of every argument.
 _TAKEN = frozenset({"data_ptr", "fn", "handle", "tma_desc_cpu_ptr", "untyped_storage"})
-# Triton tells types apart by these attributes.
+# Triton distinguishes types by these attributes.
 _OF_TYPES = frozenset(
     {
         *("cache_key_part", "codegen_name", "element_ty", "exponent_bias", "fp_mantissa_width", "get_block_shapes"),
@@ -52,7 +52,7 @@ _DTYPES: dict[str, dict[str, object]] = {
 
 
 class ConstantTable(dict[object, object]):
-    """A dictionary of a submission that cannot be changed, since all programs of a kernel share it."""
+    """A read-only dictionary of a submission: all programs of a kernel share it."""
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("a dictionary that a kernel names cannot be changed")
@@ -88,7 +88,7 @@ class Elsewhere(RefusedFunction):
 
 
 def refusal_in(raised: BaseException) -> RefusedFunction | None:
-    """Return the refusal that led to an exception: interpreter and compiler wrap what a kernel's functions raise."""
+    """Return the refusal that led to an exception: interpreter and compiler wrap exceptions of a kernel's functions."""
     link: BaseException | None = raised
     for _ in range(_MOST_CAUSES):
         if link is None or isinstance(link, RefusedFunction):
@@ -99,7 +99,7 @@ def refusal_in(raised: BaseException) -> RefusedFunction | None:
 
 @dataclass(frozen=True)
 class Unusable:
-    """Stands for what no kernel can use, in data of which it may use the rest. rule: the error for a use."""
+    """Stands for a value that no kernel can use, within usable data. rule: the error for a use."""
 
     rule: str
 
@@ -153,7 +153,7 @@ def fields_of(value: object) -> dict[str, object]:
 
 
 def text_of(value: object, how: str = "s") -> str:
-    """Return the text of a value in an f-string; for anything but data and Triton's types and tensors, its kind.
+    """Return the text of a value in an f-string; its kind unless it is data, a type of Triton or a tensor.
 
     Python's own text of an object would show its address. how: "s", "r" or "a".
     """
@@ -188,7 +188,7 @@ def _text_of_parts(value: object) -> str:
 def plain_value(value: Value, kernel_of: Callable[[int], object]) -> object:
     """Return the object of a value. kernel_of: gives the kernel of a number. Raises RefusedFunction unless it is plain.
 
-    Lists become tuples, as Triton makes them when a kernel is launched.
+    Lists become tuples, as in a launch of Triton.
     """
     match value:
         case None | bool() | int() | float() | str():
@@ -213,7 +213,7 @@ def plain_value(value: Value, kernel_of: Callable[[int], object]) -> object:
 
 
 def _part(value: Value, kernel_of: Callable[[int], object]) -> object:
-    """Return a part of data. What the recorder could not turn is harmless where nothing uses it."""
+    """Return a part of data. A value that the recorder could not turn is harmless if nothing uses it."""
     return Unusable(_unusable(value)) if isinstance(value, UnknownValue) else plain_value(value, kernel_of)
 
 

@@ -17,8 +17,8 @@ Source = Literal["recorder", "replayer", "submission"]
 class Answered:
     """The outcome of a call.
 
-    source: the process that it came from. why, line: the reason against a replay, and its line (0: not known); set for
-    "submission" only.
+    source: the process that answered. why, line: the reason against a replay, and its line (0: not known); only for
+    "submission".
     """
 
     outcome: Outcome
@@ -30,7 +30,7 @@ class Answered:
 def answer(pair: Pair, call: Call, salt: str, own: Session, *, is_replayed: bool = True) -> Answered:
     """Get the answer to a call, on inputs whose seed follows from the trace and from `salt`.
 
-    own: makes the call where it cannot be replayed. is_replayed: whether calls of its part are recorded at all.
+    own: makes a call that cannot be replayed. is_replayed: whether calls of this part are recorded at all.
     """
     if not is_replayed:
         return Answered(own.call(call), "submission", "calls of this part are not recorded")

@@ -1,7 +1,7 @@
 """Puts the fork server into a bubble where bubblewrap is installed: only temporary folders are writable inside.
 
-A layer in front of those that every child applies to itself (grader.sandbox.confinement). A mount namespace needs a
-program of its own, so it is made once, for the server, and all its children are inside.
+This layer is added to those that every child applies to itself (grader.sandbox.confinement). A mount namespace needs a
+program of its own. So it is made once, for the server, and holds all its children.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-# The variable that tells the fork server, and no other process, that it is inside.
+# The variable by which the fork server alone knows that it is inside.
 INSIDE = "GRADE_BUBBLE"
 _TRIED_S = 10.0
 

@@ -1,4 +1,4 @@
-"""Cancels a grading: ends its processes from another thread, and gives it no new ones.
+"""Cancels a grading: ends its processes from another thread, and starts no new ones.
 
 Takes a server; gives a server of the same kind under a CancelToken. The server itself stays alive.
 """
@@ -35,7 +35,7 @@ class CancelToken:
             raise Cancelled
 
     def withdraw(self) -> None:
-        """Cancel: shut the channel of every child, so that a thread that waits for one sees it dead and cleans up."""
+        """Cancel: shut every child's channel. A thread that waits for a child then sees it dead, and cleans up."""
         with self._lock:
             self.withdrawn = True
             for channel in self._channels:
@@ -132,6 +132,6 @@ class _PendingChild:
 
 
 def _shut(channel: socket.socket) -> None:
-    # Shut, not closed: the owner then reads an end, and never a descriptor number that was reused.
+    # Shut it instead of closing it: the owner then reads end of file, and never uses a reused descriptor.
     with contextlib.suppress(OSError):
         channel.shutdown(socket.SHUT_RDWR)

@@ -18,7 +18,7 @@ from grader.sandbox import usage
 # Limits on compiling one kernel, and all kernels of one session together.
 KERNEL_S = 60.0
 ALL_KERNELS_S = 600.0
-# A shorter wait for a core is not worth a look at all processes.
+# For a shorter wait for a core, do not measure all processes.
 _SHORT_S = 0.1
 
 
@@ -56,7 +56,7 @@ class CallClock:
         self._now = now
         self._looked_s = now()
         self._waited_s = usage.waited_s(pid)
-        # At the latest charge: the waits that were not charged, and the CPU seconds of the other tasks.
+        # State at the latest charge: the waits not yet charged, and the CPU seconds of the other tasks.
         self._forgiven_s = 0.0
         self._others_s: float | None = None
         self._compiling = ""
@@ -67,7 +67,7 @@ class CallClock:
     def look(self) -> None:
         """Count the time since the last look. Raises CompilesTooLong."""
         now_s, waited_s = self._now(), usage.waited_s(self._pid)
-        # The kernel reports nothing of a process that has just ended.
+        # The kernel reports nothing about a process that has just ended.
         elapsed_s = now_s - self._looked_s
         passed_s = elapsed_s - max(0.0, waited_s - self._waited_s)
         self._looked_s, self._waited_s = now_s, waited_s
@@ -89,7 +89,7 @@ class CallClock:
         return self.elapsed_s - self.worked_s - self._forgiven_s > _SHORT_S
 
     def charge(self, others_s: float) -> None:
-        """Count waits as work as far as the submission's other threads and processes ran meanwhile.
+        """Count waits as work, up to the CPU time that the submission's other threads and processes used meanwhile.
 
         others_s: the CPU seconds that they have used so far. The first charge only notes them.
         """

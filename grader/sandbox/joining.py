@@ -1,7 +1,7 @@
-"""Lets processes join common work one by one: a further one only if a step takes long.
+"""Lets processes join common work one by one, each only if a step takes long.
 
-A process takes time to start. If an earlier grading compiled everything, one process finds all of it before others
-could start.
+A process takes time to start. If an earlier grading compiled everything, one process finds it all before others have
+started.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from threading import Semaphore, Timer
 from typing import TypeVar
 
-# Finding an earlier compilation takes less than this, in seconds.
+# The seconds within which an earlier compilation is found.
 FOUND_S = 0.3
 
 T = TypeVar("T")

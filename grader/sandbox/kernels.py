@@ -1,10 +1,10 @@
 """Caches compiled kernels from one grading to the next.
 
 Replayers compile into a scratch folder, which ends with them. Triton names its output by a hash of source and options,
-so that it fits every submission with that kernel. An entry belongs to one owner (in a batch, a student): no submission
-leaves anything for another owner's. The content of a scratch folder is not trusted: only plain files of plain names
-are taken, within a limit, and only those that a launch needs. A list beside an entry names the kernels that could not
-be compiled in the time that all of them share, so that the next grading does not wait for them again.
+so every submission with that kernel can use it. An entry belongs to one owner (in a batch, a student): no submission
+leaves files for another owner. The content of a scratch folder is not trusted: only plain files of plain names are
+taken, within a limit, and only those that a launch needs. A list beside an entry names the kernels that were late: the
+next grading does not wait for them again.
 """
 
 from __future__ import annotations
@@ -55,20 +55,20 @@ def restore(entry: Path, cache: Path, uid: int) -> None:
         for folder in [cache, *cache.iterdir()] if uid else []:
             os.chown(folder, uid, uid)
     except (OSError, shutil.Error):
-        # Another grading was saving its kernels meanwhile: half of them are worse than none.
+        # Another grading was saving its kernels meanwhile: half a set is worse than none.
         shutil.rmtree(cache, ignore_errors=True)
 
 
 def save(entry: Path, scratch_fd: int, cache: Path) -> None:
     """Save the kernels in the folder `cache` of a scratch folder, whose writers must have ended.
 
-    scratch_fd: a descriptor of the scratch folder from its creation: by now its name, and everything in it, may lead
-    anywhere. An entry that has a file of every name already stays as it is: a name is a hash of what was compiled.
+    scratch_fd: a descriptor of the scratch folder from its creation: its name, and the links in it, may lead anywhere
+    by now. An entry that already has all the names stays as it is: a name is a hash of the compiled kernel.
     """
     unfinished = entry.with_name(f"{entry.name}.{os.getpid()}")
     with contextlib.suppress(OSError):
         if all((entry / name).exists() for name in _needed_files(scratch_fd, cache.name)):
-            # The entries that were not used for the longest time are dropped.
+            # Drop the entries that were unused for the longest time.
             os.utime(entry)
             return
         for place, content in _plain_files(scratch_fd, cache.name):

@@ -9,7 +9,7 @@ from grader.protocol.messages import Raised, Returned
 
 @dataclass(frozen=True)
 class Finished:
-    """The call returned. outputs: a private copy of each slot's bytes; None where the form did not fit."""
+    """The call returned. outputs: a private copy of each slot's bytes; None if the form did not fit."""
 
     answer: Returned
     outputs: tuple[bytes | None, ...]
@@ -48,7 +48,7 @@ class OutOfTime:
 
 @dataclass(frozen=True)
 class OutOfMemory:
-    """The process grew beyond the limit and was ended."""
+    """The process exceeded the memory limit and was ended."""
 
     limit_bytes: int
     peak_bytes: int
@@ -56,7 +56,7 @@ class OutOfMemory:
 
 @dataclass(frozen=True)
 class OutOfSpace:
-    """The submission's files grew beyond the limit; its processes were ended, and its files removed."""
+    """The submission's files exceeded the limit; its processes were ended, and its files removed."""
 
     limit_bytes: int
 

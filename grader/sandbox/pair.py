@@ -67,8 +67,8 @@ _MOST_COMPILERS, _OTHERS = 6, 2
 class RecordedAnswer:
     """The answer to one call on decoys.
 
-    message: the trace as it came. afresh: the trace tells earlier memory anew. storages: all that it works with. found:
-    those of them that earlier calls made. digest: of the trace and of the traces that made the found memory. untried:
+    message: the trace as received. afresh: the trace records earlier memory anew. storages: all that it works with.
+    found: those that earlier calls made. digest: of the trace and of the traces that made the found memory. untried:
     configurations of its autotuners that timing leaves out. asked: the file asked for the GPU's properties.
     """
 
@@ -122,7 +122,7 @@ class Pair:
     """Records in one session, and replays in others: in order in the first of them, side by side in all.
 
     bare: calls are recorded on inputs without guard bands. compilers: processes that may compile beside the replayers,
-    into the same folder. slow: the kernels that are not worth another try.
+    into the same folder. slow: the kernels that were too slow to compile before.
     """
 
     def __init__(
@@ -142,9 +142,9 @@ class Pair:
         self._processes = (0, 0)
         # True if recorder or first replayer knows memory that the other does not.
         self._apart = True
-        # Of each storage, a digest of the trace that touched it last, and of its place there.
+        # By storage: a digest of the trace that touched it last, and of its place in that trace.
         self._touched: dict[int, bytes] = {}
-        # How many traces of each digest touched the memory that is known.
+        # By digest: the number of traces that touched the known memory.
         self._equals: Counter[bytes] = Counter()
         # The number of times that all memory was recorded anew: older storage numbers are invalid then.
         self.recorded_anew = 0
@@ -188,9 +188,9 @@ class Pair:
     def _memory_of(
         self, message: Mapping[str, Any], trace: Trace, *, afresh: bool
     ) -> tuple[frozenset[int], frozenset[int], bytes]:
-        """Return the storages of a trace, those that earlier calls made, and the digest.
+        """Return the storages of a trace, those of them that earlier calls made, and the digest.
 
-        A false trace may fill a storage, for a later call, of which it shows no window.
+        A forged trace may fill a storage for a later call, and show no window of it.
         """
         if afresh:
             self._touched.clear()
@@ -205,8 +205,8 @@ class Pair:
         for storage in storages:
             digest.update(self._touched.get(storage, b"new"))
         made = digest.digest()
-        # No two storages alike: which of them a later trace finds must change its seed. Else it could choose an answer
-        # among those that this trace has left, after its seed is known.
+        # Each storage gets another digest, so that a later trace's seed depends on which one it finds. Otherwise it
+        # could choose among the answers that this trace left, when its seed is known.
         for place, storage in enumerate(storages):
             self._touched[storage] = made + f"/{self._equals[made]}/{place}".encode()
         self._equals[made] += 1
@@ -215,8 +215,8 @@ class Pair:
     def record_timed(self, call: Call) -> tuple[RecordedAnswer, ...] | Raised | Unanswered:
         """Record a call that will be timed: on inputs without guard bands, twice.
 
-        Returns the first answer and, where it differs, the second, which finds memory of the first. A process that
-        remembers something of earlier calls is replaced before.
+        Returns the first answer and, where it differs, the second, which finds memory of the first. A process that may
+        remember earlier calls is replaced first.
         """
         traced = self._recorded_twice(call)
         if isinstance(traced, tuple) and remembers(traced[0]):
@@ -250,7 +250,7 @@ class Pair:
     def in_new_process(self, text: str = "", *, multiprocessors: int = 0) -> Iterator[None]:
         """Record the calls of the block in another process of the submission, which remembers no earlier call.
 
-        text: of the submission; "": the same one. multiprocessors: of the GPU that launch code is told of; 0: as usual.
+        text: of the submission; "": the same one. multiprocessors: of the GPU that launch code sees; 0: as usual.
         """
         kept = self.session
         try:
@@ -287,7 +287,7 @@ class Pair:
         return outcome
 
     def side_by_side(self, prepare: Callable[[], object] = lambda: None) -> SideBySide:
-        """Return an object that replays calls apart. Meanwhile, only recording and replaying in order are allowed."""
+        """Return an object that replays calls side by side. Meanwhile, only record, and replay in order."""
         return SideBySide(self._replayers, prepare)
 
     def replay_alone(self, recorded: RecordedAnswer, call: Call, wanted: Wanted) -> Outcome:
@@ -304,14 +304,14 @@ class Pair:
         *,
         interrupted: Interrupted = "none",
     ) -> Outcome:
-        """Replay a call again that was just replayed, with the programs of each launch in the opposite order.
+        """Repeat the latest replay, with the programs of each launch in the opposite order.
 
-        pauses: of that replay. interrupted: the programs that others interrupt behind one of these.
+        pauses: the places of that replay at which programs may be interrupted. interrupted: how many programs are.
         """
         return self._replay_again(recorded, call, wanted, backwards=True, pauses=pauses, interrupted=interrupted)
 
     def replay_other_lanes(self, recorded: RecordedAnswer, call: Call, wanted: Wanted, lanes: Lanes) -> Outcome:
-        """Replay a call again that was just replayed. lanes: of those that store to one address, the one that stays."""
+        """Repeat the latest replay. lanes: which lane wins among those that store to one address."""
         return self._replay_again(recorded, call, wanted, lanes=lanes)
 
     def replay_refilled(
@@ -324,7 +324,7 @@ class Pair:
         *,
         backwards: bool = False,
     ) -> Outcome:
-        """Replay a call again that was just replayed, with other numbers where nobody wrote any.
+        """Repeat the latest replay, with other numbers in unwritten memory.
 
         lines: of loads; their masked lanes hold `filling`, and so do empty allocations. backwards: programs run in the
         opposite order.
@@ -341,7 +341,7 @@ class Pair:
         return self._replayers[0].replay(ReplayCall(call, recorded.message, memory, wanted=wanted, again=True, **how))
 
     def replay_apart(self, recorded: RecordedAnswer, request: ReplayCall, most_s: float = math.inf) -> Outcome | None:
-        """Replay a call alone, as a request says, within so many seconds; the memory that it makes is dropped.
+        """Replay a call alone, by this request, within `most_s` seconds; drop the memory that it makes.
 
         Returns None for a call that needs memory of earlier ones.
         """
@@ -383,7 +383,7 @@ class Pair:
     def depends_on_kernels(self, recorded: RecordedAnswer, call: Call) -> bool:
         """Return whether the outputs of a replay change if no kernel is launched in it.
 
-        A kernel that computes NaN leaves the same as empty memory; one that computes zeros, the same as cleared memory.
+        A kernel that computes NaN has the result of empty memory, one that computes zeros that of cleared memory.
         So both are tried.
         """
         self.leave(recorded)
@@ -404,7 +404,7 @@ class Pair:
     def leave(self, recorded: RecordedAnswer) -> None:
         """Note that no replayer keeps the memory of a call.
 
-        Where all memory was recorded anew for it, the replayers still know the old one, under the same numbers.
+        If all memory was recorded anew for it, the replayers still hold the old memory under the same numbers.
         """
         self._gone |= recorded.storages
         self._apart = self._apart or recorded.afresh
@@ -415,7 +415,7 @@ class Pair:
 
 
 def remembers(recorded: RecordedAnswer) -> bool:
-    """Return whether a call that tells all memory anew may have found memory of earlier ones."""
+    """Return whether a call whose memory is recorded in full may have read memory of earlier calls."""
     return bool(recorded.untold) or _tells_content(recorded.message["steps"])
 
 
@@ -430,7 +430,7 @@ def _tells_content(row: object) -> bool:
 def paired(
     server: Spawner, start: Start, limits: Limits, session: Session, entry: Path | None = None, *, bare: bool = False
 ) -> Iterator[Pair]:
-    """Put processes that replay beside a submission's session; they share a folder and a user.
+    """Start replayers beside a submission's session; they share a folder and a user.
 
     entry: the cache entry of compiled kernels (grader.sandbox.kernels), None for no cache. bare: calls are recorded on
     inputs without guard bands, for a server whose processes have none.
@@ -451,9 +451,9 @@ def paired(
 def decoys_of(recipe: Recipe) -> Recipe:
     """Return the recipe of the decoys of a call.
 
-    Their seeds do not tell the planned one. With it, the submission's process could compute the inputs that follow from
-    a trace, and change the trace until they suit its kernels. Their numbers do not tell the family of values either:
-    else launch code that reads them unseen could take a short cut for constant numbers, or skip a maximum.
+    Their seeds do not reveal the planned one: with it, the submission's process could compute the inputs that follow
+    from a trace, and change the trace until they suit its kernels. Their numbers do not reveal the family of values:
+    launch code that reads them unseen could else take a short cut for constant numbers, or skip a maximum.
     """
 
     def decoy(seed: int) -> int:
@@ -467,8 +467,8 @@ def decoys_of(recipe: Recipe) -> Recipe:
 def seeds_after(recorded_answers: Sequence[RecordedAnswer], salt: str, draw: int = 0) -> Callable[[int], int]:
     """Return a function from a planned seed to the true one, which is unknown before the traces are fixed.
 
-    The true seed depends on the traces and on `salt`, so that the same file always gets the same inputs. That of a
-    shared one depends on the planned seed alone. draw: a number for a different set of seeds.
+    The true seed depends on the traces and on `salt`, so that the same file always gets the same inputs. The true seed
+    of shared inputs depends on the planned seed alone. draw: a number for a different set of seeds.
     """
     shared, digest = (hashlib.sha256(f"{text}/{draw}".encode()) for text in ("", salt))
     for recorded in recorded_answers:

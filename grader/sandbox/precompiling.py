@@ -1,8 +1,8 @@
 """Compiles the launches that will be timed, in several processes at once.
 
 Takes the processes, the recorded calls, and a number of seconds. Gives the configurations of each call that were not
-compiled in time: the tuning leaves them out. Gives the names of those that took all the time, too: to wait for them
-again would be in vain. Runs no kernel, and reports no kernel that does not compile.
+compiled in time; tuning leaves them out. Also gives the names of those that took all the time: nobody should wait for
+them again. Runs no kernel, and reports no kernel that does not compile.
 
 Each call needs one configuration; in an autotuned call, that is the one with the smallest constants. The needed
 configurations are compiled first, and the seconds do not limit them. Then the seconds begin, and the other
@@ -28,7 +28,7 @@ from grader.protocol.trace import Trace, choices_in
 from grader.sandbox.joining import Joining
 from grader.sandbox.outcome import TimedOut, Unanswered
 
-# The limit for the needed configuration of one call. Announced compiling does not count; it has limits of its own.
+# The limit for the needed configuration of one call. Announced compiling does not count: it has its own limits.
 _NEEDED_S = 60.0
 # The other configurations of all autotuners at all sizes, together.
 TUNING_S = 10.0
@@ -40,7 +40,7 @@ _GOLDEN = 0.618
 _AT_ONCE = 2
 
 T = TypeVar("T")
-# A call's place among the calls, and the place of a configuration of its autotuners.
+# The place of a call, and the place of a configuration of its autotuners.
 Unit = tuple[int, int]
 
 
@@ -177,7 +177,7 @@ def _compile(process: CompilerProcess, work: _Work, joining: Joining) -> None:
 
 
 def _compile_in_time(process: CompilerProcess, work: _Work, joining: Joining, unit: Unit) -> bool:
-    """Compile one unit while there is time; return whether it is ready. A failure is ready as well: it is known."""
+    """Compile one unit while there is time; return whether it is ready. A failed one counts as ready."""
     recorded, left_s = work.calls[unit[0]], work.ends_at - monotonic()
     request = Precompile(recorded.call, recorded.message, unit[1])
     if left_s <= 0:
@@ -220,7 +220,7 @@ def _groups(calls: Sequence[PrecompileJob]) -> list[list[Unit]]:
 def _spread(count: int) -> list[int]:
     """Return the numbers below `count` in an order that jumps: each is far from those just before it.
 
-    This also holds for the options that a list is the product of.
+    This also holds for each option, if the list is a product of options.
     """
     step = max(1, round(count * _GOLDEN))
     while gcd(step, count) > 1:

@@ -62,7 +62,7 @@ def command(module: str, number: int) -> tuple[str, ...]:
 
 
 def last_words(process: subprocess.Popen[bytes], errors: IO[bytes]) -> str:
-    """Return the last line that a process wrote, or how it ended."""
+    """Return the last line that a process wrote, else how it ended."""
     if errors.closed:
         return "it was closed"
     errors.seek(0)
@@ -92,7 +92,7 @@ def drain(log_fd: int, take: Callable[[bytes], None]) -> threading.Thread:
 def _import_path() -> list[str]:
     """Return this process's import path without the working directory and without entries that show a course.
 
-    Nor has it relative entries: one stands for the working directory, and an editable installation leaves another.
+    Relative entries are left out too: one stands for the working directory, and an editable installation adds another.
     """
     here, roots = Path.cwd(), courses()
     entries = ((entry, Path(entry)) for entry in sys.path)

@@ -23,9 +23,9 @@ _FIRST_UID, _UIDS = 0x4000_0000, 0x2000_0000
 _ABANDONED_S = 60.0
 _ENDING_S = 5.0
 _POLL_S = 0.01
-# A folder with less room than this cannot even take a submission's text.
+# A folder with less room than this cannot even hold a submission's text.
 _LEAST_ROOM_BYTES = 4 << 20
-# In place of the descriptor of a folder that is removed, or was never made.
+# Stands for the descriptor of a folder that was removed, or never made.
 _REMOVED = -1
 
 
@@ -78,7 +78,7 @@ class Scratch:
         if self._is_in_place():
             with contextlib.suppress(OSError):
                 self.folder.rmdir()
-        # By now the number may be another file's, which a second removal would empty.
+        # A second removal could empty another folder: the number may be reused.
         descriptor, self._descriptor = self._descriptor, _REMOVED
         os.close(descriptor)
 
@@ -107,7 +107,7 @@ class Scratch:
         clearing.empty(self._descriptor)
 
     def is_filling(self, limit_bytes: int) -> bool:
-        """Return whether free space has shrunk so far since the start that the content may be the reason."""
+        """Return whether the folder's content may explain how far free space has shrunk since the start."""
         return self._free_bytes - self._free() > limit_bytes // 2
 
     def used_bytes(self, limit_bytes: int, most_files: int) -> int:

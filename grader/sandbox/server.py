@@ -25,7 +25,7 @@ Mode = Literal["interpret", "gpu", "compile"]
 
 _START_TIMEOUT_S = 180.0
 _NICE = 10
-# Nothing else of the grader's environment reaches a submission: no tokens, no paths into the user's home.
+# Only these variables of the grader reach a submission: no tokens, no paths into the user's home.
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 _ENVIRONMENT_PREFIXES = ("CUDA_", "NVIDIA_", "TRITON_", "PYTORCH_")
 
@@ -93,7 +93,7 @@ class ForkServer:
     def __init__(self, mode: Mode) -> None:
         self.mode: Mode = mode
         self._closed = False
-        # Sessions on several threads may ask: the lock holds a question and its answer together.
+        # Sessions on several threads may ask: the lock keeps a question and its answer together.
         self._asking = threading.Lock()
         self._starting = threading.Lock()
         self._others: dict[Mode, ForkServer] = {}
@@ -136,7 +136,7 @@ class ForkServer:
     ) -> Spawned:
         """Return a fresh child, confined and waiting for its first message, or one that became `program`.
 
-        packages: imported before. A server that a submission brought down is replaced once. Raises GradeError if the
+        packages: imported first. A server that a submission has killed is replaced once. Raises GradeError if the
         new one ends as well.
         """
         request = Spawn("spawn", scratch, uid, limits, program, packages, tuple(map(str, self._hidden)))
@@ -183,7 +183,7 @@ class ForkServer:
         servers = [*self._others.values(), self]
         for server in servers:
             server._closed = True
-        # Tell all of them first: they then end side by side.
+        # Shut all of them first: they then end side by side.
         for server in servers:
             # Another thread may be waiting for an answer: a shut channel wakes it, a closed one does not.
             with contextlib.suppress(OSError):
@@ -196,7 +196,7 @@ class ForkServer:
     def _end(self) -> None:
         self._control.close()
         if self._has_spawned:
-            # It ends its children and their descendants before it exits; without children it may as well be killed.
+            # It ends its children and their descendants before it exits. A server without children can be killed.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(10)
         # The server may be inside a bubble, whose process is another one.

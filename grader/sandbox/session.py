@@ -5,7 +5,7 @@ Unanswered (no answer, and why). After every Unanswered the process has ended; l
 it lives on, unless the exception is fatal or came from loading.
 
 Runs no line of the submission in the grader, and judges no result. Measures time, memory and disk space from outside.
-Only an announced compilation is believed, within a budget: its time does not count.
+It believes only an announced compilation, within a budget: that time does not count.
 
 A time limit (`limit_s`) is in seconds of work. Waits for a core do not count either, unless the submission's own other
 tasks had the cores; an answer must come within ten times the limit.
@@ -84,10 +84,10 @@ _TOO_EARLY = "an answer must follow its question, got one before it was asked"
 _LOOK_S = 0.5
 # The longest wait for an answer on a busy machine, as a multiple of the time limit.
 _MOST_PATIENCE = 10.0
-# The share of a call's time limit after which the interpreter gives up one of many programs.
+# The share of a call's time limit after which the interpreter gives up a call of many programs.
 _PATIENCE = 0.75
-# The second start of a process may take that many times the limit: a driver that serves many processes is slow to begin
-# with one more, and no line of the submission has run yet.
+# The second start of a process may take so many times the limit: a driver that serves many processes starts one more
+# slowly, and no line of the submission has run yet.
 _PATIENCE_AT_START = 6.0
 
 
@@ -140,7 +140,7 @@ class _Exceeded(Exception):
 class _Child:
     """The running process. baseline_bytes: its memory right after loading; limits count from there.
 
-    watchdog: of the one process that the submission's own code runs in; a replay's process is idle between answers.
+    watchdog: only of the process that runs the submission's code; a replayer is idle between answers.
     """
 
     spawned: Spawned
@@ -246,7 +246,7 @@ class Session:
         return answer
 
     def _begun(self, *, patience: float = 1.0) -> Answer | Unanswered:
-        """Start a process and send it Start; return Ready, or its other answer, after which it has ended.
+        """Start a process and send it Start. Return its answer; after any but Ready the process has ended.
 
         patience: how many times the limit of loading a file it may take.
         """
@@ -299,7 +299,7 @@ class Session:
     def wake(self) -> None:
         """Start a process and load the submission, if there is no process. Does not wait for a running replay.
 
-        Does not tell whether loading failed: the next question does.
+        Does not report a failed loading: the next question does.
         """
         if self.pid is None:
             with self._turn:
@@ -398,7 +398,7 @@ class Session:
 
         Returns the process's wait status, -1 if there is none.
         """
-        # Take it first, then look at it: another thread may end it as well.
+        # Take it before testing it: another thread may end it too.
         child, self._child = self._child, None
         if child is None:
             return -1
@@ -496,11 +496,11 @@ class Session:
         """
         child = self._child
         assert child is not None
-        # Interpreted kernels are not compiled, and in a process that only compiles, compiling is the timed work.
+        # The interpreter compiles nothing; in a process that only compiles, compiling is the timed work.
         notice = child.notice if self.runs_on_gpu and not self._counts_compiling else None
         clock = CallClock(child.spawned.pid, notice, self._compile_budget)
         looked = time.monotonic()
-        # The clock below ends the wait; this is an upper bound.
+        # The clock below ends the wait earlier; this is an upper bound.
         deadline = looked + _MOST_PATIENCE * limit_s + max(0.0, self._compile_budget.left_s)
 
         def watch() -> None:
@@ -559,7 +559,7 @@ class Session:
         return OutOfSpace(limit) if filling and self._used_disk_bytes(child, limit) > limit else None
 
     def _family(self, child: _Child) -> list[int]:
-        """Return the processes that a process answers for: not its siblings, which replay as the same user."""
+        """Return the processes that count for a process: not its siblings, which replay as the same user."""
         return usage.family(child.spawned.pid, 0 if self._beside else self._scratch.uid)
 
     def _end_for(self, exceeded: OutOfMemory | OutOfSpace) -> OutOfMemory | OutOfSpace:
@@ -592,7 +592,7 @@ class Session:
         return Died("ended before it answered")
 
     def _garbled(self, why: str) -> Garbled:
-        """End the process, since its answers fit no question any more, and return Garbled."""
+        """End the process, whose answers fit no question any more, and return Garbled."""
         self.restart()
         return Garbled(why)
 

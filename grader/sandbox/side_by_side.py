@@ -26,9 +26,9 @@ class Replays(Protocol):
 
 
 class Idle:
-    """The idle processes. One that does not run yet is given only if all others stay busy for a while.
+    """The idle processes. One that does not run yet is taken only if all others stay busy for a while.
 
-    Starting a process takes longer than most replays, and many starts at once slow each other down.
+    Starting a process takes longer than most replays, and simultaneous starts slow each other down.
     """
 
     def __init__(self, processes: Sequence[Replays], patience_s: float = FOUND_S) -> None:
@@ -79,8 +79,8 @@ class SideBySide:
     def close(self) -> None:
         """Begin no further replay, and wait for the running ones.
 
-        Their threads end later: to wait for these takes a lock of Python's, which the thread that the collector of
-        garbage interrupts may hold.
+        Their threads end later: joining them takes a lock of CPython's, which the thread that the garbage collector
+        interrupts may hold.
         """
         self._pool.shutdown(wait=False, cancel_futures=True)
         wait([one for one in self._outcomes.values() if not one.cancelled()])

@@ -21,7 +21,7 @@ from grader.sandbox.server import ForkServer, Mode, Spawned
 
 _START_S = 120.0
 _POLL_S = 0.1
-# The time that a tool has to finish its report, once its watched process is gone.
+# The time for a tool to finish its report after its watched process has ended.
 _LAST_WORDS_S = 10.0
 _MOST_BYTES = 64 << 20
 
@@ -136,5 +136,5 @@ def _has_ended(pid: int) -> bool:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
         return True
-    # The command, in parentheses, may hold anything: the state stands behind the last one.
+    # The command, in parentheses, may hold anything: the state stands behind the last parenthesis.
     return stat.rpartition(b")")[2].split()[0] in (b"Z", b"X")

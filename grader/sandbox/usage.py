@@ -52,7 +52,7 @@ def others_s(pid: int, family: Iterable[int]) -> float:
 
 
 def _read(path: str) -> bytes:
-    """Return the content of a short file of /proc. Every wait for an answer reads some, so it must cost little."""
+    """Return the content of a short file of /proc. Every wait for an answer reads several, so it must be cheap."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(descriptor, 512)
@@ -121,7 +121,7 @@ def _nameless_files(pid: int) -> Iterator[tuple[tuple[int, int], int, str]]:
 def folder_usage(descriptor: int, most_bytes: int, most_entries: int) -> tuple[int, int]:
     """Return (bytes, entries) of a folder and all folders in it; a file with several names counts once.
 
-    bytes: as the disk gives them out, in whole blocks. Counting ends once one of the two is beyond its limit. Follows
+    bytes: as allocated on disk, in whole blocks. Counting ends once one of the two exceeds its limit. Follows
     no symbolic link. Skips what it cannot read, and the content of further folders while 128 folders wait.
     """
     used = entries = 0

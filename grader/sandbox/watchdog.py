@@ -1,6 +1,6 @@
-"""Looks at a submission's processes all the time, also while the grader asks them nothing; kills them over a limit.
+"""Measures a submission's processes all the time, even while the grader asks nothing; kills them over a limit.
 
-Takes functions that measure and that list the processes. Starts and ends nothing else: whoever started the processes
+Takes functions that measure and that list the processes. Starts and ends nothing else: the owner of the processes
 ends them, and asks here why they died.
 """
 
@@ -19,7 +19,7 @@ _LOOK_S = 1.0
 
 
 class Watchdog:
-    """A thread that measures, until it is told to end. exceeded: the limit that was, or None so far."""
+    """A thread that measures until `end`. exceeded: the limit that was exceeded, or None so far."""
 
     def __init__(
         self, measure: Callable[[], OutOfMemory | OutOfSpace | None], processes: Callable[[], Iterable[int]]
@@ -40,7 +40,7 @@ class Watchdog:
         while not self._ended.wait(_LOOK_S):
             self.exceeded = self.exceeded or self._measure()
             if self.exceeded:
-                # Again and again: a child may have been started while the others were listed.
+                # Repeat it: a child may have been started while the others were listed.
                 for pid in self._processes():
                     with contextlib.suppress(OSError):
                         os.kill(pid, signal.SIGKILL)

@@ -180,7 +180,7 @@ def examine_by_tool(
         notes |= dict.fromkeys(_notes(report, cut=watched.server.report.cut))
         for called, accusations in accused:
             for one in sightings_of(accusations, subject.file, subject.source.splitlines()):
-                # Triton's own reductions race by what this tool goes by; the learner can do nothing about that.
+                # This tool reports races in Triton's own reductions; the learner can do nothing about these.
                 outside = one.kind == "race" and not one.line
                 (remarks if outside else gathering).add(called, [one])
     examined = _examination(subject, tool, visits)

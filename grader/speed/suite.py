@@ -59,7 +59,7 @@ _OUTSIDE_SHARE, _OUTSIDE_US = 0.5, 2000.0
 # Before it does, so many rounds were made: its median over 6 varies by half a millisecond, and the first take longest.
 _OUTSIDE_ROUNDS = 32
 
-# What a case's call on decoys came to: what it does there, or what became of it instead.
+# The result of recording a case's call on decoys: its traces, or why there are none.
 Traced = tuple[RecordedAnswer, ...] | Raised | Unanswered
 
 

@@ -27,7 +27,7 @@ class WatchedExercise:
     """The watched exercise.
 
     hints: three texts for every part. course: the ids of all exercises. has_solution: False in a student bundle, which
-    has no model solution. is_own: whether the file is the learner's own, of which the progress tells.
+    has no model solution. is_own: whether the file is the learner's own, which counts towards progress.
     """
 
     id: str

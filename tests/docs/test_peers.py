@@ -203,6 +203,10 @@ def test_the_page_counts_by_kind_and_shows_every_file() -> None:
     assert "| honest | accept | 1 of 1 | 1 of 1 |" in text
     assert "| greatest speed-up believed of an attack |  | 40× | – |" in text
     assert "0 of 1, 1 flagged | 0 of 1 |" in text
+    # A speed-up of 40 was flagged, and not accepted.
+    assert "`vector_add` | none | 0 of 1 | 0 of 1 |" in text
     # A reason cannot break the table.
     assert "| attack | `vector_add`: lazy | adds. | flagged, 40×, 8 s: excessive / speed-up | refused, 6 s |" in text
+    gained = replace(rows[1], outcomes={"grade": Outcome("accepted", 6.0, 1.1)})
+    assert "`vector_add` | none | 1 of 1 |" in page([rows[0], gained], ("grade",), SETTING)
     assert "not asked" in page([Row(fed_of(), {})], ("grade",), SETTING)

@@ -1,8 +1,8 @@
 """The commands, one file each: `command` is the function that typer reads, HELP its help, ORDER its place in `--help`.
 
-A command is added by its file alone: the folder is scanned. A file imports what does the work inside `command`, so that
-`grade list` stays instant. `CLASS`, where a file has one, replaces typer's class of commands. `GROUP`, where a file has
-one, puts the command under another heading of `--help` than the learner's.
+To add a command, add its file: the folder is scanned. A file imports the modules that do the work inside `command`, so
+that `grade list` stays instant. `CLASS`, where a file has one, replaces typer's class of commands. `GROUP`, where a
+file has one, puts the command under another heading of `--help` than the learner's.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Decide checks by rules: one module for each rule, found by a scan of this folder.
 
 A module declares `RULE`, the class of the rule, and `decide`, which takes the part's bench, the planned cases and the
-rule, and gives a Ruling. Where a compiler is asked, `decide` takes its outcomes and the rule. Rules on speed are not
-here: grader.speed judges them.
+rule, and gives a Ruling. For a rule on compiled kernels, `decide` takes the compiler's outcomes and the rule. Rules on
+speed are not here: grader.speed judges them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DECIDE = _table()
 def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
     """Run the check's rule on its planned cases.
 
-    Right values earn nothing where something besides kernels computed them.
+    Right values earn nothing if something besides kernels computed them.
     """
     before = len(bench.evidence)
     try:

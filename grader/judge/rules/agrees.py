@@ -25,24 +25,24 @@ from grader.record import Number, number
 
 RULE = Agrees
 
-# Number of failing cases to explain: the largest alone may not show the cause.
+# How many failing cases to explain: the largest alone may not show the cause.
 _MOST_EXPLAINED = 4
 
 # A configuration: the first line of its kernel, and what sets it apart from the kernel's others.
 _Choice = tuple[int, str]
 _Choices = frozenset[_Choice]
 
-# A failing case with one of these says nothing about the next case.
+# A failing case with one of these does not predict the next case.
 _MAY_GO_ON = ("fail", "not_implemented")
 
 
 def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     """Compare every output with the oracle on every case.
 
-    An exception or the death of the process ends the check at once; so does a wrong value where the bench says so.
-    Where the rule says so, one case of each dtype also runs in every configuration of autotuned kernels. So does, here
-    and in later checks of the part, one of each set of configurations that pruning leaves. Some cases are also recorded
-    where launch code is told of a larger GPU.
+    An exception or the death of the process ends the check at once; so does a wrong value if the bench asks for it. If
+    the rule asks for it, one case of each dtype also runs in every configuration of autotuned kernels. So does one case
+    of each set of configurations that pruning leaves, here and in later checks of the part. Some cases are also
+    recorded with a larger GPU shown to launch code.
     """
     worst, run = 0.0, 0
     tuned = _tuned_cases(cases, rule)
@@ -52,7 +52,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     trials_failed: dict[PlannedCase, Trial] = {}
     left_out: dict[PlannedCase, str] = {}
     largest_gpu = OnTheLargestGpu(bench)
-    # Only the far ends of a star may have too many programs for the interpreter.
+    # Only the far ends of a star may be left out for too many programs.
     far = [not rule.cases.space.holds(one.case) for one in cases]
     requests = [CallRequest(one.case, one.seed, may_be_left_out=is_far) for one, is_far in zip(cases, far, strict=True)]
     with closing(bench.tries(requests)) as trials:
@@ -60,7 +60,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
             if trial.left_out:
                 left_out[one] = trial.left_out
                 if failed:
-                    # It took seconds, and so may others: what fails is known.
+                    # It took seconds, and others may too. The failure is known.
                     break
                 continue
             worst, run = max(worst, trial.worst), run + 1
@@ -74,11 +74,11 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
                 trials_failed[one] = trial
                 if trial.failure.status not in _MAY_GO_ON or (bench.first_failure and trial.failure.status == "fail"):
                     break
-    # Last: its calls would have the later cases recorded again.
+    # Last: its calls cause the later cases to be recorded again.
     failed = _looked_into(bench, failed, trials_failed)
     if left_out and not failed and (not run or _are_too_many(len(left_out), sum(far))):
         raise NotRunHere(next(iter(left_out.values())))
-    # A part is not begun only if it leaves out every case.
+    # A part counts as not implemented only if every case is.
     if len(failed) < run or any(failure.status != "not_implemented" for _, failure in failed):
         failed = [(one, _crash_if_begun(failure)) for one, failure in failed]
     metrics: dict[str, Number] = {"cases": run, "worst_error_over_allowed": number(worst)}
@@ -98,9 +98,9 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
 def _looked_into(
     bench: Bench, failed: Sequence[tuple[PlannedCase, Failure]], trials: Mapping[PlannedCase, Trial]
 ) -> list[tuple[PlannedCase, Failure]]:
-    """Return the failures; that of the first one says what is behind it, if a configuration or no kernel is.
+    """Return the failures; the first names the configuration, or the work outside kernels, that causes it.
 
-    Once: the other cases would give the same.
+    Only the first is examined: the others would give the same.
     """
     if not failed:
         return []
@@ -111,15 +111,15 @@ def _looked_into(
 
 
 def _are_too_many(left_out: int, far: int) -> bool:
-    """Return whether a check says too little without the far ends that were left out: more than half of several.
+    """Return whether too many far ends were left out for a verdict: more than half of several.
 
-    A file that is slow where it is wrong would pass it.
+    A file that is slow exactly where it is wrong would pass.
     """
     return far > 1 and 2 * left_out > far
 
 
 def _run_here(trials: Iterator[Trial], failed: Sequence[object]) -> Iterator[Trial]:
-    """Yield the trials. A call that only a GPU can run ends them, where an earlier one failed: that is enough."""
+    """Yield the trials. After a failure, a call that only a GPU can run ends them."""
     try:
         yield from trials
     except NotRunHere:
@@ -130,8 +130,8 @@ def _run_here(trials: Iterator[Trial], failed: Sequence[object]) -> Iterator[Tri
 def _tuned_cases(cases: Sequence[PlannedCase], rule: Agrees) -> list[PlannedCase]:
     """Return the cases to run in every configuration: the largest canonical one of each dtype, largest first.
 
-    Most tiles do not fill the largest. Each dtype: a configuration may be wrong for one alone, such as one that allows
-    TF32.
+    Most tiles leave a remainder in the largest. A configuration may be wrong for one dtype alone, such as one that
+    allows TF32.
     """
     named = [one for one in cases if one.case in rule.cases.named] if rule.every_configuration else []
     largest: dict[Value, PlannedCase] = {}
@@ -147,10 +147,10 @@ def _configured_cases(
     usual: dict[PlannedCase, Trial],
     largest: Mapping[_Choices, tuple[PlannedCase, Trial]],
 ) -> list[PlannedCase]:
-    """Return the cases to run in every configuration, and tell the bench which configurations they have.
+    """Return the cases to run in every configuration, and note their configurations in the bench.
 
-    Those are the tuned ones, and others with configurations that no case had before, which join the `usual` trials:
-    pruning may leave some configurations to cases of certain sizes alone.
+    These are the tuned cases, and cases with configurations that no earlier case had: pruning may leave some
+    configurations to certain sizes alone. The latter join the `usual` trials.
     """
     known = bench.configurations
     offered = (known or set()).union(*(_choices_of(usual[one]) for one in tuned if one in usual))
@@ -179,7 +179,7 @@ def _in_every_configuration(
 ) -> tuple[ConfigurationRuns, PlannedCase | None]:
     """Return the runs of the first case that fails, with that case; else those of the largest case, and None.
 
-    Cases besides these run in the configurations that an autotuner has from an earlier call alone.
+    Other cases run only in the configurations that an autotuner keeps from an earlier call.
     """
     first, before = ConfigurationRuns(), bench.interpreted().pair.worked_s
     others = [one for one in usual if one not in cases]
@@ -193,7 +193,7 @@ def _in_every_configuration(
 
 
 def _crash_if_begun(failure: Failure) -> Failure:
-    """Return a crash in place of "not implemented": the part has answered another case."""
+    """Return "not implemented" as a crash: the part has answered another case."""
     if failure.status != "not_implemented":
         return failure
     help_text = "The function answers other cases: write the code for this one."
@@ -204,9 +204,9 @@ def _crash_if_begun(failure: Failure) -> Failure:
 def _most_telling(failed: Sequence[tuple[PlannedCase, Failure]]) -> list[Failure]:
     """Return the failures to explain: with the first one's status, the largest outputs first.
 
-    Patterns show in large outputs. But calls that take the oracle seconds come last, the smallest of them first: it
-    computes each of them many times. Outputs that are too large for a quick look are left out; where all are, the
-    smallest is enough. Without values to compare, the first failure alone.
+    Large outputs show patterns. But calls that take the oracle seconds come last, smallest first: it computes each many
+    times. Outputs that take long to examine are left out; if all do, the smallest stays. Without values to compare,
+    only the first failure is returned.
     """
     (first, failure), status = failed[0], failed[0][1].status
     if failure.cause.mismatch is None:

@@ -16,7 +16,7 @@ from grader.record import Cause, CompiledKernel, Number
 
 RULE = Compiles
 
-# Findings that make a kernel unfit; others only cost speed.
+# Findings that fail a kernel; others only cost speed.
 _TOO_LARGE = ("shared_memory", "tensor_memory")
 _REFUSED = ("compile_error", "other_branch")
 _FATAL = (*_REFUSED, *_TOO_LARGE, "spills")
@@ -49,7 +49,7 @@ def decide(outcomes: Sequence[CompileOutcome], rule: Compiles) -> Ruling:
 
 
 def compiles_nowhere(outcomes: Sequence[CompileOutcome]) -> Failure | None:
-    """Return the failure of a part that the interpreter runs, and that no GPU would launch; or None."""
+    """Return the failure of a part that runs in the interpreter and that no GPU would launch; or None."""
     errors = [_error_of(outcome) for outcome in outcomes]
     if not errors or errors[0] is None or not all(errors):
         return None
@@ -69,7 +69,7 @@ def compiles_nowhere(outcomes: Sequence[CompileOutcome]) -> Failure | None:
 
 
 def late_words(outcomes: Sequence[CompileOutcome]) -> str:
-    """Return why it is unknown whether a GPU runs the kernels of a call: the compiler did not end in time; or ''."""
+    """Return that the compiler did not end in time, so that nobody knows whether a GPU runs a call's kernels; or ''."""
     late = next((one for one in outcomes if one.is_late), None)
     return f"it is unknown whether a GPU runs the kernels: for {late.target} {late.why}" if late else ""
 
@@ -102,7 +102,7 @@ def _error_of(outcome: CompileOutcome) -> Failure | None:
     if outcome.gave_up:
         cause = Cause("compile_error", "The kernel does not compile", f"For {outcome.target} {outcome.why}.", "")
         return Failure("compile_error", cause)
-    # An autotuner passes over a configuration that is too large.
+    # An autotuner skips a configuration that is too large.
     found = (_unfit(one, (*_REFUSED, *(() if one.configurations else _TOO_LARGE))) for one in outcome.kernels)
     return next(filter(None, found), None)
 

@@ -23,7 +23,7 @@ from grader.text import clean
 
 RULE = Fresh
 
-# Number of further calls whose results must not share memory: longer than a ring of buffers.
+# How many further calls must not share memory of results: more than a ring has buffers.
 _MORE = 13
 # The same for the last and largest case: some rings are for large results.
 _FEW = 4
@@ -42,10 +42,10 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Fresh) -> Ruling:  
 
 
 def _of_other_checks(bench: Bench) -> list[PlannedCase]:
-    """Return cases of other checks whose bits may depend on the order of programs: there may be kernels for them alone.
+    """Return cases of other checks whose bits may depend on the order of programs: they may have kernels of their own.
 
-    The first in which atomics add up, and of the quick ones in which programs meet, the largest, the smallest and one
-    between.
+    These are the first with atomic additions; and of the quick cases in which programs meet, the largest, the smallest
+    and one between.
     """
     added = [seen for seen in bench.evidence if seen.unordered]
     quick = [seen for seen in bench.evidence if seen.meets and seen.case.volume <= QUICK_VOLUME]
@@ -184,7 +184,7 @@ def _unordered(bench: Bench, trial: Trial) -> Failure | None:
 def _gives_equal_bits(bench: Bench, trial: Trial) -> bool:
     """Return whether the result of a right call has the same bits if its programs run in the opposite order.
 
-    True where programs do not meet at an address, and where a replay comes to no end.
+    True if programs do not meet at an address, or if a replay does not end.
     """
     if not isinstance(trial.outcome, Finished) or not trial.outcome.answer.meets:
         return True

@@ -24,7 +24,7 @@ from grader.text import clean
 
 # The kind of a call that is right without memory of earlier calls.
 LEFT_OVER = "not_cleared"
-# What a replay sees and the submission's own process does not: there the same call may look right.
+# Kinds of failures that only a replay sees; the same call may look right in the submission's own process.
 _SEEN_IN_REPLAYS = ("out_of_bounds", "race", "undefined", "input_changed")
 
 
@@ -33,7 +33,7 @@ def by_evidence(
 ) -> Failure | None:
     """Return the failure of the first call without working kernels, with other computation, or with values read.
 
-    allowed: operators that may run besides. bounds: what bounds the values of arguments, in words.
+    allowed: operators that may run beside kernels. bounds: the bounds of arguments' values, in words.
     """
     for seen in evidence:
         if not (seen.kernels or seen.untold):
@@ -101,12 +101,12 @@ def _first_names(names: Sequence[str]) -> str:
 
 
 def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure, *, briefly: bool = False) -> Failure:
-    """Return the failure of a replay, or what is behind it.
+    """Return the failure of a replay, or its cause.
 
-    The call is made again without memory of earlier calls, and in the submission's own process: if it is right there,
-    something besides the kernels does part of the work; or an autotuner takes another configuration there. Beside a
-    GPU, kernels that are right in the interpreter by themselves do all of it: on the GPU they race, and only the replay
-    met it. briefly: as in retrials.right_otherwise.
+    The call is repeated without memory of earlier calls, and in the submission's own process. If it is right there,
+    something besides the kernels does part of the work, or an autotuner takes another configuration there. On a GPU,
+    kernels that are right in the interpreter by themselves do all of the work: they race, and only the replay met the
+    race. briefly: as in retrials.right_otherwise.
     """
     replayed = bench.part.is_replayed and not trial.untold and isinstance(trial.outcome, Finished)
     doubted = replayed and failure.status == "fail" and failure.cause.kind not in _SEEN_IN_REPLAYS
@@ -133,7 +133,7 @@ def _are_right_alone(bench: Bench, one: PlannedCase) -> bool:
 
 
 def interpreted_trial(bench: Bench, one: PlannedCase) -> Trial | None:
-    """Return the trial of a case in the interpreter beside a GPU; None without one, or where only a GPU can run it."""
+    """Return the trial of a case in the interpreter beside a GPU; None without a GPU, or if only a GPU can run it."""
     if bench.interpreter is None:
         return None
     try:
@@ -147,7 +147,7 @@ def _computes_nothing(seen: Evidence, allowed: Sequence[str]) -> bool:
 
 
 def _launches_elsewhere(seen: Evidence, evidence: Sequence[Evidence]) -> bool:
-    """Return whether calls launch kernels, but no call of these sizes."""
+    """Return whether some calls launch kernels, but none of these sizes."""
     launching = [_sizes(one) for one in evidence if one.kernels]
     return bool(launching) and _sizes(seen) not in launching
 

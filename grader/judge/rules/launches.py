@@ -23,7 +23,7 @@ RULE = Launches
 def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Launches) -> Ruling:
     """Pass when each call that gives the right answer has at least one launch, and at most `rule.most`.
 
-    Calls of other checks in the space of the rule's cases count as well: those with too many launches run again here.
+    Calls of other checks in the space of the rule's cases count too: those with too many launches are repeated here.
     """
     most = rule.most
     cases = [*cases, *find_unplanned_cases(bench.evidence, cases, rule.cases.space, lambda seen: seen.launches > most)]

@@ -22,11 +22,11 @@ from grader.text import clean
 
 RULE = Regret
 
-# A choice that costs so many times the least cost counts as dear where choices are compared.
+# When choices are compared, one that costs so many times the least cost counts as dear.
 _DEAR = 1.15
 # Number of worst choices to show: the learner learns from them.
 _SHOWN = 3
-# Of so many cases, the costs of one are told.
+# The costs of one in so many cases are shown.
 _TOLD_EVERY = 2
 _NOTHING_MEASURED = "choices cannot be judged without measurements: measured.json is missing"
 
@@ -35,8 +35,8 @@ _NOTHING_MEASURED = "choices cannot be judged without measurements: measured.jso
 class ChoiceCost:
     """One choice and its cost.
 
-    ratio: its cost over the least cost. chosen: the thing in words. better: how the best thing differs. ratios: of each
-    thing. place: its index among the things offered.
+    ratio: its cost over the least cost. chosen: the chosen thing in words. better: how the best thing differs. ratios:
+    of each thing. place: the chosen thing's index among the things offered.
     """
 
     one: PlannedCase
@@ -56,10 +56,10 @@ class ChoiceCost:
 def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Regret) -> Ruling:
     """Ask for a choice in every case; the geometric mean of costs over the least costs decides.
 
-    The costs of every second case are told; those of the others stay hidden.
+    The costs of every second case are shown; the others stay hidden.
 
-    Without measurements nothing is judged. In every case the choice is asked for twice, the second time among things
-    drawn with another seed; both answers must be one of the things. Only the first one counts in the mean.
+    Without measurements nothing is judged. Each case asks for a choice twice, the second time among things drawn with
+    another seed. Both answers must be among the things. Only the first counts in the mean.
     """
     if not bench.truth.has_measurements:
         return Ruling(None, unfit=_NOTHING_MEASURED)
@@ -75,7 +75,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Regret) -> Ruling:
         return Ruling(None)
     mean = mean_regret([choice.ratio for choice in choices])
     share = rule.share(mean)
-    # A table of answers, copied from results, would know half of the cases.
+    # A table of answers that is copied from results covers only half of the cases.
     told = choices[::_TOLD_EVERY]
     worst = sorted(told, key=lambda choice: choice.ratio, reverse=True)[:_SHOWN]
     evidence = {f"choice for {choice.one.case.words()}": _choice_words(choice) for choice in worst}
@@ -137,7 +137,7 @@ def _product(thing: object, names: Sequence[str]) -> int:
 
 
 def _extremes(choices: Sequence[ChoiceCost]) -> Iterator[tuple[str, bool]]:
-    """Yield fields, or products of two, of which the choice always has the largest or smallest value."""
+    """Yield the fields, or products of two, in which the choice always has the largest or smallest value."""
     for names in _whole_numbers(choices):
         values = [[_product(thing, names) for thing in choice.things] for choice in choices]
         chosen = [of_case[choice.place] for of_case, choice in zip(values, choices, strict=True)]
@@ -154,7 +154,7 @@ def mean_regret(ratios: Sequence[float]) -> float:
 
 
 def counted_ratios(offers: Sequence[Offer]) -> list[float]:
-    """Return the ratio that counts for each choice: the dearest known one where nothing was measured."""
+    """Return the ratio that counts for each choice; for an unmeasured choice, the largest known ratio."""
     dearest = max(offer.ratio for offer in offers if not isnan(offer.ratio))
     return [dearest if isnan(offer.ratio) else offer.ratio for offer in offers]
 

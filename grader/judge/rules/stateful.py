@@ -1,4 +1,4 @@
-"""Judge calls that build on each other: each finds what the one before left in memory."""
+"""Judge calls that build on each other: each finds the memory that the previous one left."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _End(NamedTuple):
 def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Stateful) -> Ruling:
     """Compare every call of every step with the oracle.
 
-    Nothing is decided where another part that the steps call is not written yet.
+    Nothing is decided if the steps call another part that is not written yet.
     """
     loaded = bench.pair.session.load()
     there = loaded.functions if isinstance(loaded, Loaded) else [part.name for part in rule.before]

@@ -1,4 +1,4 @@
-"""Judge by what ran in all calls so far whether the submission's kernels do the work of a part."""
+"""Judge whether the submission's kernels do the work of a part, by what ran in all calls so far."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _missing_operations(evidence: Sequence[Evidence], operations: Sequence[str])
 
 
 def _other_products(evidence: Sequence[Evidence]) -> Failure | None:
-    """Return the failure of a call in whose program something beside CuTe's operations may multiply."""
+    """Return the failure of a call whose program may multiply without CuTe's operations."""
     for seen in evidence:
         if others := sorted(name for name in seen.operations if not name.startswith("cute.")):
             return Failure(
@@ -80,7 +80,7 @@ def _other_products(evidence: Sequence[Evidence]) -> Failure | None:
 
 
 def _refused(bench: Bench, one: PlannedCase, failure: Failure | None) -> Failure | None:
-    """Return the failure of a wrong call that other means computed, or whose kernels do nothing yet."""
+    """Return the failure of a wrong call if other means computed it, or if its kernels do nothing yet."""
     if failure is None or failure.status != "fail":
         return failure
     if kernels_matter(bench, CallRequest(one.case, one.seed)):
@@ -91,7 +91,7 @@ def _refused(bench: Bench, one: PlannedCase, failure: Failure | None) -> Failure
 
 
 def _stored_nothing(failure: Failure | None) -> bool:
-    """Return whether the launches stored nothing, and an output is what fresh memory holds."""
+    """Return whether the launches stored nothing, and an output still equals fresh memory."""
     if failure is None or failure.seen is None or failure.cause.kind != "unwritten":
         return False
     mismatch, launches = failure.cause.mismatch, failure.seen.outcome.answer.launches

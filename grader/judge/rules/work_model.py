@@ -26,7 +26,7 @@ from grader.text import clean
 
 RULE = WorkModel
 
-# Bytes must be touched this often, on average, to be worth a sentence.
+# A sentence is written if bytes are touched this often on average.
 _AGAIN = 1.2
 # Larger ratios are shown without decimals.
 _MANY = 100
@@ -49,8 +49,7 @@ _NO_KERNEL = Failure(
 class Weighed:
     """One call beside the model: what it used, and the share of the points for it.
 
-    advice: about the most bytes that were not needed; "" if all points are earned. failure: where no points are
-    earned.
+    advice: on the largest share of needless bytes; "" if all points are earned. failure: set if no points are earned.
     """
 
     work: Work
@@ -62,8 +61,8 @@ class Weighed:
 def decide(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Ruling:
     """Count what a call of every case uses; the worst share of the points counts.
 
-    Where the model says so, calls of other checks in its space count as well: those that moved too much for any points
-    are made again here.
+    If the model asks for it, calls of other checks in its space count too: those that moved too much for any points are
+    repeated here.
     """
     cases = [
         *cases,
@@ -108,7 +107,7 @@ def _moved_too_much(seen: Evidence, model: WorkModel) -> bool:
 
 
 def _lightest(bench: Bench, one: PlannedCase, model: WorkModel, trial: Trial) -> Weighed | str:
-    """Compare a call with the model; where it misses points, try every other configuration of its kernels.
+    """Compare a call with the model; if it misses points, try every other configuration of its kernels.
 
     The best one counts: an autotuner would not choose one that moves more than another.
     """
@@ -131,8 +130,7 @@ def _lightest(bench: Bench, one: PlannedCase, model: WorkModel, trial: Trial) ->
 def weigh(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> Weighed | str:
     """Compare one call that launched kernels with the model.
 
-    Returns why its use is unknown, as text, where some accesses were not counted. returned: the number of expected
-    tensors that are new.
+    Returns a reason as text if some accesses were not counted. returned: the number of expected tensors that are new.
     """
     launches = [_clamped(launch) for launch in trial.launches]
     traffic = [launch.traffic for launch in launches if launch.traffic is not None]
@@ -230,7 +228,7 @@ def _metrics(found: Sequence[Weighed]) -> dict[str, Number]:
 
 @dataclass(frozen=True)
 class _Limit:
-    """One count beside its allowance. kind: of the cause, where the count earns no points."""
+    """One count beside its allowance. kind: of the cause, if the count earns no points."""
 
     kind: Literal["memory", "stores", "traffic"]
     used: int
@@ -245,7 +243,7 @@ def _limits(work: Work, model: WorkModel) -> Iterator[_Limit]:
     if model.extra:
         yield _Limit("memory", work.extra_bytes, model.extra)
     if model.stored:
-        # Where not all stores were followed, all that was stored is an upper bound.
+        # If not all stores were followed, the sum of stored bytes is an upper bound.
         unique = work.unique_stored_bytes
         yield _Limit("stores", unique if unique >= 0 else work.stored_bytes, model.stored)
     if model.moved:
@@ -319,9 +317,9 @@ class _Wastes:
     """Bytes of one call that were not needed.
 
     again: loaded more than once by one launch, beyond the room in the model. restored: stored more than once by one
-    launch; as many are loaded in between, and do not count as loaded again. handed: stored beside the results and
-    loaded again. loaded_times, stored_times: how often a launch loads and stores a byte, on average. counted: each byte
-    was followed; where not, loads beyond the model count as loaded again.
+    launch; as many are loaded in between, and not counted in `again`. handed: stored beside the results and loaded
+    again. loaded_times, stored_times: how often a launch loads and stores a byte, on average. counted: each byte was
+    followed; otherwise loads beyond the model count as loaded again.
     """
 
     again: int
@@ -429,7 +427,7 @@ def _clues(work: Work, wastes: _Wastes, results: int, copying: str) -> Iterator[
     else:
         seen = "No byte is loaded twice, and only results are stored"
         if work.extra_bytes > results:
-            # Memory that no kernel stores to, and that is as large as what is loaded too much.
+            # Memory without stores by kernels, as large as the loads beyond the model.
             filled = f"{_bytes(work.extra_bytes)} besides arguments and results were not filled by a kernel."
             yield Clue("work_outside_kernels", 0.85, f"{seen}. {filled}")
         yield Clue("reads_unneeded", 0.75, f"{seen}: some loads are not needed.")
@@ -437,7 +435,7 @@ def _clues(work: Work, wastes: _Wastes, results: int, copying: str) -> Iterator[
 
 
 def _stored_clue(work: Work, results: int) -> Clue:
-    """Return the clue of too many stored bytes. A value goes through memory only where there is memory for it."""
+    """Return the clue of too many stored bytes. Values go through memory only if there is memory for them."""
     if work.extra_bytes:
         return Clue("through_memory", 0.8, _stored_beside(work.unique_stored_bytes, results))
     stored = f"{_bytes(work.unique_stored_bytes)} are stored, each counted once"

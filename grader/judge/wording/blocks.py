@@ -92,7 +92,7 @@ def _sliced(_: re.Match[str], __: Fault) -> Words:
 
 
 def _is_pointer(name: str) -> bool:
-    """Return whether a name is that of a pointer, as far as names tell."""
+    """Return whether a name looks like a pointer's."""
     return "ptr" in name.lower() or "pointer" in name.lower()
 
 
@@ -166,7 +166,7 @@ def _chained(_: re.Match[str], fault: Fault) -> Words:
 
 
 def _sizes_given(fault: Fault) -> list[ast.AST]:
-    """Return all that stands in the arguments of the line's functions that make blocks of a size."""
+    """Return all nodes in the arguments of those functions of the line that make blocks of a size."""
     makers = fault.calls("arange", "zeros", "full", "reshape", "broadcast_to")
     return [node for call in makers for argument in call.args for node in ast.walk(argument)]
 

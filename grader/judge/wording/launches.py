@@ -127,7 +127,7 @@ _TORCHS = {"default": "other", "dim": "axis", "fill_value": "value", "keepdim": 
 
 @RULES.rule(r"(\w+) has no parameter (\w+), only ([\w, ]*)")
 def _unknown_argument(found: re.Match[str], _: Fault) -> Words:
-    """Speak of a launch, and of a function of Triton's language: both come with the list of what there is."""
+    """Word the errors of a launch and of a function of Triton's language: both list the known names."""
     owner, name, known = found[1], found[2], found[3].split(", ")
     alike = [one for one in known if one[:1] == name[:1] or one in name or name in one]
     near = [_TORCHS[name]] if _TORCHS.get(name) in known else get_close_matches(name, alike, 1)
@@ -231,7 +231,7 @@ def _more_than_taken(found: re.Match[str], fault: Fault) -> Words | None:
 
 
 def _unlike_stub(function: str, rule: str) -> Words:
-    """Say a call that no line of the submission made: the grader calls what the stub defines."""
+    """Word a call that no line of the submission made: the grader calls the stub's functions."""
     return Words(
         "Other parameters than the stub's",
         rule,

@@ -9,7 +9,7 @@ from grader.judge.wording.rules import Fault, Rules, Words, write
 RULES = Rules()
 
 
-# What to write for functions and methods of NumPy, torch or math that Triton's language calls otherwise.
+# What to write for functions and methods of NumPy, torch or math that have another name in Triton's language.
 _SIGNS = {"add": "+", "sub": "-", "subtract": "-", "mul": "*", "multiply": "*", "div": "/", "divide": "/"}
 _OTHERWISE = {
     **{name: f"`a {sign} b`" for name, sign in _SIGNS.items()},

@@ -10,7 +10,7 @@ import ast
 from grader.syntax import tree_of
 
 _MOST_CODE = 100
-# Python's own functions for trees call themselves several times for each level, and end in a RecursionError.
+# Python's own functions for trees recurse several times per level, and raise RecursionError.
 _MOST_LEVELS = 50
 
 
@@ -44,7 +44,7 @@ def quoted(node: ast.AST) -> str:
 
 
 def _rewritten(tree: ast.stmt | None, change: ast.NodeTransformer) -> str:
-    """Return a changed line in backquotes; "" if nothing changes. Of an `if` or a `while`, its condition alone."""
+    """Return a changed line in backquotes, or only the condition of an `if` or `while`; "" if nothing changes."""
     if tree is None:
         return ""
     node: ast.AST = tree.test if isinstance(tree, ast.If | ast.While) else tree
@@ -93,7 +93,7 @@ class _ToLoad(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         if last_name(node.func) in ("load", "store") and node.args and isinstance(node.args[0], ast.Subscript):
-            # It loads already: only the pointer is written as an element.
+            # It is a load already: only its pointer is written as an element.
             node.args[0] = ast.BinOp(node.args[0].value, ast.Add(), node.args[0].slice)
         self.generic_visit(node)
         return node

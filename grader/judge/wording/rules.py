@@ -17,8 +17,8 @@ LAUNCH = re.compile(r"\w\[.*\]\(")
 class Words:
     """An exception in the learner's words.
 
-    title: of the card. rule: what is wrong, a sentence. help: what to write. An empty title or rule leaves what the
-    card says without it. kind: of the cause, where the exception leaves no doubt.
+    title: of the card. rule: what is wrong, a sentence. help: what to write. An empty title or rule keeps the card's
+    own. kind: of the cause, where the exception leaves no doubt.
     """
 
     title: str
@@ -53,7 +53,7 @@ class Fault:
                 yield node
 
     def number(self, name: str) -> int | None:
-        """Return the number that one of the lines gives to a name, as in BLOCK=1000; None where none does."""
+        """Return the number that a line gives to a name, as in BLOCK=1000; None without one."""
         found = re.search(rf"\b{re.escape(name)}\s*=\s*(\d{{1,9}})\b", "\n".join(self.lines))
         return int(found[1]) if found else None
 

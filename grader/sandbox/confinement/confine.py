@@ -1,6 +1,6 @@
 """Confinement, applied after the fork and before the submission's first line, layer by layer.
 
-Each layer is tried, and named in the record only where it holds.
+Each layer is tried; the record names only those that hold.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def confine(
 
     `uid` is a user of the submission's own, given where the grader runs as root (0: keep the user). `limits` holds
     address_space_bytes (0: unlimited), processes, file_bytes. `tool`: the program that this process becomes, to watch
-    another that it starts; it may read where it is installed, and the two may talk over a loopback of their own.
+    another process that it starts. It may read its own installation, and both may use a loopback of their own.
     `hidden`: folders that cannot be read, even where they lie inside one that can.
     """
     parent = os.getppid()
@@ -40,7 +40,7 @@ def confine(
         layers.append(users.become(uid))
     else:
         layers.append(namespaces.leave_as_user(loopback=bool(tool)))
-    # A change of the user or of its rights would undo this.
+    # A later change of the user or of its rights would undo this.
     system.die_with(parent)
     if system.never_gain_privileges():
         layers.append("no new privileges")

@@ -41,15 +41,15 @@ _ENVIRONMENT = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH")
 _TOOLS = Path("/opt/nvidia")
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _GPU_DEVICES = ("nvidia*", "dxg")
-# The C library names a thread by writing here; CUDA names one when it starts, and does not start where it cannot.
+# The C library writes a thread's name here. CUDA names a thread at its start, and fails if it cannot.
 _OWN_THREADS = Path("/proc/self/task")
 
 
 def restrict(scratch: str, hidden: Sequence[str] = (), tool: str = "") -> str:
     """Restrict this process for good; return the layer's name, empty where the kernel has no Landlock.
 
-    hidden: folders that stay unreadable inside the system's and Python's own. tool: a program that is readable where it
-    is installed, and that may use TCP.
+    hidden: folders that stay unreadable inside the system's and Python's own. tool: a program whose installation stays
+    readable, and that may use TCP.
     """
     version = system.syscall(_CREATE_RULESET, None, 0, _ASK_VERSION)
     if version < 1:
@@ -79,7 +79,7 @@ def restrict(scratch: str, hidden: Sequence[str] = (), tool: str = "") -> str:
 
 
 def refusal() -> int:
-    """Return the error (errno) with which Landlock is refused to this process; 0 where it is there."""
+    """Return the error (errno) with which the kernel refuses Landlock to this process; 0 if it offers it."""
     if system.syscall(_CREATE_RULESET, None, 0, _ASK_VERSION) >= 1:
         return 0
     return ctypes.get_errno()
@@ -115,7 +115,8 @@ def _installed(tool: str) -> Path:
 def _readable(hidden: Sequence[str], folders: Sequence[Path]) -> Iterator[str]:
     """Yield the folders of the interpreter, its libraries and imports, and `folders`; none of the hidden ones.
 
-    All paths are text: a course inside site-packages splits it into hundreds, and every process starts here.
+    Paths are text, which is fast: a course inside site-packages splits it into hundreds of pieces, at each process's
+    start.
     """
     yield from _around(str(Path(__file__).resolve().parents[2]), hidden)
     yield from (f"/etc/{name}" for name in _SETTINGS)
@@ -133,7 +134,7 @@ def _around(folder: str, hidden: Sequence[str]) -> Iterator[str]:
         return
     with contextlib.suppress(OSError), os.scandir(folder) as pieces:
         for piece in pieces:
-            # A link may lead back into a hidden folder, and what it leads to has a path of its own.
+            # A link may lead back into a hidden folder; its target has a path of its own.
             if not piece.is_symlink():
                 yield from _around(piece.path, hidden)
 

@@ -17,7 +17,7 @@ _NEW_NETWORK = 0x40000000
 _SET_INTERFACE_FLAGS = 0x8914
 _UP = 1
 _NAME = "own network and IPC"
-# Of all systems, of Debian's kernels, and of Ubuntu's.
+# The settings of all systems, of Debian's kernels, and of Ubuntu's.
 _SETTINGS = {
     "user/max_user_namespaces": "0",
     "kernel/unprivileged_userns_clone": "0",
@@ -38,7 +38,7 @@ def leave_as_root(*, loopback: bool = False) -> str:
 
 
 def leave_as_user(*, loopback: bool = False) -> str:
-    """Do the same as any user, by a user namespace: this process keeps its user, without rights inside."""
+    """Do the same without root, by a user namespace: this process keeps its user, without rights inside."""
     uid, gid = os.getuid(), os.getgid()
     if not system.unshare(_NEW_USER | _NEW_NETWORK | _NEW_IPC):
         return ""
@@ -53,7 +53,7 @@ def leave_as_user(*, loopback: bool = False) -> str:
 
 
 def forbidden_by() -> str:
-    """Return the kernel's setting, as NAME=VALUE, that keeps user namespaces from other users than root; '' if none."""
+    """Return the kernel's setting, as NAME=VALUE, that allows user namespaces only to root; '' if there is none."""
     for name, forbidding in _SETTINGS.items():
         with contextlib.suppress(OSError):
             if Path("/proc/sys", name).read_text().strip() == forbidding:

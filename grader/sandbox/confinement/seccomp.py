@@ -40,7 +40,7 @@ _EVERYWHERE = """
     fsconfig 431  fsmount 432  fspick 433  clone3 435  pidfd_getfd 438  process_madvise 440  mount_setattr 442
 """
 _ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-# Calls that a process may make on itself only, which is 0: the argument that names the target, and its value.
+# Calls that a process may make only on itself: the argument that names the target, and its value 0.
 _PROCESS, _IO_PROCESS = 0, 1
 _TO_ITSELF = {
     "prlimit64": {0: 0},
@@ -67,7 +67,7 @@ _NEW_NAMESPACES = 0x7E020000
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
 # These would type into another process's terminal.
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
-# The subreaper is set before: a process that could change it could escape from sight.
+# The subreaper is already set. A process that could change it could hide its children.
 _PR_SET_CHILD_SUBREAPER = 36
 _X32 = 0x40000000
 

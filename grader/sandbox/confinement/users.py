@@ -16,8 +16,8 @@ _CAP_DAC_READ_SEARCH = 2
 def become(uid: int) -> str:
     """Give up root for a user that owns nothing but its scratch folder. Returns the layer's name.
 
-    Where the interpreter lies in a folder that only root may enter, one capability stays: to read, not to write. The
-    layer's name then says so.
+    If only root may enter the interpreter's folder, one capability stays: to read, not to write. The layer's name then
+    includes it.
     """
     keeps_reading = bool(_closed())
     if keeps_reading:

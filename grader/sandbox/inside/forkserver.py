@@ -36,7 +36,7 @@ def main(control_fd: int) -> None:
     control = socket.socket(fileno=control_fd)
     # While this process is small.
     killer = Killer()
-    # What is imported stays: to look for garbage in it takes a fifth of the time.
+    # Imported objects stay: searching them for garbage takes a fifth of the time.
     gc.disable()
     _preload()
     # It imports torch, as the worker does.
@@ -149,7 +149,7 @@ def _children() -> set[int]:
     for name in os.listdir("/proc"):
         if name.isdigit():
             with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as stat:
-                # The command, in parentheses, may hold anything: what counts stands behind the last one.
+                # The command, in parentheses, may hold anything: read the fields behind the last parenthesis.
                 if int(stat.read().rpartition(b")")[2].split()[1]) == me:
                     found.add(int(name))
     return found

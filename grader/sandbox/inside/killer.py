@@ -1,7 +1,7 @@
 """Ends every process of a submission's own user.
 
-It is a small process, forked before the fork server imports torch: only root can become another user, and the process
-that does so cannot go back. To fork one from the fork server takes 16 ms, from here half a millisecond.
+It is a small process, forked before the fork server imports torch: only root can become another user, and a process
+cannot change back. A fork of the fork server takes 16 ms, one of this process half a millisecond.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _end_all_of(uid: int) -> None:
     pid = os.fork()
     if pid == 0:
         try:
-            # A process of that user can reach no other user's.
+            # A process of that user can reach no other user's processes.
             os.setresuid(uid, uid, uid)
             os.kill(-1, signal.SIGKILL)
         finally:

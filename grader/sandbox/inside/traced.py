@@ -25,8 +25,8 @@ from grader.replay.replayer import Replayer
 from grader.sandbox.inside.forkserver import LAYERS
 from grader.sandbox.inside.worker import Worker, preload, serve
 
-# An allocator that hands out pieces of larger allocations would hide where a piece ends; without line information a
-# finding would have no place. Both are read when they are first needed.
+# A caching allocator would hide where an allocation ends; without line information a finding would have no place. Both
+# variables are read at their first use.
 _ENVIRONMENT = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "TRITON_DISABLE_LINE_INFO": "0"}
 
 

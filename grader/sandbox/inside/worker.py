@@ -63,7 +63,7 @@ def preload() -> None:
     from grader.sandbox.inside.warmup import double
 
     torch.set_num_threads(1)
-    # A kernel's overflow is no Python warning on a GPU, and must not be one in the interpreter's NumPy.
+    # On a GPU an overflow gives no Python warning, so the interpreter's NumPy must give none.
     np.seterr(all="ignore")
     if _interpreted():
         contract.require()
@@ -130,7 +130,7 @@ class Worker:
         self._tuning = Tuning(self._watching)
         self._recorder = Recorder(self._path, device)
         self._memory: MemoryWatch | None = None
-        # Without a GPU, tensors claim to be on one, so that launch code takes the branches that it takes there.
+        # Without a GPU, tensors pretend to be on one: launch code then takes the same branches as there.
         self._pretending: Callable[[], AbstractContextManager[object]] = nullcontext
         self._install_watches()
         self._install_cute()
@@ -160,7 +160,7 @@ class Worker:
             announce_compilation(self._announcer)
         self._tuning.install()
         self._watching.install()
-        # Outermost: a recorded launch does not run, and no other watcher hears of it.
+        # Outermost: a recorded launch does not run, and reaches no other watcher.
         self._recorder.install()
 
     def _install_cute(self) -> None:
@@ -214,7 +214,7 @@ class Worker:
             self._recorder.forget()
         placed = self._cpu_decoys if call.on_cpu else self._decoys
         if request.bare:
-            # Large decoys that nothing is checked on: without guard bands, and without a copy to compare with.
+            # Large decoys are not checked: they get no guard bands, and no copy to compare with.
             placed = self._decoys = PlacedArguments(self._device)
             with self._without_values():
                 arguments = list(self._build(call.recipe, "cpu" if call.on_cpu else self._device))
@@ -227,17 +227,17 @@ class Worker:
         try:
             with nullcontext() if call.on_cpu else self._pretending(), self._without_values():
                 recording, result = self._recorder.record(lambda: self._called(function, call.given(arguments)), given)
-            # No kernel has run, so something else wrote there.
+            # No kernel has run, so something else wrote it.
             for name in placed.disturbed(call.mutates)[0]:
                 recording.record_deed(f"a write to {name}")
-            # Where only launches matter, results are not told: some would be too large.
+            # If only launches matter, results are not recorded: some would be too large.
             outputs = [] if self._start.target else items_of(result)[:MOST_OUTPUTS]
             return recording.to_message([(form_of(one), one) for one in outputs])
         except BaseException as raised:
             return self._raising.describe(raised)
 
     def _without_values(self) -> AbstractContextManager[object]:
-        """Return a context for a call that is only compiled: no values matter, and it may be large."""
+        """Return a context for a call that is only compiled: values do not matter, and sizes may be large."""
         return WithoutValues() if self._start.target else nullcontext()
 
     def call(self, call: Call, memory_fd: int) -> Returned | Raised:
@@ -262,7 +262,7 @@ class Worker:
         return Returned("returned", forms, changed, overrun, launches, operators, self._findings())
 
     def _called(self, function: Callable[..., object], arguments: list[object]) -> object:
-        """Return the function's result, or raise an exception that knows the line."""
+        """Return the function's result, or raise an exception with the line."""
         try:
             return function(*arguments)
         except BaseException as raised:
