@@ -42,7 +42,7 @@ def birth_clues(bench: Bench, failure: Failure) -> list[Clue]:
     seen = failure.seen
     if seen is None or failure.cause.mismatch is None or seen.recipe.part != bench.part.name or not _not_finite(seen):
         return []
-    with bench.aside():
+    with bench.findings.aside():
         replay = replaying(bench, seen.recipe, seen.outcome.answer.configuration)
         told = replay(lambda usual: replace(usual, births=True))
         births = [*told.answer.births[:_MOST]] if isinstance(told, Finished) else []

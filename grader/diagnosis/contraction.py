@@ -23,7 +23,7 @@ def contraction_clues(bench: Bench, failure: Failure) -> list[Clue]:
     if not (seen.outcome.answer and seen.outcome.answer.contracted):
         return []
     place = seen.outcome.answer.configuration
-    with bench.aside():
+    with bench.findings.aside():
         if not is_right_only(bench, seen.recipe, place, lambda replay: replace(replay, contracted=False)):
             return []
     return [sure(KIND, "With every product rounded before it is added or subtracted, the answer is right.")]

@@ -50,7 +50,7 @@ class Edited:
         """
         if in_kernel:
             return self._is_right(self.recorded, text, most_s)
-        with self.bench.aside(), self.bench.pair.in_new_process(text):
+        with self.bench.findings.aside(), self.bench.pair.in_new_process(text):
             recorded = recorded_again(self.bench, self.recipe)[0]
             if not recorded or not self.recorded or _kernels_of(recorded.trace) != _kernels_of(self.recorded.trace):
                 return False

@@ -124,7 +124,7 @@ class Diagnosis:
         self._shown[planned.id] = shown_by(first)
         others = self._elsewhere(planned)
         known = any(clue.confirmed for clues in others for clue in clues)
-        self._tried[planned.part.name] = bench.tried
+        self._tried[planned.part.name] = bench.findings.tried
         self._words[planned.id] = first.lead, first.advice
         self._clues[planned.id], shown = [], first
         with self._noting_faults(planned.id):
@@ -238,8 +238,9 @@ class Diagnosis:
             told = any(clue.by_known_mistake and clue.weight >= _TOLD for clue in clues)
             in_launch = any(clue.in_launch for clue in self._clues[failed[0].id])
             # On a GPU, the cases that passed there: the interpreter has tried few.
-            bench = replace(bench, tried=list(self._tried.get(bench.part.name, bench.tried)))
-            with bench.aside():
+            tried = list(self._tried.get(bench.part.name, bench.findings.tried))
+            bench = replace(bench, findings=replace(bench.findings, tried=tried))
+            with bench.findings.aside():
                 partings, parting = partings_of(bench, text, calls)
             if parting is not None:
                 self._clues[failed[0].id] += [parting]
@@ -304,7 +305,7 @@ class Diagnosis:
                 return
             clues: list[Clue] = []
             if not self._suspects(planned, own):
-                with bench.aside():
+                with bench.findings.aside():
                     clues, _ = gathered(bench, failure, (), known=False)
             if planned.id in self._slow:
                 clues += birth_clues(bench, failure)

@@ -76,7 +76,7 @@ def remembered_there(interpreted: Bench, planned: PlannedCheck, one: PlannedCase
     if not place:
         return None
     before, failed = planned.cases[place - 1 : place + 1]
-    with interpreted.aside(), interpreted.pair.in_new_process():
+    with interpreted.findings.aside(), interpreted.pair.in_new_process():
         is_right = ruling_of(interpreted, planned, before).failure is None
         if not is_right or ruling_of(interpreted, planned, failed).failure is None:
             return None

@@ -120,7 +120,7 @@ def passing_like(bench: Bench, seen: WrongCall | None, *, several: bool = False)
     def unlikeness(case: Case) -> tuple[bool, int, int]:
         return case.volume > QUICK_VOLUME, sum(failing.get(name) != case[name] for name in case), case.volume
 
-    telling = (one for one in bench.tried if not one.failed and (one.case, one.seed) not in others)
+    telling = (one for one in bench.findings.tried if not one.failed and (one.case, one.seed) not in others)
     passing = sorted(telling, key=lambda one: unlikeness(one.case))
     for one in passing[: _TO_TELL_APART if several else _LOOKED_AT]:
         yield Recipe(bench.part.name, dict(one.case), one.seed)
@@ -129,7 +129,7 @@ def passing_like(bench: Bench, seen: WrongCall | None, *, several: bool = False)
 def _by_other_kernels(bench: Bench, seen: WrongCall | None) -> set[tuple[Case, int]]:
     """Return the cases and seeds of the calls that launched other kernels alone than a wrong call did."""
     own = {*kernels_of(seen.outcome.answer.launches)} if seen is not None else set()
-    told = (one for one in bench.evidence if one.kernels) if own else ()
+    told = (one for one in bench.findings.evidence if one.kernels) if own else ()
     return {(one.case, one.seed) for one in told if own.isdisjoint(one.kernels)}
 
 

@@ -48,7 +48,7 @@ def padding_clues(bench: Bench, failure: Failure) -> list[Clue]:
     if not masks_lanes(failure):
         return []
     undefined, padded = seen.outcome.answer.undefined, seen.outcome.answer.padded
-    with bench.aside():
+    with bench.findings.aside():
         replay = replaying(bench, seen.recipe, seen.outcome.answer.configuration)
         same = _trial_of(replay, seen, (), "0")
         if same is None or same.outcome.outputs != seen.outcome.outputs:

@@ -356,7 +356,7 @@ def _without_launch(bench: Bench, failure: Failure) -> list[Clue]:
         return []
     sizes = [name for name, domain in space.axes.items() if isinstance(domain, Size)]
     own = [seen.recipe.case.get(name) for name in sizes]
-    launching = (one.case for one in bench.evidence if one.kernels)
+    launching = (one.case for one in bench.findings.evidence if one.kernels)
     if not bench.part.is_replayed or not any([case.get(name) for name in sizes] == own for case in launching):
         return []
     seen_text = "This call launched no kernel, and another call of these sizes did."
@@ -380,11 +380,11 @@ def _would_show(bench: Bench, failure: Failure, clue: Clue, *, several: bool) ->
 
 def repeated_work(bench: Bench) -> list[Clue]:
     """Return the clue of a part that takes too long, where a call that ended loads and stores its bytes repeatedly."""
-    ended = [one for one in bench.tried if not one.failed and one.case.volume <= QUICK_VOLUME]
+    ended = [one for one in bench.findings.tried if not one.failed and one.case.volume <= QUICK_VOLUME]
     if not ended:
         return []
     largest = max(ended, key=lambda one: one.case.volume)
-    with bench.aside():
+    with bench.findings.aside():
         outcome = bench.repeat(Recipe(bench.part.name, dict(largest.case), largest.seed)).outcome
     launches = outcome.answer.launches if isinstance(outcome, Finished) else ()
     for traffic in (one.traffic for one in launches if one.traffic is not None and one.traffic.complete):
@@ -405,7 +405,7 @@ def again(bench: Bench, failure: Failure) -> list[Clue]:
     repeats: list[WrongCall] = []
     for _ in range(2):
         # Other calls may have been made since the failing one: the second repeat follows the first.
-        with bench.aside():
+        with bench.findings.aside():
             repeated = bench.repeat(seen.recipe).failure
         before = repeats[-1] if repeats else seen
         if repeated is None or repeated.seen is None or repeated.seen.outcome.outputs == before.outcome.outputs:

@@ -104,7 +104,7 @@ def repair_clues(
     volume = Case(smallest.case).volume
     if volume > _LARGEST:
         return []
-    with bench.aside(), closing(bench.pair.side_by_side()) as together:
+    with bench.findings.aside(), closing(bench.pair.side_by_side()) as together:
         again = partial(Edited.of, bench)
         call = again(smallest)
         if call.recorded is None or call.recorded.trace.programs:
@@ -222,7 +222,7 @@ def quick_calls(bench: Bench, *, failed: bool, also: Sequence[Recipe] = ()) -> l
 
     also: further calls that did.
     """
-    tried = (Recipe(bench.part.name, dict(one.case), one.seed) for one in bench.tried if one.failed == failed)
+    tried = (Recipe(bench.part.name, dict(one.case), one.seed) for one in bench.findings.tried if one.failed == failed)
     different = {repr((one.case, one.seed)): one for one in (*also, *tried)}
     return _by_volume([one for one in different.values() if Case(one.case).volume <= QUICK_VOLUME])
 

@@ -34,7 +34,7 @@ def unmasked_clue(bench: Bench, text: str, seen: WrongCall) -> Clue | None:
     found = next(iter(seen.outcome.answer.findings), None)
     if found is None or found.kind not in _ACCESSES or found.element < found.elements:
         return None
-    with bench.aside():
+    with bench.findings.aside():
         recorded = Edited.of(bench, seen.recipe).recorded
     if recorded is None or recorded.trace.programs:
         return None

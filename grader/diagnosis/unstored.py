@@ -50,7 +50,7 @@ def unstored_clue(bench: Bench, text: str, recipe: Recipe) -> Clue | None:
 
     recipe: of a call that does. text: the submission's. bench: interprets.
     """
-    with bench.aside():
+    with bench.findings.aside():
         call = Edited.of(bench, recipe)
         reasons, read = _reasons(call, text), _answers(call, text)
         if not reasons or read is None or not read.differ:

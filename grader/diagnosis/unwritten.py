@@ -39,7 +39,7 @@ def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
     if not seen.outcome.answer.launches:
         # It returns what an earlier call left.
         return []
-    with bench.aside():
+    with bench.findings.aside():
         replay = replaying(bench, seen.recipe, seen.outcome.answer.configuration)
 
     def holding(content: Unwritten) -> list[Tensor]:
@@ -60,7 +60,7 @@ def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
             infinite = holding("inf")
             is_stored = infinite[place] != math.inf if infinite else is_stored
         if _is_enough(differs & is_stored):
-            with bench.aside():
+            with bench.findings.aside():
                 kept = " The memory is kept from call to call." if finds_memory(bench, seen.recipe) else ""
             words = "With zeros in the memory that the call allocates, the answer is another one."
             return [sure("not_cleared", f"{words}{kept}")]

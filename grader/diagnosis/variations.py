@@ -93,14 +93,14 @@ def _fails(bench: Bench, case: Case, seen: WrongCall) -> bool | None:
     """
     seed = seen.recipe.seed
     try:
-        with bench.aside():
+        with bench.findings.aside():
             recipe = Recipe(bench.part.name, dict(case), seed)
             failure = bench.repeat(recipe, only(seen.outcome.answer.configuration)).failure
     except NotRunHere:
         return None
     if failure is not None and failure.status != "fail":
         return None
-    bench.tried.append(TriedCase(case, failure is not None, seed))
+    bench.findings.tried.append(TriedCase(case, failure is not None, seed))
     return failure is not None
 
 

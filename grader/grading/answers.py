@@ -111,7 +111,7 @@ class Answers:
                         result = self._judge(bench, fitting_now(check, on_gpu=self._session.runs_on_gpu))
                         # Another grading may time next, and needs quiet cores.
                         prefetch.turn_to(())
-                    self._launching[part.name] = bench.launched.calls()
+                    self._launching[part.name] = bench.findings.launched.calls()
                     self._statuses[check.id] = result.status
                     if result.status == "timeout":
                         timeouts.append(check.id)
@@ -124,8 +124,8 @@ class Answers:
                     self._diagnosis.search_repair(bench.interpreted(), planned, self._job.source)
         if blocked is not None:
             self._blocked[part.name] = blocked
-        for covering in bench.covering:
-            self._coverage.setdefault(part.name, covering)
+        if coverage := bench.findings.coverage:
+            self._coverage.setdefault(part.name, coverage)
 
     def launching(self, part: str) -> tuple[JudgedCall, ...]:
         """Return the judged calls whose kernels the compiler reads, one for each group of kernels."""

@@ -49,7 +49,7 @@ class Shrinking:
             return again.status if again is not None else ""
 
         space = _space_of(planned, failing.case) or planned.space
-        with bench.aside(), spent("find the smallest failing case"):
+        with bench.findings.aside(), spent("find the smallest failing case"):
             least = smallest(space, failing.case, failure.status, status_of, budget_s)
             smaller = replace(failing, case=least.case)
             again = failure_of(bench, planned, smaller)

@@ -8,32 +8,31 @@ Takes requests and gives trials. It decides no check: the rules do.
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 import torch
 
-from grader.exercise.cases import QUICK_VOLUME, Case, Value
+from grader.exercise.cases import Case, Value
 from grader.exercise.model import Part
 from grader.judge.clue import sure
 from grader.judge.compare import compare, tensor_of
-from grader.judge.coverage import coverage_of, more_telling
-from grader.judge.evidence import Evidence, evidence_of_answer, evidence_of_trace, with_line
+from grader.judge.evidence import evidence_of_answer, evidence_of_trace, with_line
 from grader.judge.failures import (
     Failure,
     WrongCall,
     check_device,
     examine,
 )
-from grader.judge.launched import LaunchedKernels
 from grader.judge.oracle_prefetch import OraclePrefetch
+from grader.judge.part_findings import PartFindings
 from grader.judge.refused import RefusedConfigurations
-from grader.judge.second_looks import RightCall, is_unfinished, made_again
-from grader.judge.trial import CallRequest, NotRunHere, Trial, TriedCase
+from grader.judge.second_looks import RightCall, made_again
+from grader.judge.trial import CallRequest, NotRunHere, Trial, TriedCase, number_of
 from grader.judge.truth import Expected, Truth, slots_for
+from grader.judge.tuning import Tuning
 from grader.judge.unlike import draw_unlike
 from grader.protocol.configurations import configurations_in
 from grader.protocol.messages import (
@@ -47,10 +46,8 @@ from grader.protocol.messages import (
     Recipe,
     Slot,
     Wanted,
-    only,
 )
 from grader.protocol.trace import Deed, fingerprint
-from grader.record import Coverage
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered
 from grader.sandbox.pair import Pair, RecordedAnswer, decoys_of, seeds_after
 from grader.sandbox.side_by_side import SideBySide
@@ -58,8 +55,6 @@ from grader.sandbox.side_by_side import SideBySide
 # How many right answers are kept, and how many different numbers identify one.
 _RECENT = 6
 _TELLING = 4
-# On a GPU, one case in so many begins with another configuration of an autotuned kernel than the first.
-_ONE_IN_ON_A_GPU = 4
 
 # The outcome of recording a call; None: its part is not recorded.
 _RecordResult = RecordedAnswer | Raised | Unanswered | None
@@ -91,14 +86,10 @@ def _is_answer_to(seen: WrongCall, earlier: tuple[Expected, ...]) -> bool:
 class Bench:
     """One part of one submission: its processes, and the truth.
 
-    evidence: of every call. tried: the cases that ran. recent: the latest right answers. covering: the right call that
-    shows best what programs touch, if there is one. launched: the calls whose kernels the compiler reads. salt: derived
-    from the submission's text; makes planned seeds into the seeds that count. most_s: time that all calls may take
-    together. interpreter: a pair that interprets, where `pair` does not. refusal: returns why the target GPU refuses a
-    configuration; refused: its earlier answers. first_failure: a comparison of values ends with its first
-    failing case. configurations: those of autotuned kernels in which calls ran, each with the first line of its kernel;
-    None until a check asks for all. depends_on_size: a call was wrong only on a GPU with more multiprocessors.
-    wrong_alone: the latest call that was repeated in the submission's own process was wrong there too.
+    salt: derived from the submission's text; makes planned seeds into the seeds that count. findings: what the calls
+    have shown. most_s: time that all calls may take together. interpreter: a pair that interprets, where `pair` does
+    not. refusal: says why the GPU that a call is meant for refuses a configuration. first_failure: a comparison of
+    values ends with its first failing case.
     """
 
     pair: Pair
@@ -108,21 +99,13 @@ class Bench:
     device: str
     salt: str
     prefetch: OraclePrefetch
-    evidence: list[Evidence] = field(default_factory=list)
-    tried: list[TriedCase] = field(default_factory=list)
-    recent: list[tuple[Expected, ...]] = field(default_factory=list)
-    covering: list[Coverage] = field(default_factory=list)
-    launched: LaunchedKernels = field(default_factory=LaunchedKernels)
+    findings: PartFindings = field(default_factory=PartFindings)
     most_s: float = math.inf
     interpreter: Pair | None = None
     refusal: Callable[[RecordedAnswer, int], str] = lambda recorded, place: ""
     first_failure: bool = False
-    configurations: set[tuple[int, str]] | None = None
-    depends_on_size: bool = False
-    wrong_alone: bool = field(init=False, default=False)
     refused: RefusedConfigurations = field(init=False)
-    # Configurations that need a GPU: the part, the number of all, and the place.
-    _only_on_a_gpu: set[tuple[str, int, int]] = field(default_factory=set)
+    _tuning: Tuning = field(init=False)
     _stopped: bool = False
     _lost: bool = False
     _before_s: float = field(init=False)
@@ -132,21 +115,14 @@ class Bench:
     def __post_init__(self) -> None:
         self._before_s = self.pair.worked_s
         self.refused = RefusedConfigurations(self.refusal)
+        self._tuning = Tuning(self.pair, self.refused, interprets=self.interpreter is None and self.device == "cpu")
 
     def interpreted(self) -> Bench:
         """Return the bench that interprets the same part: this one if it does."""
         if self.interpreter is None:
             return self
-        return replace(self, pair=self.interpreter, device="cpu", evidence=[], tried=[], interpreter=None)
-
-    @contextmanager
-    def aside(self) -> Iterator[None]:
-        """Discard the evidence, the tried cases and the coverage of the calls in the block."""
-        evidence, tried, covering = list(self.evidence), list(self.tried), list(self.covering)
-        try:
-            yield
-        finally:
-            self.evidence[:], self.tried[:], self.covering[:] = evidence, tried, covering
+        findings = replace(self.findings, evidence=[], tried=[])
+        return replace(self, pair=self.interpreter, device="cpu", findings=findings, interpreter=None)
 
     def try_case(self, case: Case, seed: int) -> Trial:
         """Call the part's function on one case and examine the answer."""
@@ -226,7 +202,7 @@ class Bench:
         if isinstance(recorded.result, RecordedAnswer):
             given_anew = replace(recorded.result, found=_found(recorded))
             call_of = partial(self.call_with_slots, replace(recorded.request, storage="new"), recorded.recipe)
-            wanted = self._wanted(recorded.request, recorded.result)
+            wanted = self._tuning.wanted(recorded.request, recorded.result)
             self.pair.begin_apart(early, place, given_anew, call_of, wanted)
 
     def _record_all(self, requests: Sequence[CallRequest], *, chained: bool, known: bool) -> Iterator[_RecordedRequest]:
@@ -316,20 +292,21 @@ class Bench:
         untold: tuple[str, ...] = ()
         is_replay = False
         if isinstance(result, RecordedAnswer):
-            wanted = self._wanted(request, result)
+            wanted = self._tuning.wanted(request, result)
             result, outcome, untold = self._replay(
                 result, call, early, wanted, direct=direct, counts=request.instructions
             )
             is_replay = result.is_replayed and not (untold or direct)
             if result.is_replayed and not (untold or request.wanted.places or result.found or request.carries):
-                outcome = self._pass_over_refused(result, call, outcome, expected, wanted)
+                is_right = partial(self._is_right, expected=expected, recipe=recipe)
+                outcome = self._tuning.without_refused(result, call, outcome, wanted, is_right)
             if part is self.part:
-                self.evidence.append(evidence_of_trace(request, result, outcome, untold))
-                self.launched.note(result, outcome)
+                self.findings.evidence.append(evidence_of_trace(request, result, outcome, untold))
+                self.findings.launched.note(result, outcome)
         elif result is None:
             outcome = self.call(call)
             if isinstance(outcome, Finished) and part is self.part:
-                self.evidence.append(evidence_of_answer(request.case, outcome.answer))
+                self.findings.evidence.append(evidence_of_answer(request.case, outcome.answer))
         else:
             outcome = result
         if words := self._why_not_run(outcome, is_replay=is_replay):
@@ -346,18 +323,13 @@ class Bench:
         if failure and isinstance(outcome, Finished):
             failure = self._with_wrong_call(failure, WrongCall(recipe, outcome, expected))
         elif part is self.part:
-            self.recent[:] = [*self.recent[1 - _RECENT :], expected]
-            self._note_coverage(request.case, outcome, is_replay=is_replay)
+            launches = outcome.answer.launches if is_replay and isinstance(outcome, Finished) else ()
+            self.findings.note_right(request.case, expected, launches)
         if part is self.part and request.is_plain:
-            self.tried.append(TriedCase(request.case, failure is not None, request.seed))
+            self.findings.tried.append(TriedCase(request.case, failure is not None, request.seed))
         tuning = configurations_in(result.trace) if isinstance(result, RecordedAnswer) and not untold else ()
         recorded = result if isinstance(result, RecordedAnswer) else None
         return Trial(recipe, outcome, expected, failure, worst, untold, recorded, tuning)
-
-    def _note_coverage(self, case: Case, outcome: Outcome, *, is_replay: bool) -> None:
-        if is_replay and isinstance(outcome, Finished):
-            best = more_telling(*self.covering, coverage_of(case.words(), outcome.answer.launches))
-            self.covering[:] = [best] if best else []
 
     def _why_not_run(self, outcome: Outcome, *, is_replay: bool) -> str:
         """Return why only a GPU can run a call; "" if that is not so.
@@ -375,73 +347,6 @@ class Bench:
         if outcome.kind == TOO_SLOW:
             self._too_slow = words
         return words
-
-    # -- autotuned kernels -------------------------------------------------------------------------------------------
-
-    def _wanted(self, request: CallRequest, recorded: RecordedAnswer) -> Wanted:
-        """Return the configurations that a call may run, the one to try first in front.
-
-        An autotuner may take any. In the interpreter each quick case begins with another one, so that together the
-        cases try them all. A GPU compiles each, so there only some cases do.
-        """
-        if request.wanted.places:
-            return request.wanted
-        part, count = recorded.call.recipe.part, recorded.configurations
-        if count < 2:
-            return ANY
-        refused = self.refused.wrong_ones(part, count)
-        unable = {place for place in range(count) if (part, count, place) in self._only_on_a_gpu}
-        places = tuple(place for place in range(count) if place not in refused and place not in unable)
-        turns, number = divmod(number_of(request.case), _ONE_IN_ON_A_GPU)
-        interprets = self.interpreter is None and self.device == "cpu"
-        if places and request.is_plain and request.case.volume <= QUICK_VOLUME and (interprets or number == 0):
-            turn = turns % len(places)
-            places = (*places[turn:], *places[:turn])
-        return ANY if places == tuple(range(count)) else Wanted(places)
-
-    def _where_it_runs(self, recorded: RecordedAnswer, call: Call, outcome: Outcome, wanted: Wanted) -> Outcome:
-        """Return the outcome in the first configuration that the interpreter can run; else the first outcome.
-
-        If one is too slow, only the next is tried: each takes seconds. The check of every configuration reports those
-        that only a GPU runs.
-        """
-        part, count = call.recipe.part, recorded.configurations
-        tried, places = outcome, [*(wanted.places or range(count))]
-        while len(places) > 1 and is_unfinished(tried):
-            place = places.pop(0)
-            if isinstance(tried, Raised) and tried.kind != TOO_SLOW:
-                self._only_on_a_gpu.add((part, count, place))
-            else:
-                places = places[:1]
-            tried = self.pair.replay_alone(recorded, call, only(places[0]))
-        return outcome if is_unfinished(tried) else tried
-
-    def _pass_over_refused(
-        self, recorded: RecordedAnswer, call: Call, outcome: Outcome, expected: tuple[Expected, ...], wanted: Wanted
-    ) -> Outcome:
-        """Return the outcome in the first configuration that is right or that the GPU accepts.
-
-        wanted: those that the call ran, in order.
-        """
-        part, count = call.recipe.part, recorded.configurations
-        untried = isinstance(outcome, Raised) and outcome.kind in (*ONLY_ON_A_GPU, COMPUTED, UNTOLD)
-        if count < 2 or untried or self._is_right(outcome, expected, call.recipe):
-            return outcome
-        if isinstance(outcome, Finished) and self.refused.is_taken(part, count, outcome.answer.configuration):
-            return outcome
-        known = self.refused.wrong_ones(part, count)
-        # It may have run before they were known.
-        any_refused = bool(known) and not (isinstance(outcome, Finished) and outcome.answer.configuration not in known)
-        for place in wanted.places or range(count):
-            if place in known:
-                continue
-            tried = self.pair.replay_alone(recorded, call, only(place))
-            if self._is_right(tried, expected, call.recipe) or not self.refused.why(recorded, place, tried):
-                return tried if any_refused else outcome
-            any_refused = True
-        # All are refused: the failure of the first one counts.
-        self.refused.forget_wrong_ones(part, count)
-        return outcome
 
     def _is_right(self, outcome: Outcome, expected: tuple[Expected, ...], recipe: Recipe) -> bool:
         return examine(outcome, expected, partial(self.truth.inputs, recipe), self.path)[0] is None
@@ -473,7 +378,7 @@ class Bench:
         if recorded.is_replayed and not direct:
             outcome = early or self.pair.replay(recorded, call, wanted, instructions=counts)
             self._lost = not isinstance(outcome, Finished)
-            outcome = self._where_it_runs(recorded, call, outcome, wanted)
+            outcome = self._tuning.finished(recorded, call, outcome, wanted)
             if not (isinstance(outcome, Raised) and outcome.kind in (UNTOLD, COMPUTED)):
                 return recorded, outcome, ()
             line = outcome.frames[-1].line if outcome.frames else 0
@@ -487,7 +392,7 @@ class Bench:
 
     def true_recipe(self, case: Case, seed: int) -> Recipe:
         """Record a call again, and return its recipe with the seed that counts. seed: the planned one."""
-        with self.aside():
+        with self.findings.aside():
             (recorded,) = self._record_all([CallRequest(case, seed)], chained=False, known=False)
             self.pair.skip()
             return recorded.recipe
@@ -512,7 +417,8 @@ class Bench:
     def _with_wrong_call(self, failure: Failure, wrong_call: WrongCall) -> Failure:
         """Return the failure with its call, and with a clue where a recent call had this answer."""
         clues = failure.clues
-        if failure.cause.mismatch is not None and any(_is_answer_to(wrong_call, earlier) for earlier in self.recent):
+        recent = self.findings.recent if failure.cause.mismatch is not None else ()
+        if any(_is_answer_to(wrong_call, earlier) for earlier in recent):
             clues = (*clues, sure("remembered_result", "This is the right answer to an earlier call, on other inputs."))
         return replace(failure, seen=wrong_call, clues=clues)
 
@@ -545,11 +451,6 @@ def _seeded(recipe: Recipe, seed: Callable[[int], int]) -> Recipe:
     """Return the recipe with the seeds that count."""
     patch = None if recipe.patch_seed is None else seed(recipe.patch_seed)
     return replace(recipe, seed=seed(recipe.seed), patch_seed=patch)
-
-
-def number_of(case: Case, about: str = "configuration") -> int:
-    """Return a number that depends only on a case and on the subject of the choice."""
-    return zlib.crc32(f"{about}: {case.words()}".encode())
 
 
 def left_out(part: Part, recipe: Recipe) -> dict[str, Value | None]:

@@ -82,7 +82,7 @@ def every_configuration(
             return ConfigurationRuns(known=usual.configurations)
     found = ConfigurationRuns(known=usual.configurations)
     before, refused = interpreted.pair.worked_s - spent_s, list[str]()
-    with interpreted.aside():
+    with interpreted.findings.aside():
         for first in range(usual.kept.start if kept else 0, found.known, _AT_A_TIME):
             if interpreted.pair.worked_s - before > _MOST_S:
                 break
@@ -132,7 +132,7 @@ def other_configurations(bench: Bench, one: PlannedCase, trial: Trial) -> Iterat
     most = max(trial.tuning, key=lambda one: len(one.words))
     places = [place for place in most.likeliest if place != taken]
     before = bench.pair.worked_s
-    with bench.aside():
+    with bench.findings.aside():
         for first in range(0, len(places), 2):
             if bench.pair.worked_s - before > _MOST_S:
                 return
@@ -148,7 +148,7 @@ def _failure_on_a_gpu(bench: Bench, one: PlannedCase, usual: Trial, place: int, 
     words = _configuration_words(usual.tuning, place)
     if bench.interpreter is None:
         raise NotRunHere(f"{why}, with {words}")
-    with bench.aside():
+    with bench.findings.aside():
         trial = next((trial for _, trial in _run_configurations(bench, one, [place], rehearsed=True)), None)
     if trial is None or trial.failure is None:
         return None
@@ -196,7 +196,7 @@ def _failure_counts(bench: Bench, one: PlannedCase, wrong: Failure, words: str) 
     """
     if bench.interpreter is None or wrong.cause.kind in _SEEN_IN_THE_INTERPRETER:
         return True
-    with bench.aside():
+    with bench.findings.aside():
         usual = bench.try_case(one.case, one.seed)
         places = [place for place in range(usual.configurations) if _configuration_words(usual.tuning, place) == words]
         return any(
@@ -233,7 +233,7 @@ def is_due_to_configuration(bench: Bench, one: PlannedCase, trial: Trial) -> boo
     others = [place for place in range(trial.configurations) if place != trial.configuration][:_MOST_OTHERS]
     if trial.configuration < 0 or not others:
         return False
-    with bench.aside():
+    with bench.findings.aside():
         return any(other.failure is None for _, other in _run_configurations(bench, one, others))
 
 

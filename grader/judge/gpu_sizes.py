@@ -12,10 +12,10 @@ from dataclasses import replace
 from grader.exercise.cases import QUICK_VOLUME
 from grader.exercise.gpus import LENT_MULTIPROCESSORS, MOST_MULTIPROCESSORS
 from grader.exercise.plan import PlannedCase
-from grader.judge.bench import Bench, number_of
+from grader.judge.bench import Bench
 from grader.judge.failures import Failure
 from grader.judge.retrials import records_alike
-from grader.judge.trial import CallRequest, NotRunHere, Trial
+from grader.judge.trial import CallRequest, NotRunHere, Trial, number_of
 from grader.protocol.messages import Raised
 from grader.protocol.trace import fingerprint
 from grader.sandbox.outcome import Finished
@@ -47,9 +47,9 @@ class OnTheLargestGpu:
             self._known[one] = fingerprint(recorded.message)
 
     def _is_chosen(self, one: PlannedCase) -> bool:
-        is_first = all(known.case == one.case for known in self._bench.tried)
+        is_first = all(known.case == one.case for known in self._bench.findings.tried)
         number = number_of(one.case, "multiprocessors")
-        return self._bench.depends_on_size or is_first or number % _ONE_IN == 0
+        return self._bench.findings.depends_on_size or is_first or number % _ONE_IN == 0
 
     def first_failure(self) -> tuple[PlannedCase, Failure] | None:
         """Return the first case that is wrong on the largest GPU, with its failure, or None.
@@ -59,7 +59,7 @@ class OnTheLargestGpu:
         for one, trial in self._tried():
             if trial.failure and isinstance(trial.outcome, Finished | Raised):
                 usual = self._bench.repeat(trial.recipe).failure
-                self._bench.depends_on_size = usual is None
+                self._bench.findings.depends_on_size = usual is None
                 return one, usual or _only_there(trial.failure)
         return None
 
@@ -70,8 +70,8 @@ class OnTheLargestGpu:
             return iter(found)
         try:
             with (
-                bench.aside(),
-                bench.launched.unchanged(),
+                bench.findings.aside(),
+                bench.findings.launched.unchanged(),
                 bench.pair.in_new_process(multiprocessors=MOST_MULTIPROCESSORS),
             ):
                 requests = {one: CallRequest(one.case, one.seed) for one in self._known}

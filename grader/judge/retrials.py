@@ -108,16 +108,16 @@ def right_otherwise(
     submission's own process. briefly: make no large call there, since the interpreter runs programs one by one there;
     and none once a call of the part was wrong there too.
     """
-    with bench.aside():
+    with bench.findings.aside():
         bench.pair.skip()
         if bench.repeat(trial.recipe).failure is None:
             return "without memory"
-    if briefly and (bench.wrong_alone or Case(trial.recipe.case).volume > QUICK_VOLUME):
+    if briefly and (bench.findings.wrong_alone or Case(trial.recipe.case).volume > QUICK_VOLUME):
         return ""
     outcome = bench.ask(trial.recipe, slots_for(trial.expected))
     inputs = partial(bench.truth.inputs, trial.recipe)
-    bench.wrong_alone = examine(outcome, trial.expected, inputs, bench.path)[0] is not None
-    return "" if bench.wrong_alone else "by other means"
+    bench.findings.wrong_alone = examine(outcome, trial.expected, inputs, bench.path)[0] is not None
+    return "" if bench.findings.wrong_alone else "by other means"
 
 
 def remembered(bench: Bench, recipe: Recipe, outcome: Outcome, wanted: Wanted = ANY) -> tuple[Clue, ...]:
@@ -126,12 +126,12 @@ def remembered(bench: Bench, recipe: Recipe, outcome: Outcome, wanted: Wanted = 
     wanted: that configuration, if the outcome does not hold it. No clue if the part's first call failed too: earlier
     calls are not the cause. Nor on a GPU: a new process takes too long there.
     """
-    if bench.pair.session.runs_on_gpu or not bench.tried or bench.tried[0].failed:
+    if bench.pair.session.runs_on_gpu or not bench.findings.tried or bench.findings.tried[0].failed:
         return ()
     taken = outcome.answer.configuration if isinstance(outcome, Finished) else -1
     if not wanted.places and taken >= 0:
         wanted = Wanted((taken,))
-    with bench.aside(), bench.pair.in_new_process():
+    with bench.findings.aside(), bench.pair.in_new_process():
         if bench.repeat(recipe, wanted).failure is not None:
             return ()
     launches = isinstance(outcome, Finished) and outcome.answer.launches

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from typing import Literal
 
@@ -96,3 +97,8 @@ class Trial:
     def launches(self) -> tuple[LaunchInfo, ...]:
         """Kernels that the call launched."""
         return self.outcome.answer.launches if isinstance(self.outcome, Finished) else ()
+
+
+def number_of(case: Case, about: str = "configuration") -> int:
+    """Return a number that depends only on a case and on the subject of the choice."""
+    return zlib.crc32(f"{about}: {case.words()}".encode())

@@ -23,9 +23,9 @@ def clues(server: ForkServer, entry: Entry, source: str, suspected: tuple[str, .
         for case in (LARGE, SMALL):
             trial = bench.try_case(case, 5)
             failing += [trial.recipe] if trial.failure else []
-        before = list(bench.tried)
+        before = list(bench.findings.tried)
         found = repair_clues(bench, source, failing, suspected)
-        assert bench.tried == before
+        assert bench.findings.tried == before
         # The submission's own calls fail as before.
         assert bench.try_case(LARGE, 6).failure is not None
         return found

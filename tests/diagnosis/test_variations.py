@@ -124,4 +124,4 @@ def test_a_wrong_sum_fails_in_every_variation(server: ForkServer, ex_15: Entry, 
         found = variations(bench, offset=offset)
         assert [(one.change, one.failed) for one in found] == [(change, True)]
         # Only what is known of the cases grows; what decides checks does not.
-        assert (len(bench.tried), len(bench.evidence)) == (2, 1)
+        assert (len(bench.findings.tried), len(bench.findings.evidence)) == (2, 1)

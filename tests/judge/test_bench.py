@@ -94,9 +94,9 @@ def clues_of_second_call(server: ForkServer, entry: Entry, source: str) -> list[
     with bench_of(server, entry, source) as bench:
         trials = [bench.try_case(FIRST, seed) for seed in (5, 6)]
         assert trials[1].failure is not None
-        before = len(bench.tried), len(bench.evidence)
+        before = len(bench.findings.tried), len(bench.findings.evidence)
         clues = remembered(bench, trials[1].recipe, trials[1].outcome)
-        assert (len(bench.tried), len(bench.evidence)) == before
+        assert (len(bench.findings.tried), len(bench.findings.evidence)) == before
         # The process that remembers is still the one that the part is judged in.
         assert bench.try_case(FIRST, 7).failure is not None
     return [clue.kind for clue in clues]

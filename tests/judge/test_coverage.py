@@ -96,7 +96,7 @@ def test_the_bench_keeps_the_right_call_that_shows_most(server: ForkServer, ex_1
     with bench_of(server, ex_15, VECTOR_ADD.replace("64", "256")) as bench:
         for length in (256, 1000, 1024):
             bench.try_case(Case({"N": length, "dtype": "float32", "values": "normal", "offset": 0}), 3)
-        (found,) = bench.covering
+        found = bench.findings.coverage
     assert found.words.startswith("N=1000")
     z = found.launches[0].footprint.tensors[-1]
     assert (z.argument, z.writers, z.most, z.fewer, z.written) == ("z_ptr", 4, 256, 1, 1000)

@@ -6,7 +6,6 @@ The counts of the model solutions are compared with formulas written down here, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +18,7 @@ from grader.exercise.catalogue import Entry, resolve
 from grader.exercise.model import Allowance, WorkModel
 from grader.exercise.plan import PlannedCase, default_seed
 from grader.judge.failures import Failure
+from grader.judge.part_findings import PartFindings
 from grader.judge.rules.work_model import decide as works
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest, Trial
@@ -283,7 +283,7 @@ def judged_cases(
         return [try_case(one.case, one.seed) for one in requests if one.instructions]
 
     part = SimpleNamespace(outputs=("z",))
-    bench: Any = SimpleNamespace(try_case=try_case, tries=tries, part=part, passed=[], evidence=[], aside=nullcontext)
+    bench: Any = SimpleNamespace(try_case=try_case, tries=tries, part=part, findings=PartFindings())
     return works(bench, [ONE] * (planned or len(calls)), model or MODEL)
 
 

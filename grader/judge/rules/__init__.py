@@ -38,14 +38,14 @@ def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
 
     Right values earn nothing if something besides kernels computed them.
     """
-    before = len(bench.evidence)
+    before = len(bench.findings.evidence)
     try:
         ruling = _DECIDE[type(planned.check.rule)](bench, planned.cases, planned.check.rule)
     except NotRunHere as call:
         return Ruling(None, unfit=f"a GPU has to run this: {call}")
     if ruling.failure is None and bench.part.is_replayed and not planned.check.rule.demands_kernels:
         allowed = [name for check in bench.part.checks for name in check.rule.allowed_operators]
-        seen = bench.evidence[before:]
+        seen = bench.findings.evidence[before:]
         if failure := by_evidence(seen, allowed, bench.part.bounds):
             return replace(ruling, failure=_note_right_values(failure), failing=planned.cases[0])
         if untold := next((why_untold(one) for one in seen if not one.is_replayed), ""):

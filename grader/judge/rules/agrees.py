@@ -67,7 +67,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
             largest_gpu.note(one, trial)
             if one in tuned or trial.kept:
                 usual[one] = trial
-            elif rule.every_configuration or bench.configurations is not None:
+            elif rule.every_configuration or bench.findings.configurations is not None:
                 _keep_largest(largest, one, trial)
             if trial.failure:
                 failed.append((one, trial.failure))
@@ -152,11 +152,11 @@ def _configured_cases(
     These are the tuned cases, and cases with configurations that no earlier case had: pruning may leave some
     configurations to certain sizes alone. The latter join the `usual` trials.
     """
-    known = bench.configurations
+    known = bench.findings.configurations
     offered = (known or set()).union(*(_choices_of(usual[one]) for one in tuned if one in usual))
     pruned = dict(found for choices, found in largest.items() if not choices <= offered)
     if rule.every_configuration or known is not None:
-        bench.configurations = offered.union(*largest)
+        bench.findings.configurations = offered.union(*largest)
     usual |= pruned
     return [*tuned, *pruned]
 

@@ -47,8 +47,8 @@ def _of_other_checks(bench: Bench) -> list[PlannedCase]:
     These are the first with atomic additions; and of the quick cases in which programs meet, the largest, the smallest
     and one between.
     """
-    added = [seen for seen in bench.evidence if seen.unordered]
-    quick = [seen for seen in bench.evidence if seen.meets and seen.case.volume <= QUICK_VOLUME]
+    added = [seen for seen in bench.findings.evidence if seen.unordered]
+    quick = [seen for seen in bench.findings.evidence if seen.meets and seen.case.volume <= QUICK_VOLUME]
     met = sorted(quick, key=lambda seen: -seen.case.volume)
     some = [met[place] for place in sorted({0, len(met) // 2, len(met) - 1})] if met else []
     return [PlannedCase(seen.case, seen.seed) for seen in (*added[:1], *some)]
@@ -188,7 +188,7 @@ def _gives_equal_bits(bench: Bench, trial: Trial) -> bool:
     """
     if not isinstance(trial.outcome, Finished) or not trial.outcome.answer.meets:
         return True
-    with bench.aside():
+    with bench.findings.aside():
         replay = replaying(bench, trial.recipe, trial.outcome.answer.configuration)
         usual = replay(lambda one: one)
         pauses = trial.outcome.answer.pauses

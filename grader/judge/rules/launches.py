@@ -26,7 +26,10 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Launches) -> Ruling
     Calls of other checks in the space of the rule's cases count too: those with too many launches are repeated here.
     """
     most = rule.most
-    cases = [*cases, *find_unplanned_cases(bench.evidence, cases, rule.cases.space, lambda seen: seen.launches > most)]
+    cases = [
+        *cases,
+        *find_unplanned_cases(bench.findings.evidence, cases, rule.cases.space, lambda seen: seen.launches > most),
+    ]
     metrics: dict[str, Number] = {"cases": len(cases)}
     for one in cases:
         trial = bench.try_case(one.case, one.seed)

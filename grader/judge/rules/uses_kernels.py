@@ -30,13 +30,16 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: UsesKernels) -> Rul
         refused = _refused(bench, one, trial.failure and judged_apart(bench, one, trial, trial.failure))
         if refused:
             break
-    evidence = {"kernels": _kernels_seen(bench.evidence), "operators": _operators_seen(bench.evidence)}
-    if helpers := [name for seen in bench.evidence for name in seen.helpers]:
+    evidence = {
+        "kernels": _kernels_seen(bench.findings.evidence),
+        "operators": _operators_seen(bench.findings.evidence),
+    }
+    if helpers := [name for seen in bench.findings.evidence for name in seen.helpers]:
         evidence["helpers"] = _distinct_names(helpers)
-    found = by_evidence(bench.evidence, rule.allowed_operators, bench.part.bounds)
-    found = found or _missing_operations(bench.evidence, rule.operations)
-    found = found or (_other_products(bench.evidence) if rule.products_by_cute else None)
-    unknown = [seen for seen in bench.evidence if not seen.is_replayed]
+    found = by_evidence(bench.findings.evidence, rule.allowed_operators, bench.part.bounds)
+    found = found or _missing_operations(bench.findings.evidence, rule.operations)
+    found = found or (_other_products(bench.findings.evidence) if rule.products_by_cute else None)
+    unknown = [seen for seen in bench.findings.evidence if not seen.is_replayed]
     untold = why_untold(unknown[0]) if unknown else ""
     if untold and not found:
         undecided = f"it is unknown whether kernels do the work: {untold}"

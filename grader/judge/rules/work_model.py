@@ -66,7 +66,9 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Ruli
     """
     cases = [
         *cases,
-        *find_unplanned_cases(bench.evidence, cases, model.cases.space, lambda seen: _moved_too_much(seen, model)),
+        *find_unplanned_cases(
+            bench.findings.evidence, cases, model.cases.space, lambda seen: _moved_too_much(seen, model)
+        ),
     ]
     found: list[Weighed] = []
     for one in cases:
@@ -94,7 +96,7 @@ def _count_models(bench: Bench, model: WorkModel) -> Iterator[Work]:
     """Yield what right calls on small copies of the timed sizes use."""
     returned = len(bench.part.outputs)
     for case in model.named_models:
-        with bench.aside(), suppress(NotRunHere):
+        with bench.findings.aside(), suppress(NotRunHere):
             (trial,) = bench.tries([CallRequest(case, _MODEL_SEED, instructions=True)])
             traffic = [launch.traffic for launch in map(_clamped, trial.launches) if launch.traffic is not None]
             if trial.failure is None and not trial.untold and 0 < len(traffic) == len(trial.launches):
