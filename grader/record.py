@@ -682,9 +682,9 @@ def worst_of(checks: Iterable[CheckResult]) -> Status:
         "compile_error",
         "policy",
         "fail",
+        "grader_error",
         "not_implemented",
         "skipped_dependency",
-        "grader_error",
         "pass",
         "inconclusive",
         "skipped_environment",
@@ -734,13 +734,13 @@ def from_json(text: str) -> Record:
         raise DecodeError("record must not be nested without end") from None
 
 
-def exit_code(record: Record) -> int:
-    """Return the command line's exit code for a record.
+def exit_code(verdict: Status) -> int:
+    """Return the command line's exit code for a verdict.
 
     0: all judged checks pass. 1: some fail. 3: the submission holds nothing to judge. 4: at least one whole part could
     not be judged on this machine. 5: the grader failed.
     """
-    match record.verdict:
+    match verdict:
         case "pass":
             return 0
         case "not_implemented" | "invalid_submission":

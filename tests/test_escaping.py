@@ -25,6 +25,7 @@ from grader.cli.profile import Profile
 from grader.cli.progress import LineProgress, LiveProgress
 from grader.cli.roofline import Roofline
 from grader.cli.say import say
+from grader.export import junit as export_junit
 from grader.record import Record, Selection, SubmissionInfo, Tool, from_json, to_json
 from grader.report import html, junit, terminal
 from grader.sanitizer import findings
@@ -259,10 +260,11 @@ def test_any_document_reads_back_as_it_was(value: Any) -> None:
 # -- XML -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("render", [junit.render, export_junit.strict])
 @cases()
-def test_junit_is_well_formed_and_of_the_same_form_as_without(change: Change) -> None:
+def test_junit_is_well_formed_and_of_the_same_form_as_without(render: Callable[[Record], str], change: Change) -> None:
     record = everything()
-    text, plain = junit.render(changed(record, change)), junit.render(changed(record, prefixed("word ")))
+    text, plain = render(changed(record, change)), render(changed(record, prefixed("word ")))
     assert unseen_in(text) == set()
     assert commands_in(text) == []
     assert len(text) < 500_000

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
+
+from grader.record import Status
+
+# A record's verdict, or "missing" where nothing was handed in.
+MarkStatus = Status | Literal["missing"]
 
 # Statuses of marks without a readable file: bars, medians and averages leave them out.
 APART = ("missing", "invalid_submission")
@@ -61,7 +67,7 @@ class Mark:
 
     student: str
     exercise: str
-    status: str
+    status: MarkStatus
     earned: float
     judged: float
     max_points: float

@@ -26,11 +26,16 @@ from grader.cli.lacking import lacking
 from grader.cli.moment import now
 from grader.errors import MissingEnvironment
 from grader.exercise.catalogue import Entry, discover, find_root
+from grader.record import exit_code
 from grader.report.audience import HIDDEN
 from grader.report.isolation import missing
 
 if TYPE_CHECKING:
     from distributed import Client
+
+
+# The worst first. Unlike `grade all`, a class tells what this machine could not judge although the rest passed.
+_WORST = (5, 1, 3, 4, 0)
 
 
 def batch(options: BatchOptions) -> int:
@@ -206,13 +211,5 @@ def _duration(seconds: float) -> str:
 
 def _exit_code(marks: Sequence[Mark]) -> int:
     """Return 5 if the grader failed at some, 1 if some failed, 3 or 4 if nothing worse happened, else 0."""
-    statuses = {mark.status for mark in marks} - {"missing"}
-    if "grader_error" in statuses:
-        return 5
-    for statuses_of, code in (
-        ({"not_implemented", "invalid_submission"}, 3),
-        ({"skipped_environment", "inconclusive"}, 4),
-    ):
-        if statuses <= {"pass", *statuses_of} and statuses & statuses_of:
-            return code
-    return 0 if statuses <= {"pass"} else 1
+    codes = {exit_code(mark.status) for mark in marks if mark.status != "missing"}
+    return min(codes, key=_WORST.index, default=0)

@@ -36,7 +36,7 @@ class ExerciseEnd:
     @property
     def code(self) -> int:
         """The exit code of this exercise alone."""
-        return exit_code(self.record) if self.record is not None else 2
+        return exit_code(self.record.verdict) if self.record is not None else 2
 
 
 def worst(codes: Sequence[int]) -> int:

@@ -94,7 +94,7 @@ def run(exercise: str, submission: str | None, options: RunOptions, outputs: Out
         record = _grade(job, server, baselines, quiet=options.quiet)
         processes.begin_closing()
         _hand_out(record, source, outputs, entry, card if keeps_card else None)
-    return exit_code(record)
+    return exit_code(record.verdict)
 
 
 def _hand_out(record: Record, source: str, outputs: Outputs, entry: Entry, card: Path | None) -> None:
@@ -192,7 +192,7 @@ def replay(token_text: str | None, submission: str | None, *, cpu: bool, json: s
     passed = view.Step("grade all cases of the part", f"grade {entry.id} --part {part}")
     stream = sys.stderr if json == "-" else sys.stdout
     show(record, stream, passed if record.verdict == "pass" else None, one_case=True)
-    return exit_code(record)
+    return exit_code(record.verdict)
 
 
 def show_timeline(record: Record, stream: TextIO) -> None:

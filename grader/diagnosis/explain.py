@@ -89,7 +89,7 @@ class Diagnosis:
         self._words: dict[str, tuple[str, str]] = {}
         self._tried: dict[str, list[TriedCase]] = {}
         # Parts in which masked lanes changed nothing.
-        self._unpadded: set[str] = set()
+        self._unpadded: set[tuple[str, bool]] = set()
         # Parts in which a call is wrong without earlier ones too.
         self._alone: set[str] = set()
         # By part: variations of its first failing case.
@@ -173,7 +173,7 @@ class Diagnosis:
             return ()
         undefined = first.seen.outcome.answer.undefined
         return self._remembered(bench, first.seen, alike) or [
-            clue for clue in (self._padding_clues(bench, first) if undefined else ()) if clue.confirmed
+            clue for clue in (self._padding_clues(bench, first, doubting=True) if undefined else ()) if clue.confirmed
         ]
 
     def _remembered(self, bench: Bench, seen: WrongCall, alike: Sequence[Failure]) -> Sequence[Clue]:
@@ -352,13 +352,17 @@ class Diagnosis:
             return shown
         return failure
 
-    def _padding_clues(self, bench: Bench, failure: Failure) -> list[Clue]:
-        """Return the clues of masked lanes. A part where they mattered in no earlier failure is not probed again."""
-        if bench.part.name in self._unpadded or not masks_lanes(failure):
+    def _padding_clues(self, bench: Bench, failure: Failure, *, doubting: bool = False) -> list[Clue]:
+        """Return the clues of masked lanes. A part where they mattered in no earlier failure is not probed again.
+
+        doubting: the failure has a confirmed cause. One without says nothing of those with, and the reverse.
+        """
+        probed = bench.part.name, doubting
+        if probed in self._unpadded or not masks_lanes(failure):
             return []
         found = padding_clues(bench, failure)
         if not found:
-            self._unpadded.add(bench.part.name)
+            self._unpadded.add(probed)
         return found
 
     def explained(self, planned: PlannedCheck, result: CheckResult) -> CheckResult:

@@ -26,6 +26,7 @@ from grader.diagnosis.case_contrast import (
 )
 from grader.diagnosis.known_mistakes import agree, mistake_clues, mistakes_in, passing_like, rounding_clues
 from grader.diagnosis.misplaced import MISPLACED_KINDS, misplaced_clues
+from grader.diagnosis.padding import KIND as PADDING
 from grader.diagnosis.patterns import Answer, Reach, clues_of, first_wrong
 from grader.diagnosis.variations import Variation, fails_full, layout_matters, not_varied, variation_clues
 from grader.exercise.cases import QUICK_VOLUME, Domain, Size, Space
@@ -515,7 +516,9 @@ def suspects_of(
             # Values stand in wrong places because of the strides.
             factors = {**factors, **dict.fromkeys(MISPLACED_KINDS, REFUTED)}
         if spared or by_layout:
-            own = [replace(clue, firm=False) if clue.kind in RAGGED_KINDS else clue for clue in own]
+            # A second mistake may be behind that. A replay with other values in masked lanes has seen that they matter.
+            doubted = {*RAGGED_KINDS} - {PADDING}
+            own = [replace(clue, firm=False) if clue.kind in doubted else clue for clue in own]
     # The part cannot have a kind that is not among them.
     own = [clue for clue in own if clue.kind in kinds]
     ranked = sorted(_weighed(own, factors), key=lambda one: -one[0])

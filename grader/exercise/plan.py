@@ -120,7 +120,9 @@ def _suited(part: Part, check: Check, seed: int, lacks: Collection[str], *, gpu:
     suited = _without(held, lacks) if held else None
     if held is None or suited == held:
         return _draw_check(part, check, seed, gpu=gpu)
-    lacked = f"{' and '.join(lacks)}, which this {'GPU' if gpu else 'machine'} has no instructions or no memory for"
+    # Named cases lie in the space, too.
+    own = [one for one in lacks if any(one in domain for domain in held.space.axes.values())]
+    lacked = f"{' and '.join(own)}, which this {'GPU' if gpu else 'machine'} has no instructions or no memory for"
     if suited is None:
         return PlannedCheck(part, check, (), None, unfit=f"all its cases are in {lacked}")
     planned = _draw_check(part, replace(check, rule=check.rule.with_sizes(suited)), seed, gpu=gpu)

@@ -14,6 +14,7 @@ from grader.export import messages
 from grader.export.formats import Format
 from grader.record import CheckResult, Record
 from grader.report import by_hand, junit, view
+from grader.text import disarmed_markup
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
@@ -55,7 +56,8 @@ def strict(record: Record) -> str:
     SubElement(suite, "system-out").text = ""
     SubElement(suite, "system-err").text = ""
     ElementTree.indent(root, " ")
-    return "<?xml version='1.0' encoding='UTF-8'?>\n" + ElementTree.tostring(root, encoding="unicode") + "\n"
+    document = disarmed_markup(ElementTree.tostring(root, encoding="unicode"))
+    return f"<?xml version='1.0' encoding='UTF-8'?>\n{document}\n"
 
 
 def _case(suite: Element, record: Record, check: CheckResult) -> None:

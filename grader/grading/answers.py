@@ -30,7 +30,7 @@ from grader.judge.rules import decide
 from grader.judge.ruling import Ruling
 from grader.judge.truth import Truth
 from grader.protocol.messages import Loaded
-from grader.record import CheckResult, Coverage, Status
+from grader.record import UNJUDGED, CheckResult, Coverage, Status
 from grader.sandbox.outcome import Finished
 from grader.sandbox.pair import Pair, RecordedAnswer
 from grader.speed.lock import GpuLock
@@ -142,11 +142,14 @@ class Answers:
     def _has_passed(self, part: Part) -> bool:
         return any(self._statuses.get(check_id(part, check)) == "pass" for check in part.checks)
 
-    def unfit(self, part: Part) -> str:
-        """Return the first check that gates speed and did not pass; "" if all passed."""
-        needed = [check for check in part.checks if check.rule.gates_speed]
-        names = [check_id(part, check) for check in needed]
-        return next((name for name in names if self._statuses.get(name, "pass") != "pass"), "")
+    def closed_gate(self, part: Part) -> tuple[str, Status] | None:
+        """Return the first check that gates speed and did not pass, with its status; None if all passed.
+
+        A check that failed goes before one that could not be judged: then the speed's points are lost, too.
+        """
+        gates = [check_id(part, check) for check in part.checks if check.rule.gates_speed]
+        closed = [(name, self._statuses[name]) for name in gates if self._statuses.get(name, "pass") != "pass"]
+        return min(closed, key=lambda gate: gate[1] in UNJUDGED, default=None)
 
     def _device(self) -> str:
         return self._session.ready.device if self._session.ready else "cpu"

@@ -19,7 +19,7 @@ from grader.grading.fitness import crowded_out, crowded_out_baseline
 from grader.grading.job import Job
 from grader.grading.results import grader_failed, result_of
 from grader.protocol.messages import Call, Gauged, Recipe
-from grader.record import CheckResult, Status
+from grader.record import UNJUDGED, CheckResult, Status
 from grader.sandbox.pair import Pair
 from grader.sandbox.session import Session
 from grader.speed import prediction
@@ -97,7 +97,7 @@ class SpeedResult:
     ) -> CheckResult:
         """Return the result, with roofline predictions for a check on speed whose part has right answers."""
         result, band = found[planned.id], planned.check.rule.band
-        if band is None or self._answers.unfit(planned.part):
+        if band is None or self._answers.closed_gate(planned.part):
             return result
         counted = [work for other in found.values() if other.part == result.part for work in other.work]
         if result.speed is not None:
@@ -111,8 +111,10 @@ class SpeedResult:
         """Return the result of a check whose part cannot be timed yet."""
         if blocked := self._answers.blocking_failure(planned.part):
             return result_of(planned, blocked)
-        if unfit := self._answers.unfit(planned.part):
-            return result_of(planned, None, status="skipped_dependency", reason=f"timed once {unfit} passes")
+        if gate := self._answers.closed_gate(planned.part):
+            name, status = gate
+            passed_on: Status = status if status in UNJUDGED else "skipped_dependency"
+            return result_of(planned, None, status=passed_on, reason=f"timed once {name} passes")
         return None
 
     def _record_calls(self, planned: PlannedCheck) -> dict[Case, Traced]:

@@ -88,7 +88,7 @@ def test_a_file_that_does_not_load_gets_one_status_throughout(path: Path, server
         assert statuses(record, part) == {status}
     assert record.verdict == status
     assert record.score == 0
-    assert exit_code(record) == (3 if status == "invalid_submission" else 1)
+    assert exit_code(record.verdict) == (3 if status == "invalid_submission" else 1)
     assert {check.cause.title for check in record.checks if check.cause} == {"The file does not load"}
     assert not children_left()
 

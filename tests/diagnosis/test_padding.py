@@ -6,13 +6,13 @@ import pytest
 
 from grader.diagnosis.padding import padding_clues, padding_elsewhere
 from grader.exercise.cases import Case
-from grader.exercise.catalogue import Entry
+from grader.exercise.catalogue import Entry, resolve
 from grader.judge.clue import Clue
 from grader.judge.trial import CallRequest
 from grader.protocol.messages import Wanted
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of
-from tests.conftest import answered, plan_with
+from tests.conftest import ROOT, answered, plan_with
 
 SOFTMAX = """import torch
 import triton
@@ -119,6 +119,18 @@ def test_all_checks_that_fail_by_one_load_have_one_card(server: ForkServer, ex_1
     failed = [check.cause for check in answered(server, ex_15, SOFTMAX, plan).checks if check.status == "fail"]
     assert len(failed) > 1
     assert {cause.title for cause in failed if cause} == {"Masked lanes of a load without `other=` reach the result"}
+
+
+def test_masked_lanes_are_named_though_another_mistake_makes_full_tiles_wrong(server: ForkServer) -> None:
+    entry, _ = resolve(ROOT, "ex_16")
+    source = entry.mistake("matmul_tf32").text.replace(", other=0.0)", ")")
+    plan = plan_with(entry, "matmul.full_tiles", "matmul.ragged", "matmul.thin", cases=2)
+    causes = {check.id: check.cause for check in answered(server, entry, source, plan).checks}
+    first, last = causes["matmul.full_tiles"], causes["matmul.thin"]
+    assert first is not None
+    assert last is not None
+    assert [one.kind for one in first.suspects] == ["tf32"]
+    assert last.suspects[0].kind == "padding_counted"
 
 
 def test_a_call_that_is_too_slow_to_repeat_is_told_by_another_check(server: ForkServer, ex_15: Entry) -> None:

@@ -353,6 +353,11 @@ def suited(rule: Rule, *lacks: str) -> PlannedCheck:
     return draw(exercise(rule), 17, gpu=True, lacks=lacks).checks[0]
 
 
+def test_what_a_check_leaves_out_names_only_values_that_it_has() -> None:
+    found = suited(Agrees(Cases(SPACE, CANONICAL, generated=0)), "bfloat16", "far")
+    assert found.notes == ("left out: cases in bfloat16, which this GPU has no instructions or no memory for",)
+
+
 def test_cases_in_a_type_that_the_gpu_lacks_are_left_out_and_noted() -> None:
     found = suited(Agrees(Cases(SPACE, CANONICAL, generated=17, large=({"N": 9999, "dtype": "bfloat16"},))), "bfloat16")
     assert "bfloat16" not in {one.case["dtype"] for one in found.cases}

@@ -13,9 +13,13 @@ import pytest
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import check_id
-from grader.grading import speed
+from grader.exercise.plan import PlannedCheck
+from grader.grading import answers, speed
 from grader.grading import whole as whole_grading
+from grader.judge.bench import Bench
 from grader.judge.failures import Failure
+from grader.judge.rules import decide
+from grader.judge.ruling import Ruling
 from grader.protocol.messages import Call, Gauged
 from grader.record import CheckResult, Record
 from grader.sandbox.pair import Pair, RecordedAnswer
@@ -172,6 +176,32 @@ def test_a_part_with_a_wrong_answer_or_technique_is_not_timed(
     assert (check.status, check.points, check.speed) == ("skipped_dependency", 0, None)
     assert check.reason == f"timed once {failed.id} passes"
     assert not any(said.startswith(("recorded", "timed")) for said in lock.log)
+
+
+@pytest.mark.parametrize(
+    ("ruling", "status"),
+    [
+        (Ruling(None, undecided="the call cannot be replayed"), "inconclusive"),
+        (Ruling(None, unfit="a GPU has to run this"), "skipped_environment"),
+        (RuntimeError("the truth sank"), "grader_error"),
+    ],
+)
+def test_speed_stays_open_where_a_check_that_it_needs_could_not_be_judged(
+    graded: Grade, ex_15: Entry, timing: Set, monkeypatch: pytest.MonkeyPatch, ruling: Ruling | Exception, status: str
+) -> None:
+    def decided(bench: Bench, planned: PlannedCheck) -> Ruling:
+        if planned.id != "vector_add.tail":
+            return decide(bench, planned)
+        if isinstance(ruling, Exception):
+            raise ruling
+        return ruling
+
+    timing()
+    monkeypatch.setattr(answers, "decide", decided)
+    check = speed_check(graded(ex_15.solution, "vector_add"))
+
+    assert (check.status, check.points) == (status, 0)
+    assert check.reason == "timed once vector_add.tail passes"
 
 
 def test_too_many_launches_do_not_keep_a_part_from_being_timed(graded: Grade, ex_15: Entry, timing: Set) -> None:
