@@ -1,7 +1,7 @@
-"""Holds kernels to what they promise by `tl.assume`: compiled code relies on it, and goes wrong where it is false.
+"""Checks the promises of `tl.assume`: compiled code relies on them, and goes wrong where one is false.
 
-One kind is believed: that a number is above 0, or at least 1, where it is 0. Tutorials say so of strides, and a stride
-may be 0.
+One kind of false promise is accepted: that a number is above 0, or at least 1, although it is 0. Tutorials promise this
+of strides, and a stride may be 0.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class CheckAssumptions(ast.NodeTransformer):
 
 
 class _AllowZero(ast.NodeTransformer):
-    """Lets comparisons hold for 0 that say that a number is above 0, or at least 1."""
+    """Lets comparisons that a number is above 0, or at least 1, also hold for 0."""
 
     def visit_Compare(self, node: ast.Compare) -> ast.Compare:
         """Rewrite `n > 0` and `0 < n`, `n >= 1` and `1 <= n`."""

@@ -14,23 +14,23 @@ from numpy.random import Generator
 
 from grader.protocol.messages import Interrupted, Pause
 
-# The most programs that have begun and not ended, and the frames of Python's that one of them may need.
+# The most programs that have begun and not ended, and the Python frames that one of them may need.
 _MOST_RUNNING = 64
 _FRAMES = 200
-# A program waits if it makes so many more atomics and volatile loads in a line than any program does that need not.
+# A program waits if it makes so many more atomics and volatile loads in a line than any program that does not wait.
 _TURN = 16
-# The share of the programs that are interrupted where most are, and their number where few are.
+# The share of interrupted programs for "most", and their number for "few".
 _OFTEN, _FEW = 7 / 8, 2
-# Of these, the share that is interrupted at the first pass of a line, and at the last; others are at any.
+# The shares of them that are interrupted at the first pass of a line, and at the last; the others at any pass.
 _AT_FIRST, _AT_LAST = 1 / 2, 1 / 4
 
 
 class BackwardsKernel:
     """Stands for a kernel while its programs run in another order: the last one first, each to its end.
 
-    A GPU runs programs in any order. What is right in both orders alone does not depend on a program having come first.
-    A program that waits is interrupted: another one, which has not begun, runs to its end. Which one, chance decides,
-    so that no kernel can wait for just those that come first.
+    A GPU runs programs in any order. A kernel that is right in both orders does not depend on which program comes
+    first. A program that waits is interrupted: another one, drawn at random among those that have not begun, runs to
+    its end. So no kernel can rely on certain programs coming first.
 
     usual: the lines with atomics and volatile loads, as programs pass them without waiting. interrupted: programs that
     do not wait are interrupted too, once, behind one of these lines. Each line that all programs pass has the same
@@ -52,12 +52,12 @@ class BackwardsKernel:
         self._lines, self._weights = [one.line for one in usual], np.array([one.programs for one in usual], float)
         self._interrupted: Interrupted = interrupted if usual else "none"
         self._begun: set[int] = set()
-        # Programs that have begun and not ended: the first ones wait for what the last one does.
+        # The number of programs that have begun and not ended: the first ones wait for the last one.
         self._running = 0
-        # Those that had not begun when the first one waited, in the order of chance.
+        # The programs that had not begun when the first one waited, in random order.
         self._drawn: list[int] | None = None
         self._arguments: dict[str, Any] = {}
-        # Of the program that runs: its atomics and volatile loads by line, and where it is interrupted.
+        # The running program's atomics and volatile loads by line, and the place of its interruption.
         self._passes = Counter[int]()
         self._pause: tuple[int, int] | None = None
 
@@ -80,7 +80,7 @@ class BackwardsKernel:
         return self._running > 1 or len(self._begun) < self._total
 
     def take_turns(self, line: int) -> bool:
-        """Hear of an atomic or a volatile load in a line; return whether another program ran because of it."""
+        """Note an atomic or a volatile load in a line; return whether another program ran because of it."""
         self._passes[line] += 1
         beyond = self._passes[line] - self._usual.get(line, 0)
         waits = beyond > 0 and beyond % _TURN == 0

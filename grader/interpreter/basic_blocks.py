@@ -16,7 +16,7 @@ def begin_launch() -> None:
 
 
 def note_decision() -> None:
-    """Note that data decides a branch, or how often a loop turns."""
+    """Note that data decides a branch, or the number of turns of a loop."""
     _decided[0] = True
 
 

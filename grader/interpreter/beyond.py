@@ -30,11 +30,11 @@ class Others(Protocol):
 
 
 class NeedsGpu(NotImplementedError):
-    """Raised where a kernel does something that the interpreter cannot run; the message names it."""
+    """Raised if a kernel does something that the interpreter cannot run; the message names it."""
 
 
 class Waits(NeedsGpu):
-    """Raised where a program waits for one that has not begun, or that waits for it."""
+    """Raised if a program waits for one that has not begun, or that waits for it."""
 
 
 def refuse_what_needs_a_gpu() -> None:

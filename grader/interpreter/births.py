@@ -19,11 +19,11 @@ from grader.interpreter.places import running_line
 from grader.interpreter.switched import Method, Switched
 from grader.protocol.messages import Birth
 
-# Births that are told: the first of each line, of infinities and of NaN.
+# The most births that are reported: the first of each line, of infinities and of NaN.
 _MOST = 16
-# Masks of each length that are remembered: those of the loads of a step.
+# The most masks of each length that are kept: those of the loads of a step.
 _LATEST = 8
-# What stands in place of a settled birth: neither a sum nor a product of it is NaN.
+# The number in place of a settled birth: neither a sum nor a product of it is NaN.
 _SETTLED = 1.0
 # Words of NumPy's operations on two operands.
 _SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "true_divide": "/"}
@@ -115,7 +115,7 @@ class Births:
 
 
 def _along_axes(flags: _Flags) -> Iterator[tuple[int, _Flags]]:
-    """Yield, for each axis of a block, its length and where along it some flag is set, [P, length]."""
+    """Yield, for each axis of a block, its length and the places along it with a set flag, [P, length]."""
     blocks = flags[None] if programs_at_once() is None else flags
     for axis in range(1, blocks.ndim):
         others = tuple(other for other in range(1, blocks.ndim) if other != axis)
@@ -155,7 +155,7 @@ def _words(operation: str, operands: list[_Floats], born: _Floats, data: _Floats
     return "a sum of products"
 
 
-# By the builder's method: tells where it made NaN, and infinities.
+# By the builder's method: a function that finds where it made NaN, and infinities.
 _BORN_IN = {
     **dict.fromkeys(("binary_op", "unary_op", "cast_impl"), _elements_of),
     "create_dot": _elements_of_product,

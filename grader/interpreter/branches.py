@@ -10,7 +10,7 @@ from typing import Any
 from grader.interpreter.places import running_line
 from grader.protocol.messages import BranchTaken, WayTaken
 
-# Ways of one call that are told.
+# The most ways of one call that are reported.
 _MOST = 256
 
 

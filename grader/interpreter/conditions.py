@@ -1,7 +1,7 @@
 """Lets `and`, `or` and `not` do what compiled code does; Python asks for one truth value, and stops at it.
 
-A compiler computes every operand, unless a constant before it decides. Constants that do not decide drop out. What is
-left must hold truth values, and is combined lane by lane; Triton says of blocks that this is deprecated.
+A compiler computes every operand, unless a constant before it decides. Constants that do not decide drop out. The rest
+must hold truth values, and is combined lane by lane; for blocks, Triton calls this deprecated.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ def settled(word: str, value: Any) -> bool:
 
 
 def joined(word: str, left: Any, right: Any) -> Any:
-    """Return `left and right`, or `left or right`, where `left` does not settle it.
+    """Return `left and right`, or `left or right`, if `left` does not settle it.
 
-    Raises TypeError where two tensors are joined that hold no truth values.
+    Raises TypeError for two tensors that hold no truth values.
     """
     if not _is_tensor(left) or settled(word, right):
         return right

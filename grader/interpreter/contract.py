@@ -23,7 +23,7 @@ DOORS: Mapping[str, str] = {
 }
 
 # Methods that are replaced, wrapped or called, with their parameters in order: callers pass some by name. As in 3.7;
-# grader.interpreter.versions tells what differs later.
+# grader.interpreter.versions lists the later differences.
 PARAMETERS: Mapping[str, str] = {
     "InterpreterBuilder.create_masked_load": "self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile",
     "InterpreterBuilder.create_masked_store": "self, ptrs, value, mask, cache_modifier, eviction_policy",
@@ -163,7 +163,7 @@ LEFT_BEHIND: Mapping[str, str] = {
     "interpreter_builder.grid_dim": "InterpreterBuilder.set_grid_dim",
 }
 
-# Names that this package adds to Triton: once Triton has them, these additions may be in the way.
+# Names that this package adds to Triton: if Triton has them one day, these additions may conflict.
 ABSENT = (
     *("InterpreterBuilder.__getattr__", "InterpreterBuilder.get_bf16", "interpreter_semantic.numbered"),
     *("interpreter_semantic.entering", "interpreter_semantic.carried", "interpreter_semantic.settled"),

@@ -55,7 +55,7 @@ _BITS_OF_A_BYTE = 8
 @functools.cache
 def apply_corrections() -> None:
     """Patch this process's interpreter, if nothing did so before. Call it before the submission is loaded."""
-    # A GPU gives no warnings about a kernel's numbers, so NumPy's are switched off.
+    # Switch off NumPy's warnings: a GPU gives none about a kernel's numbers.
     for module in (r"triton\.runtime\.interpreter", r"grader\.interpreter\.(numerics|contraction)"):
         warnings.filterwarnings("ignore", category=RuntimeWarning, module=module)
     level()
@@ -107,7 +107,7 @@ class StaticAssertFailed(CompileTimeAssertionFailure):  # type: ignore[misc]
 def static_assert(cond: Any, msg: Any = "") -> None:
     """Stand in for tl.static_assert. Raises StaticAssertFailed, and TypeError where the compiler knows no answer.
 
-    A compiler meets it whatever data decides, so behind such a branch it tells nothing of a configuration.
+    Behind a branch that data decides, the compiler meets it in every launch: its failure rejects no configuration.
     """
     from triton.language import tensor
 
@@ -143,7 +143,7 @@ def _refuse_numbers_of_warps() -> None:
 
 
 def _poison_masked_loads() -> None:
-    """Let masked lanes of loads without `other` hold no zeros, as in the interpreter: on a GPU they are undefined."""
+    """Set all bits of masked lanes in loads without `other`, instead of zeros: on a GPU they are undefined."""
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _get_np_dtype
 
     load = InterpreterBuilder.create_masked_load
@@ -217,7 +217,7 @@ def _keep_closures() -> None:
 
 
 def closure_of(function: types.FunctionType) -> dict[str, Any]:
-    """Return the values of an enclosing function's names, of those that have a value by now."""
+    """Return the values of an enclosing function's names, as far as they have values by now."""
     values = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with suppress(ValueError):
@@ -485,7 +485,7 @@ def _refuse_short_products() -> None:
 
 
 def _let_conditions_decide() -> None:
-    """Give `tl.condition` the truth of what it wraps: Python asks a `while` for it, and took every wrapper for true."""
+    """Give `tl.condition` the truth value of its content: in a `while`, Python took every wrapper for true."""
     from triton.language import core
 
     core.condition.__bool__ = lambda wrapper: bool(wrapper.condition)

@@ -1,19 +1,19 @@
-"""Tells that a program waits for the launches before its own, as `gdc_wait` does: the hooks on memory want to know."""
+"""Reports to the hooks on memory that a program waits for earlier launches, as by `gdc_wait`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-# What hears of it: the hooks of this process, once they are installed.
+# The listener: the hooks of this process, once they are installed.
 _hears: list[Callable[[], None]] = []
 
 
 def hear_of_waits(listener: Callable[[], None]) -> None:
-    """Tell this listener, and no other, of every wait from now on."""
+    """Report every wait from now on to this listener, and to no other."""
     _hears[:] = [listener]
 
 
 def wait_for_launches_before() -> None:
-    """Tell that the program that runs waits. Every launch before has ended."""
+    """Report that the running program waits. Every earlier launch has ended."""
     for listener in _hears:
         listener()

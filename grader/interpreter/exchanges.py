@@ -1,9 +1,9 @@
 """Finds exchanges without a barrier: one thread of a program stores, another one of it touches the same address.
 
-Threads of a program wait for one another at `tl.debug_barrier()`. They also do so, as compiled, where they exchange
-values through shared memory: in reductions, scans and products, and where a scalar atomic tells them its result.
+Threads of a program wait for one another at `tl.debug_barrier()`. In compiled code they also wait when they exchange
+values through shared memory: in reductions, scans and products, and for the result of a scalar atomic.
 
-Which thread holds a lane is up to the compiler. So an address counts as the thread's own wherever that can be: where
+The compiler decides which thread holds a lane. So an address counts as the thread's own whenever it can be: if
 the same lane of blocks of one size touches it, in elements of one width. Scalars are all held by one thread. Two
 stores of equal values are no race, nor are two atomics. Pure: reads operations only.
 """
@@ -28,7 +28,7 @@ _MOST_TRIES = 1024
 class Barrier:
     """A point, behind the operations before a time, at which the threads of each of these programs wait.
 
-    heed: of a scalar atomic, at whose result they wait if the program reads it.
+    heed: of a scalar atomic; they wait for its result if the program reads it.
     """
 
     time: int
@@ -100,7 +100,7 @@ class _Search:
             if met is not None and met.any():
                 self._tell(place, touch, met, stores)
             if one.access.kind != "load":
-                # Of lanes that share an address, the first one counts, as in loads.
+                # The first of several lanes at one address counts, as in loads.
                 units = touch.units[::-1]
                 stores.operations[units] = place
                 stores.lanes[units] = touch.lanes[::-1]
@@ -173,7 +173,7 @@ def _most_of(one: Operation | Barrier) -> int:
 
 
 def _of_program(one: Operation, program: int) -> Operation:
-    """Return what one program does of an operation in lockstep."""
+    """Return one program's part of an operation in lockstep."""
     if one.programs is None:
         return one
     its = one.programs == program

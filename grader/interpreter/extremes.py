@@ -11,12 +11,12 @@ from typing import Any
 
 
 def larger(*values: Any) -> Any:
-    """Return the largest of constants as Python does; where one is a tensor, tl.maximum of all."""
+    """Return the largest of constants as Python does; if one is a tensor, tl.maximum of all."""
     return reduce(_language().maximum, values) if _hold_tensor(values) else max(*values)
 
 
 def smaller(*values: Any) -> Any:
-    """Return the smallest of constants as Python does; where one is a tensor, tl.minimum of all."""
+    """Return the smallest of constants as Python does; if one is a tensor, tl.minimum of all."""
     return reduce(_language().minimum, values) if _hold_tensor(values) else min(*values)
 
 

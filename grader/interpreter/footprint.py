@@ -70,12 +70,12 @@ def footprint_of(
 ) -> Footprint:
     """Return the footprint of a launch.
 
-    programs: of the grid. writers: those of them that write something. touched: the tensors with their operations, in
-    the order of the kernel's arguments. has_loads: loads are among them.
+    programs: of the grid. writers: the programs that write something. touched: the tensors with their operations, in
+    the order of the kernel's arguments. has_loads: the operations include loads.
     """
     row_programs = _power(-(-programs // MOST_ROWS))
     small = [(layout, made) for layout, made in touched if made and prod(layout.shape) <= _MOST_ELEMENTS]
-    # Where there is no room for all, what is written comes before what is only loaded.
+    # Without room for all, written tensors come before those that are only loaded.
     places = sorted(range(len(small)), key=lambda place: all(one.access.kind == "load" for one in small[place][1]))
     kept = [small[place] for place in sorted(places[:MOST_TENSORS])]
     found = [_tensor_footprint(layout, made, programs, row_programs) for layout, made in kept]
@@ -152,7 +152,7 @@ def _lanes(
     """Return the program and the element of every lane, [L] each. Elements count in row-major order."""
     owners, places = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for one in operations:
-        # A pointer to a wider type touches several elements, one to a narrower type a part of one.
+        # A pointer to a wider type touches several elements; a pointer to a narrower type touches a part of one.
         wide = max(1, one.access.width // itemsize)
         first = one.offsets.astype(np.int64) // itemsize
         own = np.full(first.size, one.access.program) if one.programs is None else one.programs.astype(np.int64)

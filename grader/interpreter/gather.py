@@ -53,7 +53,7 @@ def _lanes(mask: Any) -> Array:
 
 
 def stretched(data: Array, shape: tuple[int, ...]) -> Array:
-    """Return what np.broadcast_to returns, in less than half the time: blocks are small, and every operation asks.
+    """Do as np.broadcast_to, in less than half the time: blocks are small, and every operation calls it.
 
     data: can be broadcast to `shape`. No caller stores into the result.
     """
@@ -79,7 +79,7 @@ def read(addresses: Array, dtype: np.dtype[Any]) -> Array:
 
 
 class LaneOrder:
-    """Decides which lane of a store or an exchange stays where several meet at one address: a GPU leaves it open.
+    """Decides which lane wins if several lanes of a store or an exchange meet at one address: a GPU leaves it open.
 
     Usually that is the last one.
     """
@@ -103,7 +103,7 @@ LANE_ORDER = LaneOrder()
 
 
 def write(addresses: Array, values: Array) -> None:
-    """Store values at addresses; of several at one address, the last one stays, or another by LANE_ORDER."""
+    """Store values at addresses; if several have one address, the last one wins, or another by LANE_ORDER."""
     from triton.runtime.interpreter import _interpreter
 
     if (order := LANE_ORDER.of(addresses.size)) is not None:

@@ -1,4 +1,4 @@
-"""Holds the group of programs that runs in lockstep, and tells what its programs agree about."""
+"""Holds the group of programs that runs in lockstep, and finds the values that its programs agree on."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def elements(data: Array) -> int:
 
 
 def agreed(data: Array) -> Any:
-    """Return the number that a scalar is in every program; programs that disagree part."""
+    """Return the number that a scalar has in every program; raises Parted if they disagree."""
     if data.size > 1:
         values = data.reshape(-1)
         if (values != values[0]).any():
@@ -101,7 +101,7 @@ def agreed(data: Array) -> Any:
 
 
 def counters_of_programs(bounds: Sequence[Any]) -> tuple[int, Iterator[Numbers]] | None:
-    """Return how many turns a loop has and its counters, [P] each; None where all programs that run have the same.
+    """Return the number of turns of a loop and its counters, [P] each; None if all running programs have the same.
 
     bounds: stop; start and stop; or start, stop and step: ints and scalars of the language. Programs whose loops have
     different lengths part.

@@ -42,14 +42,14 @@ from grader.protocol.messages import GuardFinding, Pause, Traffic
 
 Addresses = npt.NDArray[np.uint64]
 Lanes = npt.NDArray[np.bool_]
-# Of an access: the lanes of its block in one program, a flag for each that took part (None: all did), and the number of
+# An access's block: its lanes in one program, a flag for each lane that took part (None: all did), and the number of
 # programs that did the same.
 Block = tuple[int, Lanes | None, int]
 
 # User-space addresses have up to 48 bits.
 _ADDRESS = np.uint64((1 << 48) - 1)
-# The bits from here on hold the tensor's tag through all pointer arithmetic. The bit below is room for what strays: a
-# heap may lie so low that a wrapped offset leads below 0, and a mapping so high that an offset leads past the 48 bits.
+# The bits from here on hold the tensor's tag through all pointer arithmetic. The bit below is room for stray addresses:
+# a heap may lie so low that a wrapped offset leads below 0, and a mapping so high that an offset exceeds 48 bits.
 _TAG_SHIFT = 49
 _ROOM = 1 << 47
 _MOST_TENSORS = 1 << 14
@@ -58,7 +58,7 @@ _MOST_LANES = 1 << 24
 # Offsets below this fit into 32 bits.
 _SHORT = 1 << 32
 _MOST_FINDINGS = 8
-# A tensor of more places than this from first to last is looked at slice by slice.
+# A tensor with more places than this from first to last is examined slice by slice.
 _MOST_FLAGS = 1 << 28
 
 
@@ -118,7 +118,7 @@ class Extent:
         return offsets <= np.uint64(max(0, self.room - width))
 
     def misaligned_by(self, lanes: Addresses, access: Access) -> int | None:
-        """Return by how many bytes the first lane that is not aligned to its type is not; None where all are.
+        """Return the offset from alignment, in bytes, of the first misaligned lane; None if all are aligned.
 
         Only a pointer that was cast to a wider type can miss its alignment.
         """
@@ -151,7 +151,7 @@ class Extent:
         index = [0] * len(self.shape)
         axes = [axis for axis, stride in enumerate(self.strides) if stride > 0]
         for axis in sorted(axes, key=lambda one: (-self.strides[one], self.shape[one] == 1)):
-            # A row that does not exist is counted once, on the outermost axis.
+            # A row beyond the tensor is counted once, on the outermost axis.
             index[axis], left = divmod(left, self.strides[axis])
         return tuple(index), left if axes else 0
 
@@ -194,13 +194,13 @@ class Guard:
     extents: dict[int, Extent] = field(default_factory=dict)
     findings: list[GuardFinding] = field(default_factory=list)
     strayed: bool = False
-    # The programs that stored or updated something so far, in the order in which they first did.
+    # The programs that stored or updated something so far, in the order of their first writes.
     writers: dict[int, None] = field(default_factory=dict)
-    # Some access took fractions in memory for whole numbers.
+    # Some access read fractions in memory as whole numbers.
     reads_bits: bool = False
     # Lines of stores in which lanes of one program store different values to one address.
     clashes: dict[int, None] = field(default_factory=dict)
-    # Programs met at an address, in conflicting ways; or there were too many accesses to tell. Known at the end.
+    # Programs met at an address, in conflicting ways; or there were too many accesses to know. Set at the end.
     meets: bool = False
     _operations: list[Operation] = field(default_factory=list)
     # Volatile loads, which are no part of a race.
@@ -219,8 +219,8 @@ class Guard:
     _thinned: bool = False
     _overlooked: bool = False
     _sync: Sync = field(default_factory=Sync)
-    # Where the threads of a program wait for one another; and the tags of tensors that share memory with one that was
-    # stored to.
+    # The points at which the threads of a program wait for one another; and the tags of tensors that share memory with
+    # a tensor that was stored to.
     _barriers: list[Barrier] = field(default_factory=list)
     _touched: set[int] = field(default_factory=set)
 
@@ -381,7 +381,7 @@ class Guard:
             del self.writers[program]
 
     def settle(self, mark: tuple[int, ...]) -> None:
-        """Note for the order of the programs what atomics in lockstep release; they came after a mark, and stay."""
+        """Note the atomics in lockstep since a mark for the order of the programs; they will not be undone."""
         made = [one for one in self._operations[mark[0] :] if one.access.kind == "atomic" and one.programs is not None]
         each = [single for one in made for single in one.of_each_program()]
         for one in sorted(each, key=lambda one: (one.access.program, one.time)):
@@ -463,7 +463,7 @@ class Guard:
     def _places(
         self, access: Access, extent: Extent, block: Block | None, picked: npt.NDArray[np.int64] | None
     ) -> Places | None:
-        """Return the lanes of an access; None for a load of what no program stored to so far."""
+        """Return the lanes of an access; None for a load of memory that no program has stored to."""
         if access.kind != "load" and extent.tag not in self._touched:
             end = extent.start + extent.nbytes
             overlapping = (one for one in self.extents.values() if one.start < end)
@@ -474,7 +474,7 @@ class Guard:
         return Places(size, None if lit is None else np.packbits(lit), times, picked)
 
     def _thin_out(self) -> bool:
-        """Forget loads where nothing was stored, and repeated stores. Return whether that makes room.
+        """Forget loads of memory without stores, and repeated stores. Return whether that makes room.
 
         A flood of either hides no race.
         """

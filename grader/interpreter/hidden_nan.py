@@ -1,7 +1,7 @@
-"""Notes that an operation hides NaN: a maximum and a minimum pass over it, a comparison with it is false, it has bits.
+"""Notes that an operation hides NaN: a maximum or minimum skips it, a comparison is false, its bits are a number.
 
-Undefined lanes and unwritten memory hold NaN here, so that they reach the result. Behind such an operation nothing of
-them is left, while on a GPU they hold any number.
+Undefined lanes and unwritten memory hold NaN here, so that they reach the result. Such an operation removes them, while
+on a GPU they hold any number.
 """
 
 from __future__ import annotations

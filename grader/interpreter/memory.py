@@ -34,11 +34,11 @@ from grader.interpreter.versions import no_cache_policy, rereads
 from grader.protocol.footprint import Footprint
 from grader.protocol.messages import GuardFinding, Interrupted, Pause, Traffic
 
-# What a tensor memory accelerator stores at once.
+# The bytes that a tensor memory accelerator stores at once.
 _UNIT_BYTES = 16
-# Nobody writes so many lines of accesses.
+# More lines of accesses than any real kernel has.
 _MOST_LINES = 256
-# By Triton's names; the usual one does both.
+# By Triton's names; the default, ACQUIRE_RELEASE, does both.
 _ORDERS: dict[str, Order] = {"RELAXED": "plain", "ACQUIRE": "acquires", "RELEASE": "releases"}
 
 
@@ -58,7 +58,7 @@ class _Log:
         """Forget all that came after a state."""
         self.guard.go_back(mark[0])
         self.sums.go_back(mark[1])
-        # Of a program that made no access since it waited, the wait makes no difference.
+        # If a program made no access since its wait, the wait makes no difference.
         for program in [program for program, time in self.waits.items() if time >= mark[0][0]]:
             del self.waits[program]
 
@@ -91,13 +91,13 @@ class MemoryWatch:
         self.strayed = False
         self.traffic: Traffic | None = None
         self._latest: Guard | None = None
-        # The programs of the latest launch that waited for the launch before, and after how many operations each.
+        # By program of the latest launch that waited for the previous launch: the number of operations before the wait.
         self.waits: dict[int, int] = {}
         self._backwards: Generator | None = None
         self._interrupted: Interrupted = "none"
         self._usual: Sequence[Pause] = ()
         self._meets = False
-        # Whether a kernel took fractions in memory for whole numbers.
+        # Whether a kernel read fractions in memory as whole numbers.
         self.reads_bits = False
         # Lines of stores whose lanes clash.
         self._clashes: dict[int, None] = {}
@@ -155,8 +155,8 @@ class MemoryWatch:
     ) -> None:
         """Run the programs of each launch in the opposite order from now on; None: in their own.
 
-        chance: decides which program runs while another one waits. usual: where programs pass that do not wait.
-        interrupted: which of these programs others interrupt.
+        chance: decides which program runs while another one waits. usual: the lines that programs pass without waiting.
+        interrupted: how many of these programs are interrupted.
         """
         self._backwards, self._usual, self._interrupted = chance, usual, interrupted
 
@@ -241,7 +241,7 @@ class MemoryWatch:
             tensor = getattr(value, "base", value) if not isinstance(value, torch.Tensor) else value
             if isinstance(tensor, torch.Tensor):
                 self._pointers[id(value)] = self._guard.admit(name, tensor)
-                # An id is unique only as long as its object lives.
+                # Keep the object: an id is unique only while its object lives.
                 self._alive.append(value)
 
     def _around_conversion(self, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -317,7 +317,7 @@ class MemoryWatch:
         def create_atomic_rmw(self: Any, rmwOp: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:  # noqa: N803
             heed = Heed()
             (kind, order), update = _kind_and_order(sem, scope), getattr(rmwOp, "name", "")
-            # Of an exchange, the last lane stays.
+            # In an exchange, the last lane wins.
             stored = val.data if update == "XCHG" else None
             plain, allowed = look(kind, ptr, mask, val, order=order, values=stored, heed=heed, update=update)
             lit = mask if allowed is None else TensorHandle(allowed, int1)
@@ -431,7 +431,7 @@ def _in_lane_order(rmw: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _take_off_tags(builder: Any) -> None:
-    """Let a pointer that becomes a number be the address alone: no kernel can see the guard at work."""
+    """Let a pointer that is converted to a number give only the address: no kernel can detect the guard."""
     from triton.runtime.interpreter import TensorHandle
 
     convert = builder.create_ptr_to_int
@@ -519,9 +519,9 @@ def _told(kind: Any) -> str:
 
 
 def _kind_and_order(semantics: Any, scope: Any) -> tuple[Kind, Order]:
-    """Return what an atomic is to other programs, and what it does to the order of other accesses.
+    """Return how other programs see an atomic, and how it orders other accesses.
 
-    One among the threads of a single program is a load and a store to the others, and orders none of them.
+    An atomic in the scope of one program is a plain store to the others, and orders none of them.
     """
     if getattr(scope, "name", "") == "CTA":
         return "store", "plain"

@@ -20,7 +20,7 @@ _MOST_LINES = 16
 # Numbers of bfloat16, which the interpreter holds as whole numbers of 16 bits.
 _BFLOAT16 = {"-inf": 0xFF80, "inf": 0x7F80, "1.337": 0x3FAB}
 
-# Of whole numbers, what stands for a fraction: it is what flags and counters hold most often.
+# The whole number in place of a fraction: flags and counters hold it most often.
 SMALL_AND_ODD = 1
 
 Values = npt.NDArray[Any]

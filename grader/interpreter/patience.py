@@ -17,7 +17,7 @@ from grader.interpreter.beyond import NeedsGpu
 
 # With fewer programs, a slow call is due to the programs themselves.
 MANY = 200
-# With fewer turns of loops, too; and a loop of more turns takes a GPU seconds.
+# The same for turns of loops; and a loop of more turns takes a GPU seconds.
 MANY_TURNS = 2000
 _MOST_TURNS = 1 << 20
 # The most programs, and turns of loops, that some work needs for an element of its tensors.
@@ -28,7 +28,7 @@ _ONE_OF = 16
 
 
 class TooSlow(NeedsGpu):
-    """Raised where the interpreter gives up; the message says how far it came."""
+    """Raised when the interpreter gives up; the message says how far it came."""
 
 
 class Patience:

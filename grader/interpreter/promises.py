@@ -1,9 +1,9 @@
-"""Holds kernels to the hints that they give the compiler: tl.multiple_of, tl.max_contiguous and tl.max_constancy.
+"""Checks the hints that kernels give the compiler: tl.multiple_of, tl.max_contiguous and tl.max_constancy.
 
-Compiled code relies on them: it takes several elements at once where neighbours are promised, and it goes wrong where
-a promise is false. One false promise is mostly harmless in loads, and real code makes it: indices that start again at
-0 where a tile ends, as `rows % M` do. On a GPU such a load may meet a misaligned address; here it passes. It is told
-where a store goes through them.
+Compiled code relies on them: it takes several elements at once if neighbours are promised, and goes wrong if a promise
+is false. One false promise is mostly harmless in loads, and real code makes it: indices that start again at 0 at the
+end of a tile, as `rows % M` do. On a GPU such a load may meet a misaligned address; here it passes. A store through
+such indices is reported.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _inside_groups(length: int, count: int) -> Array:
 
 
 def _goes_through_wrapped(ptrs: Any, mask: Any) -> bool:
-    """Return whether pointers of a store, all active, lie apart as indices do that start again."""
+    """Return whether the pointers of a store, all active, have the distances of indices that start again."""
     pointers = ptrs.data.astype(np.int64)
     unit = max(1, ptrs.get_element_ty().primitive_bitwidth // 8)
     lanes = stretched(mask if isinstance(mask, np.ndarray) else mask.data, pointers.shape)

@@ -35,9 +35,9 @@ Flags = npt.NDArray[np.bool_]
 _RANK: dict[Kind, int] = {"load": 0, "atomic": 1, "store": 2}
 _STORE = 2
 _OF_ATOMICS = frozenset[Order]({"orders", "acquires", "releases"})
-# The number of later accesses at its address that each access is compared with.
+# How many later accesses at its address each access is compared with.
 _NEIGHBOURS = 64
-# Where operations span more units than this, only the touched ones are numbered.
+# If operations span more units than this, only the touched ones are numbered.
 _MOST_NUMBERS = 1 << 24
 
 
@@ -52,9 +52,9 @@ class Heed:
 class Access:
     """One step of one program: `width` bytes at each of some addresses.
 
-    where: a line and its file. order: of an atomic, "orders" if it releases earlier operations and acquires those of
-    others, "releases" or "acquires" if it does one of both; "waits" for a volatile load, which waits for another
-    program's store and is no race itself. clipped: through a block pointer or a descriptor, which make a mask of their
+    where: a line and its file. order: for an atomic, "orders" if it releases earlier operations and acquires those of
+    others, "releases" or "acquires" if it does only one; "waits" for a volatile load, which waits for another program's
+    store and is no race itself. clipped: through a block pointer or a descriptor, which have masks of their
     own. heed: of an atomic whose result may go unread. update: what an atomic does, such as ADD. whole: of whole
     numbers. spill: a descriptor's store beyond the end of a row, to the end of a unit of 16 bytes.
     """
@@ -201,7 +201,7 @@ class Sync:
         return event
 
     def _setting(self, flag: Operation) -> int:
-        """Add the event of a store that sets a flag: it releases what its program did before its latest barrier."""
+        """Add the event of a store that sets a flag: it releases its program's operations before its latest barrier."""
         barriers = self._barriers.get(flag.access.program, [])
         place = bisect_right(barriers, flag.time, key=itemgetter(0))
         time, own = barriers[place - 1] if place else (0, None)
@@ -278,7 +278,7 @@ def find_races(operations: Sequence[Operation], sync: Sync, most: int) -> Iterat
 def do_programs_meet(operations: Sequence[Operation]) -> bool:
     """Return whether two programs touch one address in conflicting ways, in whatever order.
 
-    Atomics conflict where programs read what they answer, and where the last one decides what stays: exchanges, and
+    Atomics conflict if programs read their results, and if the last one decides the value: exchanges, and
     updates of two kinds at one address.
     """
     if not operations or all(one.access.kind == "load" for one in operations):
@@ -313,7 +313,7 @@ def unit_of(operations: Sequence[Operation]) -> int:
     alike = all(
         one.access.width == width
         and not (one.start - operations[0].start) % width
-        # Widths are powers of two: the lowest bits of all offsets tell.
+        # Widths are powers of two, so the lowest bits of all offsets suffice.
         and not int(np.bitwise_or.reduce(one.offsets)) % width
         for one in operations
     )
@@ -369,7 +369,7 @@ def without_idle_loads(operations: Sequence[Operation]) -> list[Operation]:
 def without_repeated_stores(operations: Sequence[Operation]) -> list[Operation]:
     """Return the operations; of a program's stores to the same elements, only the first and the last keep lanes.
 
-    What lies between is ordered with other programs if these are. Each operation keeps its place.
+    The stores between are ordered with other programs if these two are. Each operation keeps its place.
     """
     alike: dict[bytes, list[int]] = {}
     for place, one in enumerate(operations):
@@ -435,8 +435,8 @@ def _conflicts(operations: Sequence[Operation], numbers: Callable[[Operation], I
 def _first_and_last(addresses: Ints, programs: Ints, ranks: Ints) -> Flags:
     """Return flags: of more than _NEIGHBOURS accesses at an address, the first and last of each kind and program.
 
-    addresses: in order. What lies between is ordered with other programs if these are, so many equal accesses hide no
-    other one. Where there are fewer, all are kept.
+    addresses: in order. The accesses between are ordered with other programs if these are, so many equal accesses hide
+    no other one. If there are fewer, all are kept.
     """
     order = np.lexsort((ranks, programs, addresses))
     changes = np.zeros(addresses.size + 1, dtype=bool)
@@ -485,7 +485,7 @@ def _meetings(operations: Sequence[Operation], unit: int) -> Iterator[tuple[int,
 
 
 def differing(a: Operation, b: Operation, addresses: Ints, unit: int) -> Ints:
-    """Return the addresses at which the order matters: not those where both store the same."""
+    """Return the addresses at which the order matters: all except those at which both store the same value."""
     stored = [_stored(one, addresses, unit) for one in (a, b)]
     if stored[0] is None or stored[1] is None:
         return addresses

@@ -115,7 +115,7 @@ def _of_numbers(extreme: Callable[..., Any]) -> Callable[..., Any]:
 def _in_steps(scan: Callable[..., Any], in_steps: Callable[..., Any]) -> Callable[..., Any]:
     """Return a scan that computes numbers with a fraction in steps of the combine function.
 
-    One after another, as NumPy adds them, many numbers come out less exact than on any GPU.
+    NumPy adds one number after another, which is less exact for many numbers than on any GPU.
     """
 
     def run(self: Any, input: Any) -> Any:
@@ -125,7 +125,7 @@ def _in_steps(scan: Callable[..., Any], in_steps: Callable[..., Any]) -> Callabl
 
 
 def place_of_largest(numbers: Array, axis: int | None = None, keepdims: bool = False) -> Array:
-    """Return where the largest number is, the first of equal ones; among NaN alone the last, as they are combined."""
+    """Return the place of the largest number: the first of equal ones, but the last if all are NaN."""
     last = (numbers.size if axis is None else numbers.shape[axis]) - 1
     if numbers.dtype.kind != "f":
         return np.asarray(np.argmax(numbers, axis=axis, keepdims=keepdims))
@@ -135,7 +135,7 @@ def place_of_largest(numbers: Array, axis: int | None = None, keepdims: bool = F
 
 
 def place_of_smallest(numbers: Array, axis: int | None = None, keepdims: bool = False) -> Array:
-    """Return where the smallest number is, as place_of_largest does."""
+    """Return the place of the smallest number, as place_of_largest does."""
     if numbers.dtype.kind != "f":
         return np.asarray(np.argmin(numbers, axis=axis, keepdims=keepdims))
     return place_of_largest(-numbers, axis, keepdims)

@@ -14,7 +14,7 @@ from grader.compile.static_conditions import Place, is_condition, place_of
 from grader.interpreter.branches import BRANCHES
 from grader.protocol.messages import StaticCondition
 
-# Conditions of one call that are noted.
+# The most conditions of one call that are noted.
 _MOST = 1024
 
 
@@ -47,7 +47,7 @@ STATIC_CONDITIONS = StaticConditions()
 
 
 def decided(place: Place, condition: Any) -> Any:
-    """Return a condition of a kernel, and note how it turned out, also as a static one where no tensor decides it."""
+    """Return a condition of a kernel, and note its outcome, also as a static one if no tensor decides it."""
     # Python raises the exception where it asks next.
     with suppress(Exception):
         BRANCHES.note_condition(place[0], condition)

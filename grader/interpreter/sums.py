@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-# Further additions of a launch are not looked at: the first tiles show what all tiles do.
+# The most additions of a launch that are examined: the first tiles show what all tiles do.
 _MOST_LANES = 1 << 14
 _MOST_LINES = 16
 # So many numbers have one sum in any order.
@@ -29,7 +29,7 @@ class AtomicSums:
         self._lanes = 0
 
     def note(self, line: int, addresses: Array, before: Array, values: Array) -> None:
-        """Note an addition of `values` to what lay at these addresses before it, lane by lane. Zeros do not count."""
+        """Note an addition of `values` to the numbers `before` at these addresses, lane by lane. Zeros do not count."""
         if values.dtype.kind == "f" and self._lanes < _MOST_LANES and (added := values != 0).any():
             self._lanes += int(added.sum())
             self._added.append((line, addresses[added], before[added], values[added]))
@@ -66,8 +66,8 @@ def depend_on_order(addresses: Array, before: Array, values: Array) -> bool:
     """Return whether numbers like those added at some address may have another sum in another order.
 
     Two numbers have one sum. Three or more have one if no addition rounds: if all are multiples of a unit, and their
-    sizes add up to few enough units for the mantissa. before: what lay at each address before each addition; [N], like
-    the others, in the order of the additions.
+    sizes add up to few enough units for the mantissa. before: the number at each address before each addition; [N],
+    like the others, in the order of the additions.
     """
     if not addresses.size:
         return False

@@ -24,7 +24,7 @@ class Switched:
         self._methods: tuple[Method, ...] = ()
 
     def switch(self, on: bool) -> None:
-        """Observe from now on, in place of whoever does, or no longer."""
+        """Begin to observe, in place of any other observer, or stop."""
         if on == (self in _ON):
             return
         for observer in _ON:
@@ -34,7 +34,7 @@ class Switched:
             self._methods = self._methods or tuple(self._list())
             self._put(on=True)
             _ON.append(self)
-        # The cache holds the methods that it was made with.
+        # The cache holds the methods that were in place when it was filled.
         forget_lowered()
 
     def _put(self, *, on: bool) -> None:

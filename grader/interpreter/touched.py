@@ -19,7 +19,7 @@ Kind = Literal["load", "store", "atomic"]
 Ranges = npt.NDArray[np.int64]
 
 NOTHING: Ranges = np.zeros((0, 2), dtype=np.int64)
-# What conflicts with an access. Two loads do not, nor do two atomics.
+# The kinds that conflict with an access. Two loads do not, nor do two atomics.
 _AGAINST: Mapping[Kind, tuple[Kind, ...]] = {
     "load": ("store", "atomic"),
     "store": ("load", "store", "atomic"),
@@ -77,7 +77,7 @@ def touched_by(operations: Sequence[Operation]) -> Touched:
 
 
 def before_waiting(operations: Sequence[Operation], waits: Mapping[int, int]) -> list[Operation]:
-    """Return the operations of each program before it waited. waits: the times of that, by program."""
+    """Return the operations of each program before it waited. waits: the times of the waits, by program."""
     return [one for whole in operations for one in whole.of_each_program() if _is_before(one, waits)]
 
 

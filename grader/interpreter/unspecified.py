@@ -1,4 +1,4 @@
-"""Gives what Triton leaves open an answer that nobody may rely on: the order of some blocks, and some elements.
+"""Gives unusual answers where Triton leaves them open: the order of some blocks, and some elements.
 
 tl.cat, tl.view and tl.reshape with can_reorder=True may reorder elements; here they reverse them. tl.gather reads any
 number at an index outside its block, as loads do in masked lanes without `other`; here it has all bits set.
@@ -56,5 +56,5 @@ def gathered(block: Array, indices: Array, axis: int) -> Array:
 
 
 def undefined(dtype: np.dtype[Any]) -> Any:
-    """Return the number that stands for any number: all its bits are set. It is NaN in every float, and -1."""
+    """Return the number that stands for an undefined one: all its bits are set. It is NaN in every float, else -1."""
     return np.True_ if dtype == np.bool_ else np.frombuffer(b"\xff" * dtype.itemsize, dtype)[0]

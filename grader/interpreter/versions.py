@@ -1,7 +1,7 @@
 """Levels the differences between the versions of Triton's interpreter, 3.6 to 3.9: one function or constant each.
 
-All other modules of this room are written for the interpreter of 3.7. A name here tells the version that changed it and
-why; the contract knows the differences that hold for the installed version.
+All other modules of this room are written for the interpreter of 3.7. The text of each function here names the version
+that changed it and why; the contract knows the differences of the installed version.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _REREADS = "cv"
 class VersionDifference:
     """A change of the interpreter that this package knows.
 
-    since: the first version with it. parameters: of methods that changed or came, in order. gone: names, and all below
-    them. computing: functions of the compiled half that came, and that reach no memory.
+    since: the first version with it. parameters: of changed or new methods, in order. gone: removed names, with all
+    below them. computing: new functions of the compiled half that reach no memory.
     """
 
     since: tuple[int, int]

@@ -80,7 +80,7 @@ class HostMemory(TorchFunctionMode):
         return (bool(given) and isinstance(given[0], torch.device | Tensor)) or self._names_one(named)
 
     def _is_placed(self, named: dict[str, Any]) -> bool:
-        """Return whether a call names a device that kernels reach, or the default device is one.
+        """Return whether a call names a device that kernels reach, or launch code has set a default device.
 
         The device of `with torch.device(…):` is passed with the call.
         """

@@ -56,7 +56,7 @@ from grader.speed.lock import GpuLock
 
 # The seed of a call that nobody times.
 _REHEARSAL = 0
-# Limits of what is done before the first question: poll interval, least cores (with the submission's), share of the
+# Limits on the work before the first question: poll interval, least cores (with the submission's), share of the
 # GPU's memory.
 _POLL_S, _LEAST_CORES, _SHARE_OF_MEMORY = 0.05, 4, 0.25
 
@@ -81,7 +81,7 @@ def main(channel_fd: int) -> None:
 
 
 def _build_ahead(state: _State, parts: tuple[str, ...], channel: socket.socket) -> None:
-    """Let baselines build what they need for each size, until the first question: answers are judged meanwhile.
+    """Let baselines build plans and kernels for each size until the first question: answers are judged meanwhile.
 
     A plan of cuDNN takes a second, a kernel of ours some. While another grader times, nothing is built.
     """
@@ -286,7 +286,7 @@ class _State:
         return Revealed(dtype_name(expected.dtype), portion.start, expected.value.numel())
 
     def _portion(self, request: Reveal) -> Portion:
-        """Return the portion that is asked for; the portions of the latest call are cached."""
+        """Return the requested portion; the portions of the latest call are cached."""
         part, key = self._part(request.recipe.part), (request.recipe, request.chance)
         if self._revealed is None or self._revealed[0] != key:
             self._revealed = None

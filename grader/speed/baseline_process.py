@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 
 class BaselineProcessFailed(GradeError):
-    """The baseline process could not do what it was asked for; the message says why."""
+    """The baseline process failed at a request; the message says why."""
 
 
 class BaselineProcess:
@@ -77,7 +77,7 @@ class BaselineProcess:
 
     def __exit__(self, *_: object) -> None:
         self._channel.close()
-        # It has nothing to tidy up that the kernel does not do faster.
+        # The operating system cleans up after it, and faster.
         self._process.kill()
         self._process.wait()
         self._errors.close()
@@ -88,7 +88,7 @@ class BaselineProcess:
 
     @property
     def is_running(self) -> bool:
-        """Return whether it can still be asked."""
+        """Return whether it still answers questions."""
         return self._process.poll() is None
 
     @property
@@ -97,7 +97,7 @@ class BaselineProcess:
         return self._process.pid
 
     def missing(self, recipe: Recipe, names: tuple[str, ...]) -> dict[str, str]:
-        """Return why baselines of a part cannot run here, by name; '' for those that can. They are tried on a case."""
+        """Return why baselines of a part cannot run here, by name; '' for those that can. Each is tried on a case."""
         return self._ask(Ask(recipe, names), Missing).missing
 
     def gauge(self) -> Gauged:
@@ -141,7 +141,7 @@ class BaselineProcess:
         try:
             yield
         except (Closed, FrameError, DecodeError, OSError) as gone:
-            # If it still runs, its next words would pass for the answer to another question.
+            # If it still runs, its late answer would pass for the answer to the next question.
             self.stop()
             raise BaselineProcessFailed(
                 f"the baseline process must answer, but it ended: {process.last_words(self._process, self._errors)}"
@@ -149,7 +149,7 @@ class BaselineProcess:
 
     def _answer(self, limit_s: float) -> dict[str, Any]:
         if not select.select([self._channel], [], [], limit_s)[0]:
-            # What it says after that would pass for the answer to the next question.
+            # A late answer would pass for the answer to the next question.
             self.stop()
             raise BaselineProcessFailed(f"the baseline process must answer within {limit_s:g} s, got nothing")
         answer, _ = receive(self._channel, TRUSTED_BYTES)

@@ -19,13 +19,13 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Family:
-    """One way to compute what a part asks for.
+    """One way to compute a part's result.
 
-    source: the exercise's function is `<part>_<source>`. needs: Python modules that must be importable. gate: returns a
-    sentence why it cannot run, or ''. wrap: turns the exercise's function into the one that is called. computes:
+    source: the exercise's function is `<part>_<source>`. needs: Python modules that must be importable. gate: returns
+    why it cannot run, as a sentence, or ''. wrap: turns the exercise's function into the one that is called. computes:
     whether its result is the part's. slow: it takes seconds to compile, and is timed only on request. builds: it builds
-    something for each size, a plan or a kernel, before it first runs. without: the sentence where the exercise may lack
-    the function; '' if its baselines.py must define it.
+    something for each size, a plan or a kernel, before it first runs. without: the sentence to show if the exercise
+    lacks the function; '' if its baselines.py must define it.
     """
 
     title: str
@@ -150,7 +150,7 @@ def unmet_requirement(name: str, part: str, module: types.ModuleType) -> str:
     try:
         return family.gate()
     except Exception as failed:
-        # Whatever a third party's package raises when it is looked at, the rest of the field can still run.
+        # A third party's package may raise anything on inspection; the other baselines can still run.
         return _error_text(failed)
 
 

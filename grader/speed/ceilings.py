@@ -32,7 +32,7 @@ def gauge(device: torch.device) -> Gauged:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(vars(found)))
     except OSError:
-        # A home that cannot be written costs a second at every start, and nothing else.
+        # A home without write access only costs a second at every start.
         return found
     return found
 

@@ -1,7 +1,7 @@
-"""Give the processes that a clock depends on a processor core each while kernels are timed.
+"""Give each process that a clock depends on a processor core of its own while kernels are timed.
 
-A process that shares its core with one that spins takes half as long again for everything, and the scheduler may leave
-it there for seconds: tens of microseconds in every round trip.
+A process that shares its core with a spinning one takes half as long again for everything, and the scheduler may leave
+it there for seconds: this adds tens of microseconds to every round trip.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def separate_cores(processes: Sequence[int], folder: Path = TEMPORARY) -> Iterat
     allowed = os.sched_getaffinity(0)
     cores = physical_cores(sorted(allowed))
     with contextlib.ExitStack() as claims:
-        # Not the first ones, where interrupts are served.
+        # Skip the first cores: they serve interrupts.
         free = (core for core in reversed(cores[1:]) if claims.enter_context(claimed_core(core, folder)))
         places = list(islice(free, 1 + len(processes))) if len(cores) > 2 * len(processes) else []
         if len(places) <= len(processes):

@@ -45,7 +45,7 @@ _PLACES = ("/usr/local/cuda/bin", *map(str, sorted(Path("/opt/nvidia/nsight-comp
 # ncu starts with the process and has threads of its own; every kernel runs several times.
 _LOAD_S, _CALL_S, _PROCESSES = 180.0, 300.0, 1024
 _MOST_KERNELS = 64
-# Asked for base units, ncu of some versions answers in others all the same.
+# Some versions of ncu ignore the request for base units.
 _BYTES = {"byte": 1.0, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "Tbyte": 1e12}
 _NANOSECONDS = {"usecond": 1e3, "us": 1e3, "msecond": 1e6, "ms": 1e6, "second": 1e9, "s": 1e9}
 _UNITS = _BYTES | _NANOSECONDS
@@ -183,7 +183,7 @@ _KNOWN = {
 
 
 def why_no_launches(text: str, otherwise: str = "") -> str:
-    """Return the reason why a report holds no launches, as far as it says."""
+    """Return why a report holds no launches, if it gives a reason."""
     messages = _MESSAGE.findall(text)
     for sign, why in _KNOWN.items():
         if any(sign in message for message in messages):
@@ -238,7 +238,7 @@ def _count_call(
             answered = answer(pair, call, salt, own, is_replayed=part.is_replayed)
     except GradeError as failed:
         why = clean(str(failed), 300)
-    # Written when the process has ended.
+    # ncu writes it when the process has ended.
     text = traced.report.text.decode(errors="replace")
     launches = parse(text)[:_MOST_KERNELS]
     why = "" if launches else _why_no_return(answered.outcome if answered else None) or why_no_launches(text, why)

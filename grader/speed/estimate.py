@@ -10,7 +10,7 @@ import numpy as np
 # Enough for the ends of a 95 % interval to move by less than a tenth of its width.
 _RESAMPLES = 1000
 _CONFIDENCE = 0.95
-# Sampling noise of a bootstrap has no place in a verdict: the same samples give the same interval.
+# A fixed seed: the same samples must give the same interval, and so the same verdict.
 _SEED = 0x6B65726E
 
 
@@ -34,7 +34,7 @@ def median(samples: Sequence[float]) -> Interval:
 
 
 def quantile(samples: Sequence[float], share: float) -> Interval:
-    """Return the value that a share of the samples lies below, with its bootstrap interval."""
+    """Return the value below which a share of the samples lies, with its bootstrap interval."""
     values = np.asarray(samples, dtype=np.float64)
     drawn = np.quantile(values[_resample(len(values))], share, axis=1)
     return Interval(float(np.quantile(values, share)), *_interval_ends(drawn))

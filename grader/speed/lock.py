@@ -18,9 +18,9 @@ from pathlib import Path
 
 from grader.errors import GradeError
 
-# Not $TMPDIR, which differs from user to user: all graders of this host must meet at one file.
+# This is not $TMPDIR, which differs between users: all graders of this host must use one file.
 TEMPORARY = Path("/tmp")  # noqa: S108
-# Longer than any grading times.
+# Longer than the timing of any grading.
 PATIENCE_S = 600.0
 _POLL_S = 0.01
 
@@ -34,7 +34,7 @@ class GpuLock:
 
     @contextmanager
     def shared(self, patience_s: float | None = None) -> Iterator[None]:
-        """Use the GPU beside others. Raises GradeError if somebody has it alone for that long; None: for 600 s."""
+        """Share the GPU with others. Raises GradeError if another grader has it alone for that long; None: 600 s."""
         patience_s = PATIENCE_S if patience_s is None else patience_s
         with _locked(self._room, fcntl.LOCK_SH, patience_s, after=self._door):
             yield
@@ -55,7 +55,7 @@ def claimed_core(number: int, folder: Path = TEMPORARY) -> Iterator[bool]:
     try:
         descriptor = _open(folder / f"grade-core-{number}")
     except (GradeError, OSError):
-        # Somebody put something else there. A core that cannot be claimed is used as before.
+        # The path holds something else. A core that cannot be claimed is used as before.
         yield True
         return
     try:

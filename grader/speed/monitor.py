@@ -12,7 +12,7 @@ from typing import Any
 from grader.record import GpuState, Span
 
 _EVERY_S = 0.02
-# What a GPU does of its own accord at rest, or was asked to do, is no reason for slowness.
+# Idle clocks and requested limits of a GPU are not reasons for slowness.
 _SLOWING = {
     0x4: "power limit",
     0x8: "hardware slowdown",
@@ -56,7 +56,7 @@ def watching(uuid: str) -> Iterator[Readings]:
     readings, stop = Readings(), threading.Event()
     thread = None
     with contextlib.suppress(Exception):
-        # A driver that cannot be asked costs the figures, never the grading.
+        # A driver that does not answer costs the readings, never the grading.
         import pynvml
 
         pynvml.nvmlInit()

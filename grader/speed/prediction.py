@@ -2,7 +2,7 @@
 
     time = launches × launch + max(DRAM bytes / bandwidth, operations / rate)
 
-Where a small copy of the size was counted, what its programs do one after the other is known as well:
+If a small copy of the size was counted, the consecutive work of its programs is known too:
 
     time = launches × launch + max(DRAM bytes / bandwidth, operations / rate, phases + stored bytes / bandwidth)
     phases = products + max(exponentials, everything else) + waits for products
@@ -32,7 +32,7 @@ TENSOR_SHARE = 0.80
 CORE_SHARE = 0.70
 # Start, ramp and tail of a kernel: 512³ takes 6 µs where the roofs alone say 0.4, 2048³ takes 28 where they say 22.
 LAUNCH_US = 5.0
-# So many sizes of a suite tell how the time grows.
+# So many sizes of a suite show how the time grows.
 _FEW = 4
 _ALIKE = 0.05
 
@@ -51,7 +51,7 @@ class Units:
     clocks: float
 
     def phases_us(self, work: Work, dtype: str) -> float:
-        """Return how long a call takes in which products, exponentials and all else do not overlap."""
+        """Return the time of a call whose products, exponentials and other operations do not overlap."""
         products_us = work.flops / (self.tflops.get(dtype, self.tflops["float32"]) * 1e6)
         # An exponential takes one instruction of its warp, like any other operation, and its own units longer.
         vector = max(work.exponentials / self.special, (work.exponentials + work.operations) / self.lanes)
@@ -187,7 +187,7 @@ def predict_on_paper(band: SpeedBand, counted: Sequence[Work]) -> tuple[Predicti
     by_case = {case: predict(gpus[0], band, case, case.words(), counted) for case in band.suite.named}
     distinct_us: dict[Case, float] = {}
     for case, one in by_case.items():
-        # A size that takes as long as another tells nothing new.
+        # A size that takes as long as another adds nothing.
         if one is not None and all(abs(one.time_us - time) > _ALIKE * time for time in distinct_us.values()):
             distinct_us[case] = one.time_us
     cases = sorted(distinct_us, key=distinct_us.__getitem__)
@@ -256,7 +256,7 @@ def why_uncounted(speed: Speed, counted: Sequence[Work]) -> str:
 def _has_other_kernels(size: SizeTiming, counted: Sequence[Work]) -> bool:
     """Return whether the small copies of a timed size launched other kernels than the size did.
 
-    Kernels for one GPU alone give way to others where they are interpreted; the phases of those tell nothing. A call
+    Launch code may choose other kernels in the interpreter than on this GPU; their phases do not apply here. A call
     may launch a kernel more than another, such as a last sum. Older records name no kernels.
     """
     timed = set(size.kernels)

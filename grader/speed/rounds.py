@@ -42,9 +42,9 @@ from grader.timeline import spent
 _PREPARE_S = 180.0
 _SAMPLE_S = 20.0
 _WARM_UPS = 2
-# After the least number of rounds, every so many rounds are asked whether they are enough.
+# After the least number of rounds, check after every so many rounds whether they are enough.
 _EVERY = 5
-# Samples that take seconds are not waited for as often.
+# If samples take seconds, fewer rounds are enough: so many seconds beyond the budget, and so many rounds.
 _PATIENCE_S = 20.0
 _FEWEST = 5
 # Limits for a baseline that is only shown: most rounds, least rounds, GPU time at one size.
@@ -52,7 +52,7 @@ _BESIDE_ROUNDS = 8
 _BESIDE_LEAST = 3
 _BESIDE_US = 1e5
 
-# Seeds, orders and the round that the oracle looks at come from the operating system: nothing foretells them.
+# Seeds, orders and the round that the oracle checks come from the operating system: nothing can predict them.
 _CHANCE = random.SystemRandom()
 
 
@@ -114,7 +114,7 @@ class Untimed(Exception):
 
 
 class Exposed(Exception):
-    """The device waited for the host: launches take longer than what hides them."""
+    """The device waited for the host: the launches take longer than the cover."""
 
 
 @dataclass
@@ -184,7 +184,7 @@ class Rounds:
 
     def _raise_for(self, outcome: object) -> NoReturn:
         if self.timed.method == "graph":
-            # What a failed capture leaves behind is no place to go on in.
+            # Do not continue in the state that a failed capture leaves.
             self.replayer.restart()
             raise NotCapturable
         if isinstance(outcome, Raised) and outcome.kind == UNTOLD:
@@ -215,7 +215,7 @@ class Rounds:
         return [name for name in self._baselines_left() if not self._has_had_its_time(name)]
 
     def _has_had_its_time(self, name: str) -> bool:
-        """Tell whether a baseline that is only shown ran often enough, or long enough."""
+        """Return whether a baseline that is only shown ran often enough, or long enough."""
         if name in (self.baseline, self.witness):
             return False
         had_us = [timing.device_us for timing in self.samples.baselines.get(name, [])]

@@ -38,13 +38,13 @@ from grader.timeline import spent
 # A ratio is known well enough when its interval reaches half a per cent to either side.
 _NARROW = 0.005
 _LEAST_ROUNDS, _MOST_ROUNDS = 6, 400
-# Short calls vary more: they are known after so many rounds at the earliest, and not before the interval is so narrow,
-# or all points are certain after so many.
+# Short calls vary more: they need so many rounds and so narrow an interval, or certainty about all points after so many
+# rounds.
 _BRIEF_US, _BRIEF_ROUNDS, _BRIEF_NARROW, _BRIEF_CERTAIN = 200.0, 16, 0.012, 40
 _SIZE_BUDGET_S = 1.5
 # Where the interval leaves more than this share of the points open, the size is not judged.
 _MOST_DOUBT = 0.15
-# Shorter than this, what two processes need to reach the GPU shows in a ratio.
+# In shorter calls, the time in which two processes reach the GPU shows in the ratio.
 _LEAST_US = 10.0
 # Cover: many times the L2 cache, and long enough for Python to enqueue a call behind it.
 _COVER_L2, _LEAST_COVER_BYTES = 16, 1536 << 20
@@ -52,11 +52,12 @@ _COVER_L2, _LEAST_COVER_BYTES = 16, 1536 << 20
 _MEMORY_FACTOR = 12
 # A baseline that is only shown and takes this long is not timed at sizes with more work.
 _SLOW_US = 2e5
-# Of the call that tells whether a baseline can run.
+# The seed of the call that shows whether a baseline can run.
 _TRIAL_SEED = 0
-# The grader's own clock is coarse: so much more than the events say, it must see before it contradicts them.
+# The grader's own clock is coarse: it contradicts the events only if it sees so much more time than they do.
 _OUTSIDE_SHARE, _OUTSIDE_US = 0.5, 2000.0
-# Before it does, so many rounds were made: its median over 6 varies by half a millisecond, and the first take longest.
+# It does so only after so many rounds: its median over 6 varies by half a millisecond, and the first rounds take
+# longest.
 _OUTSIDE_ROUNDS = 32
 
 # The result of recording a case's call on decoys: its traces, or why there are none.
@@ -75,7 +76,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class _Clocks:
-    """The submission's time by the grader's own clock, by how much that may be off, and what lies beyond.
+    """The submission's time by the grader's own clock, its possible error, and the excess beyond it.
 
     exceeds: the time lies beyond; hidden_us: how much of it is certain, as round trips vary.
     """
@@ -144,7 +145,7 @@ class Suite:
                 return Verdict(speed, undecided=f"what is timed could not be replayed: {untimed}")
         speed = self._make_speed(sizes, readings.state())
         if not any(size.judged for size in sizes):
-            # What keeps the longest one from being judged keeps the others too.
+            # The reason why the longest size is not judged holds for the others too.
             reasons = [size.reason for size in sorted(sizes, key=lambda size: size.floor_us)]
             why = reasons[-1] if reasons else "each needs more memory than this GPU has"
             return Verdict(speed, undecided=f"no size could be judged: {why}")
@@ -239,7 +240,7 @@ class Suite:
         return next((name for name in running if FAMILIES[name].computes and not FAMILIES[name].slow), None)
 
     def _is_settled(self, samples: Samples) -> bool:
-        """Tell whether more rounds would change nothing."""
+        """Return whether more rounds would change nothing."""
         base_us = median_device_us(samples.baselines[self.band.baseline])
         if base_us < _LEAST_US:
             return True
@@ -257,9 +258,9 @@ class Suite:
         return worth[1] - worth[0]
 
     def _clocks(self, samples: Samples) -> _Clocks:
-        """Put what the grader's own clock says beside what the events say."""
+        """Compare the grader's own clock with the events."""
         claimed = median_device_us(samples.submission)
-        # A baseline that does something else leaves another output to be summed up, and tells nothing.
+        # A baseline that computes something else has another output to sum, and is no comparison.
         witness = samples.baselines.get(self._witness() or "", [])
         off_us = max(_OUTSIDE_SHARE * median_device_us(samples.baselines[self.band.baseline]), _OUTSIDE_US)
         if not witness:
@@ -276,7 +277,7 @@ class Suite:
         if claimed < work.floor_us:
             raise CannotBeTimed(verify.impossible_failure(case, claimed, work.floor_us))
         clocks = self._clocks(samples)
-        # What the events do not say, and the grader saw, is part of the call.
+        # Time that only the grader's clock saw is part of the call.
         hidden_us = clocks.hidden_us
         own = [replace(timing, device_us=timing.device_us + hidden_us) for timing in samples.submission]
         samples = replace(samples, submission=own)
@@ -306,7 +307,7 @@ class Suite:
         base_us = median(base).value
         if base_us < _LEAST_US:
             return f"too short: the baseline takes {base_us:.1f} µs, and {_LEAST_US:.0f} are needed"
-        # What the machine's noise alone leaves open. A submission that varies of its own accord is judged all the
+        # The doubt from the machine's noise alone. A submission that varies by itself is judged all the
         # same, by its slower end.
         alone = ratio_of_medians(base, [median([one.device_us for one in samples.submission]).value] * len(base))
         if self._open_share(ratio) > _MOST_DOUBT and self._open_share(alone) > _MOST_DOUBT:
@@ -353,7 +354,7 @@ def median_device_us(samples: Sequence[TimingSample]) -> float:
 
 
 def _around(samples: Sequence[TimingSample]) -> Interval:
-    """Return what the grader's own clock saw beside the time on the device, in microseconds."""
+    """Return the time by the grader's own clock, less that on the device, in microseconds."""
     return median([timing.outside_us - timing.device_us for timing in samples])
 
 

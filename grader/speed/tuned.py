@@ -9,7 +9,7 @@ from grader.protocol.messages import TunedChoice
 from grader.protocol.trace import Choose, Trace
 from grader.record import Configuration, Tuned
 
-# And the chosen one, wherever it stands.
+# The most rows of a table; the chosen configuration is always shown too.
 _MOST_ROWS = 64
 
 

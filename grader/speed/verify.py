@@ -20,10 +20,10 @@ from grader.sandbox.session import Session
 from grader.speed.baseline_process import BaselineProcess
 from grader.text import clean
 
-# How far sums under random signs may lie apart, in parts of a piece's norm, before the oracle is asked. Roundings of
-# bfloat16 come to a thousandth; one element in a hundred that is missing or made up comes to this.
+# How far sums under random signs may differ, in parts of a piece's norm, before the oracle is asked. Roundings of
+# bfloat16 make a thousandth; one missing or invented element in a hundred makes this.
 _LOOSE = 0.05
-# What the oracle looks at of every output: so many stretches of so many elements; of a doubtful one, more.
+# The oracle checks so many stretches of so many elements of every output; more of a doubtful one.
 _STRETCHES, _DOUBTFUL_STRETCHES = (4, 1 << 16), (64, 1 << 18)
 _CHANCE = random.SystemRandom()
 
@@ -111,7 +111,7 @@ _HELP = "Every timed call gets inputs of its own and must compute all of its out
 
 
 def at_size(case: Case, failure: Failure) -> Failure:
-    """Return a failure with the timed size that it came up at."""
+    """Return a failure with the timed size at which it occurred."""
     cause = failure.cause
     return replace(failure, cause=replace(cause, rationale=f"For {case.words()}, timed: {cause.rationale}"))
 
