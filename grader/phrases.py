@@ -10,6 +10,12 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
+def listed(names: Sequence[str], most: int) -> str:
+    """Return the first names and the number of the others: "a, b and 3 more"."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
 def lines_named(lines: Sequence[int]) -> str:
     """Return the numbers of lines in words: "line 3", "lines 3, 5 and 7"."""
     *others, last = map(str, lines)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from grader.phrases import counted, kib, lines_named
+from grader.phrases import counted, kib, lines_named, listed
 
 
 def test_one_of_a_thing_has_no_plural() -> None:
     assert [counted(number, "call") for number in (0, 1, 2, 1024)] == ["0 calls", "1 call", "2 calls", "1,024 calls"]
     assert counted(1, "launch", "launches") == "1 launch"
     assert counted(3, "launch", "launches") == "3 launches"
+
+
+def test_a_long_list_names_its_first_and_counts_the_others() -> None:
+    assert listed(["a", "b"], 2) == "a, b"
+    assert listed(["a", "b", "c", "d"], 2) == "a, b and 2 more"
 
 
 def test_several_lines_are_lines() -> None:

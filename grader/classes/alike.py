@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from grader.classes.page import environment
 from grader.classes.similarity import Cluster, SimilarPair, Source
+from grader.phrases import listed
 from grader.report import view
 
 _MOST_LINES, _MOST_CHARACTERS, _AROUND, _MOST_NAMES = 400, 200, 3, 40
@@ -73,8 +74,7 @@ def render(exercises: Sequence[ComparedExercise], title: str, names: Mapping[str
 
 
 def _listed(students: Sequence[str], names: Mapping[str, str]) -> str:
-    more = f" and {len(students) - _MOST_NAMES} more" if len(students) > _MOST_NAMES else ""
-    return ", ".join(view.line(names.get(student, student), 100) for student in students[:_MOST_NAMES]) + more
+    return listed([view.line(names.get(student, student), 100) for student in students], _MOST_NAMES)
 
 
 def _cluster(cluster: Cluster, names: Mapping[str, str]) -> ClusterView:
