@@ -22,6 +22,11 @@ def lines_named(lines: Sequence[int]) -> str:
     return f"lines {', '.join(others)} and {last}" if others else f"line {last}"
 
 
+def cut(text: str, most: int) -> str:
+    """Return at most `most` characters of a text. A cut is marked."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def kib(size: int) -> str:
     """Return a number of bytes in KiB: "12.5 KiB"."""
     return f"{size / 1024:.1f}".removesuffix(".0") + " KiB"

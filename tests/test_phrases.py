@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.phrases import counted, kib, lines_named, listed
+from grader.phrases import counted, cut, kib, lines_named, listed
 
 
 def test_one_of_a_thing_has_no_plural() -> None:
@@ -21,6 +21,11 @@ def test_a_long_list_names_its_first_and_counts_the_others() -> None:
 def test_several_lines_are_lines() -> None:
     assert lines_named([3]) == "line 3"
     assert lines_named([3, 5, 7]) == "lines 3, 5 and 7"
+
+
+def test_a_cut_is_marked_and_its_mark_counts() -> None:
+    assert cut("four", 4) == "four"
+    assert cut("fives", 4) == "fiv…"
 
 
 @pytest.mark.parametrize(("size", "words"), [(1024, "1 KiB"), (12_800, "12.5 KiB"), (1 << 20, "1024 KiB")])
