@@ -30,3 +30,11 @@ def cut(text: str, most: int) -> str:
 def kib(size: int) -> str:
     """Return a number of bytes in KiB: "12.5 KiB"."""
     return f"{size / 1024:.1f}".removesuffix(".0") + " KiB"
+
+
+def in_percent(share: float, digits: int = 0) -> str:
+    """Return a share in per cent; 0% and 100% stand for exactly nothing and everything: "under 1%", "99%"."""
+    value, step = 100 * share, 10.0**-digits
+    if 0 < value < step:
+        return f"under {step:g}%"
+    return f"{min(value, 100 - step):.{digits}f}%" if 0 < value < 100 else f"{max(value, 0):.0f}%"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.phrases import counted, cut, kib, lines_named, listed
+from grader.phrases import counted, cut, in_percent, kib, lines_named, listed
 
 
 def test_one_of_a_thing_has_no_plural() -> None:
@@ -31,3 +31,21 @@ def test_a_cut_is_marked_and_its_mark_counts() -> None:
 @pytest.mark.parametrize(("size", "words"), [(1024, "1 KiB"), (12_800, "12.5 KiB"), (1 << 20, "1024 KiB")])
 def test_kibibytes_have_a_digit_behind_the_point_where_it_says_something(size: int, words: str) -> None:
     assert kib(size) == words
+
+
+@pytest.mark.parametrize(
+    ("share", "whole", "tenths"),
+    [
+        (-0.1, "0%", "0%"),
+        (0, "0%", "0%"),
+        (0.0005, "under 1%", "under 0.1%"),
+        (0.005, "under 1%", "0.5%"),
+        (0.5, "50%", "50.0%"),
+        (0.9999, "99%", "99.9%"),
+        (1, "100%", "100%"),
+        (1.2, "120%", "120%"),
+    ],
+)
+def test_only_nothing_is_0_and_only_everything_100_per_cent(share: float, whole: str, tenths: str) -> None:
+    assert in_percent(share) == whole
+    assert in_percent(share, 1) == tenths

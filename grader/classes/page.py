@@ -33,6 +33,7 @@ from grader.classes.tally import (
     median,
     points,
 )
+from grader.phrases import in_percent
 from grader.report import view
 from grader.report.html import anchor
 from grader.report.speed import three_digits
@@ -230,8 +231,8 @@ def _exercise(tally: ClassTally, book: Gradebook, exercise: str, title: str, nam
         title=title or found.title,
         points=spread,
         counted=len(spread.shares),
-        median=f"{100 * median(spread.shares):.0f} %" if telling and spread.shares else "–",
-        average=f"{100 * sum(spread.shares) / len(spread.shares):.0f} %" if telling and spread.shares else "–",
+        median=in_percent(median(spread.shares)) if telling and spread.shares else "–",
+        average=in_percent(sum(spread.shares) / len(spread.shares)) if telling and spread.shares else "–",
         bins=_bins(spread, exercise, names, named) if telling and spread.shares else (),
         unread=_unread(found, exercise, names) if named and found.unread else None,
         checks=_checks(found, names, named) if telling else (),
@@ -251,7 +252,7 @@ def _bins(spread: Points, exercise: str, names: Mapping[str, str], named: bool) 
     most = max(map(len, spread.bins))
 
     def shown(place: int, students: tuple[str, ...]) -> BinView:
-        words = "full marks" if place == 10 else f"{place * 10} to {place * 10 + 10} %"
+        words = "full marks" if place == 10 else f"{place * 10} to {place * 10 + 10}%"
         picture = drawing.bar(len(students), most, "full" if place == 10 else "tenth")
         return BinView(picture, _listed(words, students, exercise, names if named else {}))
 
@@ -420,7 +421,7 @@ def _struggling(book: Gradebook) -> tuple[tuple[str, str], ...]:
     shares = by_student(book)
     names = {student.id: _name(student) for student in book.students}
     least = sorted((share, student) for student, share in shares.items() if share < 0.5)
-    return tuple((names[student], f"{100 * share:.0f} %") for share, student in least[:_MOST_STRUGGLING])
+    return tuple((names[student], in_percent(share)) for share, student in least[:_MOST_STRUGGLING])
 
 
 def _overrides(book: Gradebook) -> tuple[tuple[str, Mark, Override], ...]:
