@@ -10,12 +10,31 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
+def listed(names: Sequence[str], most: int) -> str:
+    """Return the first names and the number of the others: "a, b and 3 more"."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
 def lines_named(lines: Sequence[int]) -> str:
     """Return the numbers of lines in words: "line 3", "lines 3, 5 and 7"."""
     *others, last = map(str, lines)
     return f"lines {', '.join(others)} and {last}" if others else f"line {last}"
 
 
+def cut(text: str, most: int) -> str:
+    """Return at most `most` characters of a text. A cut is marked."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def kib(size: int) -> str:
     """Return a number of bytes in KiB: "12.5 KiB"."""
     return f"{size / 1024:.1f}".removesuffix(".0") + " KiB"
+
+
+def in_percent(share: float, digits: int = 0) -> str:
+    """Return a share in per cent; 0% and 100% stand for exactly nothing and everything: "under 1%", "99%"."""
+    value, step = 100 * share, 10.0**-digits
+    if 0 < value < step:
+        return f"under {step:g}%"
+    return f"{min(value, 100 - step):.{digits}f}%" if 0 < value < 100 else f"{max(value, 0):.0f}%"

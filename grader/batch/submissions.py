@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from grader.batch.gradebook import Student
 from grader.batch.roster import owner_on, person, strangers_ids
 from grader.batch.store import Submission
-from grader.batch.uploads import Owner, Upload, UploadedFile, listed, text_bytes
+from grader.batch.uploads import Owner, Upload, UploadedFile, files_of, text_bytes
 from grader.errors import UsageError
 from grader.files import as_text
 
@@ -186,7 +186,7 @@ def _of(student: str, uploads: Sequence[Upload], exercises: Mapping[str, str]) -
             continue
         meant = [one for one in (broken or uploads) if _may_mean(one, exercise, exercises, alone=not has_any)]
         if meant and (broken or not has_any):
-            what = f"a submission must hold {name}.py, got {listed([file for one in meant for file in one.files])}"
+            what = f"a submission must hold {name}.py, got {files_of(meant)}"
             late = any(one.late for one in meant)
             trouble = next((one.trouble for one in broken if one in meant), what)
             yield Submission(

@@ -11,12 +11,13 @@ import os
 import stat
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from grader.errors import UsageError
 from grader.files import MOST_BYTES
+from grader.phrases import listed
 
 MOST_FILES = 10_000
 MOST_UNPACKED_BYTES = 1 << 29
@@ -252,7 +253,6 @@ def text_bytes(file: UploadedFile) -> bytes:
     return file.read(MOST_BYTES + 1)
 
 
-def listed(files: Sequence[UploadedFile]) -> str:
-    """Return the first of some files, in words."""
-    names = ", ".join(str(file) for file in files[:_MOST_LISTED])
-    return f"{names} and {len(files) - _MOST_LISTED} more" if len(files) > _MOST_LISTED else names or "nothing"
+def files_of(uploads: Iterable[Upload]) -> str:
+    """Return the first files of some uploads, in words."""
+    return listed([str(file) for one in uploads for file in one.files], _MOST_LISTED) or "nothing"

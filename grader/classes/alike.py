@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from grader.classes.page import environment
 from grader.classes.similarity import Cluster, SimilarPair, Source
+from grader.phrases import in_percent, listed
 from grader.report import view
 
 _MOST_LINES, _MOST_CHARACTERS, _AROUND, _MOST_NAMES = 400, 200, 3, 40
@@ -69,29 +70,26 @@ def render(exercises: Sequence[ComparedExercise], title: str, names: Mapping[str
         for one in exercises
     ]
     template = environment().get_template("alike.html.j2")
-    return template.render(title=title, exercises=shown, threshold=f"{100 * threshold:.0f} %").lstrip()
+    return template.render(title=title, exercises=shown, threshold=in_percent(threshold)).lstrip()
 
 
 def _listed(students: Sequence[str], names: Mapping[str, str]) -> str:
-    more = f" and {len(students) - _MOST_NAMES} more" if len(students) > _MOST_NAMES else ""
-    return ", ".join(view.line(names.get(student, student), 100) for student in students[:_MOST_NAMES]) + more
+    return listed([view.line(names.get(student, student), 100) for student in students], _MOST_NAMES)
 
 
 def _cluster(cluster: Cluster, names: Mapping[str, str]) -> ClusterView:
-    shares = sorted(
-        {f"{100 * pair.share:.0f} %": pair.share for pair in cluster.pairs}.items(), key=lambda item: item[1]
-    )
+    shares = sorted(pair.share for pair in cluster.pairs)
     return ClusterView(
         len(cluster.members),
         _listed([one.student for one in cluster.members], names),
-        " to ".join(dict.fromkeys((shares[0][0], shares[-1][0]))) if shares else "",
+        " to ".join(dict.fromkeys(in_percent(share) for share in (*shares[:1], *shares[-1:]))),
         tuple(_pair(pair, names) for pair in cluster.pairs),
     )
 
 
 def _pair(pair: SimilarPair, names: Mapping[str, str]) -> tuple[str, Side, Side]:
     first, second = _side(pair.first, pair.first_lines, names), _side(pair.second, pair.second_lines, names)
-    return f"{100 * pair.share:.0f} %", first, second
+    return in_percent(pair.share), first, second
 
 
 def _side(source: Source, alike: frozenset[int], names: Mapping[str, str]) -> Side:

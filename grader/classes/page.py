@@ -33,6 +33,7 @@ from grader.classes.tally import (
     median,
     points,
 )
+from grader.phrases import in_percent
 from grader.report import view
 from grader.report.html import anchor
 from grader.report.speed import three_digits
@@ -218,7 +219,7 @@ def environment() -> Environment:
 
 def _exercise(tally: ClassTally, book: Gradebook, exercise: str, title: str, named: bool) -> ExerciseView:
     found = tally.exercises.get(exercise) or ExerciseTally(exercise)
-    names = {student.id: _name(student) for student in book.students}
+    names = _names(book)
     spread = points(book, exercise)
     telling = named or len(spread.shares) >= _FEWEST
     causes = sorted(found.causes.values(), key=lambda cause: (-len(cause.students), cause.title))
@@ -230,8 +231,8 @@ def _exercise(tally: ClassTally, book: Gradebook, exercise: str, title: str, nam
         title=title or found.title,
         points=spread,
         counted=len(spread.shares),
-        median=f"{100 * median(spread.shares):.0f} %" if telling and spread.shares else "–",
-        average=f"{100 * sum(spread.shares) / len(spread.shares):.0f} %" if telling and spread.shares else "–",
+        median=in_percent(median(spread.shares)) if telling and spread.shares else "–",
+        average=in_percent(sum(spread.shares) / len(spread.shares)) if telling and spread.shares else "–",
         bins=_bins(spread, exercise, names, named) if telling and spread.shares else (),
         unread=_unread(found, exercise, names) if named and found.unread else None,
         checks=_checks(found, names, named) if telling else (),
@@ -251,7 +252,7 @@ def _bins(spread: Points, exercise: str, names: Mapping[str, str], named: bool) 
     most = max(map(len, spread.bins))
 
     def shown(place: int, students: tuple[str, ...]) -> BinView:
-        words = "full marks" if place == 10 else f"{place * 10} to {place * 10 + 10} %"
+        words = "full marks" if place == 10 else f"{place * 10} to {place * 10 + 10}%"
         picture = drawing.bar(len(students), most, "full" if place == 10 else "tenth")
         return BinView(picture, _listed(words, students, exercise, names if named else {}))
 
@@ -279,7 +280,7 @@ def _listed(
 
 def _stuck(tally: ClassTally, book: Gradebook) -> tuple[StuckView, ...]:
     """Return the parts that somebody is stuck in, those with most students first."""
-    names = {student.id: _name(student) for student in book.students}
+    names = _names(book)
     found = [
         _stuck_in(tally.exercises[one.id], part, names)
         for one in book.assignments
@@ -331,12 +332,12 @@ def _total(mark: Mark) -> StudentCell:
         return StudentCell(word, "apart", card, word)
     if mark.override is None and not mark.judged:
         return StudentCell("–", "o5", card, "not judged")
-    said = [*(["by hand"] if mark.overrides else []), *(["late"] if mark.days_late else []), *_once(mark.status)]
+    said = [*(["by hand"] if mark.overrides else []), *(["late"] if mark.days_late else []), _status_word(mark)]
     return StudentCell(f"{view.points(round(mark.points, 2))}{'*' if mark.overrides else ''}", "", card, " ".join(said))
 
 
-def _once(status: str) -> tuple[str, ...]:
-    return ("passed",) if status == "pass" else (status.replace("_", " "),)
+def _status_word(mark: Mark) -> str:
+    return "passed" if mark.status == "pass" else mark.status.replace("_", " ")
 
 
 def _part_cell(mark: Mark, part: PartTally) -> StudentCell:
@@ -415,15 +416,19 @@ def _name(student: Student) -> str:
     return view.line(f"{student.name} ({student.id})" if student.name else student.id, 120)
 
 
+def _names(book: Gradebook) -> dict[str, str]:
+    return {student.id: _name(student) for student in book.students}
+
+
 def _struggling(book: Gradebook) -> tuple[tuple[str, str], ...]:
     """Return the students with the lowest shares, all below half of what could be judged."""
     shares = by_student(book)
-    names = {student.id: _name(student) for student in book.students}
+    names = _names(book)
     least = sorted((share, student) for student, share in shares.items() if share < 0.5)
-    return tuple((names[student], f"{100 * share:.0f} %") for share, student in least[:_MOST_STRUGGLING])
+    return tuple((names[student], in_percent(share)) for share, student in least[:_MOST_STRUGGLING])
 
 
 def _overrides(book: Gradebook) -> tuple[tuple[str, Mark, Override], ...]:
-    names = {student.id: _name(student) for student in book.students}
+    names = _names(book)
     given = ((mark, one) for mark in book.marks for one in mark.overrides)
     return tuple((names[mark.student], mark, one) for mark, one in given)[:_MOST_LISTED]

@@ -72,7 +72,7 @@ class Example:
 
 @dataclass(frozen=True)
 class StudentTiming:
-    """One student's ratio in one speed check, with its 95 % interval."""
+    """One student's ratio in one speed check, with its 95% interval."""
 
     student: str
     ratio: float

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from grader.cli import listing
 from grader.errors import UsageError
 from grader.exercise.catalogue import course_around, discover, handed_out
+from grader.phrases import listed
 from grader.release import course
 
 _NAMED = 3
@@ -42,7 +43,8 @@ def _refuse_what_is_there(folder: Path, files: Iterable[str]) -> None:
     there = [name for name in files if (folder / name).exists() and not name.startswith(".")]
     if there:
         raise UsageError(
-            f"a new course must not overwrite files, got {_listed(there)} in {place}; grade reset restores one stub"
+            f"a new course must not overwrite files, got {listed(there, _NAMED)} in {place}; "
+            "grade reset restores one stub"
         )
     around = course_around(place)
     if around is not None:
@@ -50,11 +52,6 @@ def _refuse_what_is_there(folder: Path, files: Iterable[str]) -> None:
     others = course.in_the_way(folder) if folder.is_dir() else ()
     if others:
         raise UsageError(
-            f"a new course must start in an empty folder, got {_listed(others)} in {place}; "
+            f"a new course must start in an empty folder, got {listed(others, _NAMED)} in {place}; "
             "grade init NAME makes a new folder"
         )
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -21,6 +21,7 @@ from grader.diagnosis.edit_scope import (
     called,
     names_in,
 )
+from grader.phrases import cut
 
 # The kinds behind a branch that is taken in the wrong cases, and behind a return before a store.
 WRONG_BRANCH, RETURN = "wrong_branch", "returns_early"
@@ -67,8 +68,7 @@ def _indented(scope: Scope, moved: Sequence[ast.stmt], by: int, kind: str) -> It
     after = before.replace("\n", f"\n{space}") if by > 0 else before.replace(f"\n{space}", "\n")
     where = "in the loop", "behind the loop"
     now, then = where if by < 0 else where[::-1]
-    words = " ".join(before.split())
-    words = words if len(words) <= _LONGEST_MOVED else f"{words[: _LONGEST_MOVED - 1]}…"
+    words = cut(" ".join(before.split()), _LONGEST_MOVED)
     shown = f"{words}  # {then}", f"{words}  # {now}"
     yield Edit(first, before, after, (kind,), SOMETIMES, start, end, scope.in_kernel, shown=shown)
 

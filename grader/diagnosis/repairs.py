@@ -25,6 +25,7 @@ from grader.diagnosis.slips import SLIP
 from grader.exercise.cases import QUICK_VOLUME, Case
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
+from grader.phrases import cut
 from grader.protocol.messages import Recipe
 from grader.protocol.trace import ConstexprValue, DtypeValue, Launch, TensorValue, Trace, launches_in
 
@@ -240,21 +241,20 @@ def _clue(edit: Edit, suspected: Sequence[str], known: Collection[str]) -> Clue:
         kind = SLIP
     if kind != SLIP and edit.kinds[0] not in _SHOWN:
         kind = next((one for one in (*suspected[:1], *fitting[:1]) if one not in GENERAL), kind)
-    after, before = edit.shown or _cut(edit.after, edit.before)
+    after, before = edit.shown or _shown(edit.after, edit.before)
     others = " and each like it" if edit.twins else ""
     words = f"`{after}` in place of `{before}` in line {edit.line}{others}"
     seen = f"With {words}, every failing call that was made again is right."
     return sure(kind, seen, help_text=edit.help if kind in OF_DTYPES else "")
 
 
-def _cut(*texts: str) -> Iterator[str]:
+def _shown(*texts: str) -> Iterator[str]:
     """Yield texts in one line each, without a long beginning that they share."""
     lines = [" ".join(text.split()) for text in texts]
     alike = takewhile(lambda letters: len({*letters}) == 1, zip(*lines, strict=False))
     shared = max(0, len([*alike]) - _SHARED)
     for line in lines:
-        rest = f"…{line[shared:]}" if shared else line
-        yield rest if len(rest) <= _LONGEST else f"{rest[: _LONGEST - 1]}…"
+        yield cut(f"…{line[shared:]}" if shared else line, _LONGEST)
 
 
 def kernels_in(trace: Trace) -> dict[tuple[str, int], Launched]:

@@ -17,6 +17,7 @@ from grader.batch.gradebook import Assignment, Gradebook, Mark, Student
 from grader.errors import UsageError
 from grader.export.formats import CheckPoints, ClassFiles, ExportOptions, Format
 from grader.export.table import safe, score, text
+from grader.phrases import listed
 from grader.report import view
 
 _IDENTITY = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
@@ -120,16 +121,11 @@ class _Notes:
 
     def add(self, reason: str, *who: str) -> None:
         if who:
-            self._by_reason.setdefault(reason, []).extend(who)
+            self._by_reason.setdefault(reason, []).extend(view.line(one, 60) for one in who)
 
     def lines(self, about: str = "") -> tuple[str, ...]:
         head = f"{about}: " if about else ""
-        return tuple(f"{head}{reason}: {_some(who)}" for reason, who in self._by_reason.items())
-
-
-def _some(who: Sequence[str]) -> str:
-    shown = ", ".join(view.line(one, 60) for one in who[:5])
-    return f"{shown} and {len(who) - 5} more" if len(who) > 5 else shown
+        return tuple(f"{head}{reason}: {listed(who, 5)}" for reason, who in self._by_reason.items())
 
 
 def _cell(mark: Mark, possible: float, rules: MarkRules, notes: _Notes) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grader.exercise.definitions import keeping_line, repeated, spans_of
-from grader.phrases import lines_named
+from grader.phrases import cut, lines_named
 from grader.record import Cause, CheckResult, Excerpt
 from grader.text import clean
 
@@ -45,7 +45,7 @@ def with_excerpt(check: CheckResult, source: str) -> CheckResult:
     if line is None:
         return check
     first = max(1, line - _NEIGHBOURS)
-    shown = tuple(clean(_cut(text)) for text in lines[first - 1 : line + _NEIGHBOURS])
+    shown = tuple(clean(cut(text, _MOST_LETTERS)) for text in lines[first - 1 : line + _NEIGHBOURS])
     return replace(check, cause=replace(check.cause, excerpt=Excerpt(line, first, shown, words)))
 
 
@@ -74,10 +74,6 @@ def _only_store(source: str, lines: Sequence[str], part: str) -> int | None:
     spans = spans_of(source, part)
     stores = [line for first, last in spans for line in range(first, last + 1) if _STORES.search(lines[line - 1])]
     return stores[0] if len(stores) == 1 else None
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}…"
 
 
 def _named_line(cause: Cause, count: int) -> int | None:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from grader.phrases import cut
 from grader.record import Speed
 from grader.report import speed as said
 from grader.report import view
@@ -174,5 +175,4 @@ def fixed_ticks(axes: Axes, ticks: list[float], labels: list[str], *, x: bool) -
 
 def short(text: str, most: int = LABEL) -> str:
     """Return text as a figure's label."""
-    text = view.line(text, 200)
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return cut(view.line(text, 200), most)

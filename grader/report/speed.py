@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from grader.phrases import counted
+from grader.phrases import counted, in_percent
 from grader.record import Baseline, Contender, Curves, GpuState, Number, SizeTiming, Span, Speed
 from grader.report import view
 
@@ -118,16 +118,8 @@ def _decimals(value: float, digits: int) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share as a whole percentage; 0% and 100% stand for exactly nothing and everything."""
-    if not math.isfinite(share):
-        return NONE
-    if share <= 0:
-        return "0%"
-    if share < 0.01:
-        return "under 1%"
-    if 0.99 < share < 1:
-        return "99%"
-    return f"{100 * share:.0f}%" if share < 100 else NONE
+    """Return a share as a whole percentage."""
+    return in_percent(share) if math.isfinite(share) and share < 100 else NONE
 
 
 def band_limits(speed: Speed) -> tuple[float, float]:

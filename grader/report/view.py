@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from grader.phrases import in_percent
 from grader.record import (
     UNJUDGED,
     Cause,
@@ -133,11 +134,8 @@ def index(where: tuple[int, ...]) -> str:
 
 
 def share(count: int, total: int) -> str:
-    """Return a percentage; 0% and 100% stand for exactly nothing and everything, tiny ones are "under 0.1%"."""
-    if count >= total or count <= 0:
-        return "100%" if count > 0 else "0%"
-    percent = 100 * count / total
-    return "under 0.1%" if percent < 0.1 else f"{min(percent, 99.9):.1f}%"
+    """Return a percentage, with one decimal; none is above 100%."""
+    return in_percent(min(count / max(total, 1), 1), 1)
 
 
 def where(mismatch: Mismatch) -> str:

@@ -99,7 +99,7 @@ def test_bars_and_bins_open_the_students_behind_them() -> None:
     tally, book = small()
     text = page.render(tally, book, "GPU course")
     words = Page(text).text
-    assert "60 to 70 % 1 Lovelace, Ada (ada)" in words
+    assert "60 to 70% 1 Lovelace, Ada (ada)" in words
     assert "failed 2 Lovelace, Ada (ada), Hopper, Grace (grace)" in words or "failed 1 Lovelace, Ada (ada)" in words
     students = page.render(*alike(7), "GPU course", audience="student")
     assert "<details" not in students
@@ -166,8 +166,8 @@ def test_the_fastest_and_the_slowest_are_shown_with_their_intervals() -> None:
             timing.student, ratio, ratio - 0.01, ratio + 0.01
         )
     text = Page(page.render(tally, book, "GPU course")).text
-    assert "Fastest student ratio 95 % interval in the band Name11 (person11) 0.610× 0.600 – 0.620" in text
-    assert "Slowest student ratio 95 % interval in the band Name4 (person4) 0.540× 0.530 – 0.550" in text
+    assert "Fastest student ratio 95% interval in the band Name11 (person11) 0.610× 0.600 – 0.620" in text
+    assert "Slowest student ratio 95% interval in the band Name4 (person4) 0.540× 0.530 – 0.550" in text
 
 
 def test_a_class_of_one_timed_kernel_has_no_slowest() -> None:

@@ -132,7 +132,7 @@ def test_the_page_shows_hostile_sources_as_text_and_calls_nobody_guilty() -> Non
     assert page.open == []
     assert set(page.tags) <= TAGS | EXTRA
     assert "<script" not in shown
-    assert "100 % <script> and s1" in page.text
+    assert "100% <script> and s1" in page.text
     assert "Similarity is no verdict" in page.text
     assert not re.search(r"cheat|plagiar|copied", page.text, re.IGNORECASE)
 
@@ -188,7 +188,7 @@ def test_an_earlier_class_and_code_that_was_handed_out_are_named_on_the_command_
     assert dispatch(["report", str(out_dir), "--similarity", "--earlier", str(earlier)]) == 0
     text = Page(page.read_text()).text
     assert "2 sources compared, and 1 of an earlier class" in text
-    assert f"100 % Lovelace, Ada (ada) and late of {earlier}" in text
+    assert f"100% Lovelace, Ada (ada) and late of {earlier}" in text
     # As code that was handed out, last year's files count for nobody.
     assert dispatch(["report", str(out_dir), "--similarity", "--earlier", str(earlier), "--base", str(earlier)]) == 0
     assert "No two sources are that similar" in Page(page.read_text()).text

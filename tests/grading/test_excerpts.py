@@ -87,7 +87,7 @@ def test_a_long_line_is_cut_and_control_characters_are_removed() -> None:
     shown = with_excerpt(check("Line 1"), "\x1b[31m" + "x" * 300).cause
     assert shown is not None
     assert shown.excerpt is not None
-    assert shown.excerpt.lines == ("x" * 195 + "…",)
+    assert shown.excerpt.lines == ("x" * 194 + "…",)
 
 
 def test_a_function_that_is_defined_twice_is_told_with_its_lines() -> None:
