@@ -50,7 +50,7 @@ WAY = (
         "follows from text and trace, takes kernels out of the text by an allow-list, and does what the trace says.",
     ),
     (
-        "grader/interpreter/guard.py",
+        "grader/interpreter/accesses/guard.py",
         "Without a GPU: sees every access of every lane; finds accesses outside tensors and races.",
     ),
     ("grader/judge/truth.py", "Asks the exercise's `oracle.py` for float64 values and for how far honest code errs."),
@@ -74,67 +74,14 @@ WAY = (
     ),
     ("grader/speed/suite.py", "On a GPU, after right answers: times the replay in interleaved rounds with baselines."),
     ("grader/record.py", "Everything that was found, as one frozen record: `grade/result/v1`."),
-    ("grader/report/terminal.py", "Renders the record as text; its neighbours render HTML and JUnit. All are pure."),
+    (
+        "grader/report/text/terminal.py",
+        "Renders the record as text; its neighbours render HTML and JUnit. All are pure.",
+    ),
     ("grader/cli/run.py", "Prints, and writes the files that were asked for. No other room prints."),
 )
 
 # (room, what a group of its modules does, the modules)
-GROUPS = (
-    ("interpreter", "states what it assumes of Triton, and levels its versions", ("contract", "versions")),
-    (
-        "interpreter",
-        "computes as a GPU does",
-        (
-            *("corrections", "numerics", "contraction", "implicit_dots", "reductions", "libdevice", "loops"),
-            *("conditions", "extremes", "constant_arguments"),
-        ),
-    ),
-    (
-        "interpreter",
-        "watches memory",
-        ("memory", "guard", "races", "exchanges", "sums", "padding", "footprint", "touched", "places", "lanes"),
-    ),
-    (
-        "interpreter",
-        "notes what the answer may depend on",
-        ("hidden_nan", "births", "branches", "basic_blocks", "static_conditions", "instructions", "dependence"),
-    ),
-    (
-        "interpreter",
-        "holds kernels to their promises, and refuses or gives up others",
-        ("assumptions", "promises", "unspecified", "workspaces", "beyond", "patience"),
-    ),
-    (
-        "interpreter",
-        "runs programs in other orders, or many at once",
-        ("backwards", "switched", "lockstep", "groups", "leading_axis", "lowering", "gather", "once", "trees"),
-    ),
-    ("report", "renders a whole record or page", ("terminal", "html", "live", "junit", "index", "beside", "answers")),
-    (
-        "report",
-        "puts one subject into words, the same for all renderers",
-        (
-            *("view", "status", "achieved", "by_hand", "isolation", "speed", "tuned", "efficiency", "kernels"),
-            *("coverage", "trace_lines", "audience"),
-        ),
-    ),
-    (
-        "report",
-        "prints one subject on a terminal",
-        (
-            *("ink", "widest", "cause_lines", "surroundings_lines", "coverage_lines", "kernel_lines", "speed_lines"),
-            *("efficiency_lines", "timeline"),
-        ),
-    ),
-    (
-        "report",
-        "draws, or prepares the page",
-        (
-            *("picture", "coverage_svg", "matrix", "gauge", "selection", "plots", "chart", "curves", "panel_grid"),
-            *("speed_axis", "speedcard", "drawing", "svg", "templates", "copying"),
-        ),
-    ),
-)
 
 INTRODUCTION = """\
 # Architecture
@@ -154,11 +101,6 @@ model](trust-model.md)):
 - a pipe, for what the child prints
 - the child's scratch folder, whose content the grader does not trust
 
-## The modules of the two largest rooms
-
-| room | does | modules |
-| --- | --- | --- |
-GROUPS
 ## The rooms
 
 From the top floor down: a room imports only from rooms below it. `tests/test_rooms.py` reads the imports of every
@@ -169,16 +111,16 @@ so does `compile` but for its two readers of reports (`cache`, `findings`).
 """
 
 
+FOLDERS = """
+## Folders inside rooms
+
+"""
+
+
 def page() -> str:
     """Return the text of docs/architecture.md."""
     steps = [f"{number}. [`{place}`](../{place}): {words}" for number, (place, words) in enumerate(WAY, 1)]
-    groups = [f"| `{room}/` | {does} | {', '.join(map(_code, names))} |\n" for room, does, names in GROUPS]
-    between = BETWEEN.replace("GROUPS\n", "".join(groups) + "\n")
-    return INTRODUCTION + "\n".join(steps) + "\n" + between + _table(rooms())
-
-
-def _code(name: str) -> str:
-    return f"`{name}`"
+    return INTRODUCTION + "\n".join(steps) + "\n" + BETWEEN + _table(rooms()) + FOLDERS + _folders()
 
 
 @cache
@@ -216,10 +158,24 @@ def _table(found: Mapping[str, set[str]]) -> str:
         if name:
             folder = ROOT / "grader" / name
             place, text = (f"{name}/", folder / "__init__.py") if folder.is_dir() else (name, folder.with_suffix(".py"))
-            summary = (ast.get_docstring(ast.parse(text.read_text(encoding="utf-8"))) or "").partition("\n")[0]
             listed = ", ".join(f"`{one}`" for one in sorted(below)) or "none"
-            rows.append(f"| `{place}` | {summary} | {listed} |")
+            rows.append(f"| `{place}` | {_summary(text)} | {listed} |")
     return "\n".join(rows) + "\n"
+
+
+def _folders() -> str:
+    """Return the table of the folders inside rooms, with the modules of each."""
+    rows = ["| folder | what lives there | modules |", "| --- | --- | --- |"]
+    for text in sorted((ROOT / "grader").glob("*/*/__init__.py")):
+        folder = text.parent
+        modules = ", ".join(f"`{path.stem}`" for path in sorted(folder.glob("*.py")) if path != text)
+        rows.append(f"| `{folder.relative_to(ROOT / 'grader')}/` | {_summary(text)} | {modules} |")
+    return "\n".join(rows) + "\n"
+
+
+def _summary(module: Path) -> str:
+    """Return the first line of a module's docstring."""
+    return (ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) or "").partition("\n")[0]
 
 
 if __name__ == "__main__":

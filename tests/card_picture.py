@@ -12,7 +12,7 @@ from pathlib import Path
 from grader.cli.run import RunOptions, job_for
 from grader.exercise.catalogue import resolve
 from grader.grading import grade
-from grader.report import html
+from grader.report.page import html
 from grader.sandbox.server import ForkServer
 from tests.browsing import Visit, browser
 

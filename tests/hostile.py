@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from markupsafe import escape
 
-from grader.report import copying
+from grader.report.page import copying
 
 T = TypeVar("T")
 

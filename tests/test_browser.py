@@ -16,8 +16,8 @@ import pytest
 from grader.classes import page as class_page
 from grader.exercise.interview import Figures, Question
 from grader.record import Record, Suspect
-from grader.report import beside, html, index
 from grader.report.achieved import Finish
+from grader.report.page import beside, html, index
 from grader.watch.live import Live
 from tests.browsing import Visit, browser
 from tests.classes import test_page as classes

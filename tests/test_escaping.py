@@ -27,7 +27,9 @@ from grader.cli.roofline import Roofline
 from grader.cli.say import say
 from grader.export import junit as export_junit
 from grader.record import Record, Selection, SubmissionInfo, Tool, from_json, to_json
-from grader.report import html, junit, terminal
+from grader.report import junit
+from grader.report.page import html
+from grader.report.text import terminal
 from grader.sanitizer import findings
 from grader.sanitizer import text as sanitizer_text
 from grader.sanitizer.findings import Called, CallFinding, Examination, Stopped, ToolFinding
@@ -294,7 +296,7 @@ def test_a_page_has_the_elements_that_it_has_without(change: Change, plain_page:
 def test_a_page_without_figures_has_no_other_elements_either(
     change: Change, plain_page: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("grader.report.chart.installed", lambda: False)
+    monkeypatch.setattr("grader.report.figures.chart.installed", lambda: False)
     page = html.render(changed(everything(), change))
     is_inert(page)
     assert set(Skeleton(page).elements) <= set(Skeleton(plain_page).elements)

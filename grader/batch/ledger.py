@@ -16,8 +16,8 @@ from grader.exercise.catalogue import Entry
 from grader.exercise.plan import default_seed
 from grader.protocol.decode import DecodeError
 from grader.record import Feedback, Record, SubmissionInfo, from_json, to_json
-from grader.report import html
 from grader.report.audience import HIDDEN, for_student
+from grader.report.page import html
 from grader.text import clean
 
 

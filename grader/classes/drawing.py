@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from markupsafe import Markup
 
 from grader.classes.tally import OUTCOMES, StudentTiming
-from grader.report.svg import units
+from grader.report.figures.svg import units
 
 _BAR_WIDTH, _BAR_HEIGHT = 240, 14
 _LINE_WIDTH, _LINE_HEIGHT = 240, 16

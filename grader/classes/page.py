@@ -35,10 +35,10 @@ from grader.classes.tally import (
 )
 from grader.phrases import in_percent
 from grader.report import view
-from grader.report.html import anchor
+from grader.report.page.html import anchor
+from grader.report.page.templates import page_environment
 from grader.report.speed import three_digits
 from grader.report.status import LOOKS
-from grader.report.templates import page_environment
 
 Audience = Literal["instructor", "student"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from grader.report import copying
+from grader.report.page import copying
 
 _TEXT = Path(__file__).with_name("sort.js.j2").read_text(encoding="utf-8").strip()
 SOURCE = copying.source(_TEXT)

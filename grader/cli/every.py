@@ -92,7 +92,7 @@ def _graded(entry: Entry, processes: Processes, seed: int | None, options: RunOp
 
 
 def _line(one: ExerciseEnd, stream: object) -> str:
-    from grader.report import terminal
+    from grader.report.text import terminal
 
     _, ascii_only, width = terminal_of(stream)
     title = f"{one.entry.id}  {one.entry.exercise.title}: "
@@ -128,7 +128,7 @@ def _document(ended: Sequence[ExerciseEnd]) -> str:
 
 def write_index(entries: Sequence[Entry]) -> Path:
     """Write scorecards/index.html: the progress with every exercise, and a link to its scorecard."""
-    from grader.report import index
+    from grader.report.page import index
 
     rows = []
     for entry in entries:

@@ -22,7 +22,7 @@ def explain(exercise: str, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps({"id": entry.id, "questions": [asdict(one) for one in found]}, indent=1))
     elif found:
-        from grader.report import terminal
+        from grader.report.text import terminal
 
         colour, ascii_only, width = terminal_of(sys.stdout)
         print(terminal.render_answers(found, width=width, colour=colour, ascii_only=ascii_only), end="")

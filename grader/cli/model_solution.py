@@ -21,8 +21,8 @@ from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, find_root, resolve
 from grader.progress import Progress
 from grader.record import Record, to_json
-from grader.report import beside
-from grader.report.beside import PartBeside, Solved
+from grader.report.page import beside
+from grader.report.page.beside import PartBeside, Solved
 from grader.sandbox.server import ForkServer
 
 # The most missing checks that are named.
@@ -90,7 +90,7 @@ def _handed(entry: Entry, *, copy: bool) -> Path:
 
 def _show(entry: Entry, parts: tuple[PartBeside, ...], *, open_page: bool) -> None:
     """Print the costs of both, write the page with the code of both, and print the solution's path last."""
-    from grader.report import terminal
+    from grader.report.text import terminal
 
     colour, ascii_only, width = terminal_of(sys.stdout)
     print(terminal.render_beside(parts, width=width, colour=colour, ascii_only=ascii_only))

@@ -114,7 +114,7 @@ def _compiled(
 
 def _show(found: Profile, nothing: dict[str, str], stream: TextIO) -> None:
     """Print every section as this terminal can show it."""
-    from grader.report import terminal
+    from grader.report.text import terminal
 
     show: Callable[..., str] = terminal.render_kernels
     colour, ascii_only, width = terminal_of(stream)

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from grader.cli.say import knows_unicode
 from grader.record import CheckResult
-from grader.report.terminal import render_check
+from grader.report.text.terminal import render_check
 
 _LINES = 8
 

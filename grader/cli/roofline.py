@@ -20,7 +20,7 @@ from grader.exercise.model import Part
 from grader.record import CheckResult, Prediction, Work
 from grader.report import speed as timing
 from grader.report.efficiency import EfficiencyView, TimeRow, amount, efficiency_view
-from grader.report.efficiency_lines import PredictedGpus, Section
+from grader.report.text.efficiency_lines import PredictedGpus, Section
 from grader.sandbox.server import ForkServer
 from grader.speed import counters
 from grader.speed.counters import Counters, LaunchCounters
@@ -102,7 +102,7 @@ def _counted_on_gpu(entry: Entry, source: str, executable: str, found: Sequence[
 
 def show(found: Sequence[Roofline], stream: object, look: tuple[bool, bool, int]) -> None:
     """Print the section as this terminal can show it; look: colour, ASCII only, width."""
-    from grader.report import terminal
+    from grader.report.text import terminal
 
     colour, ascii_only, width = look
     gpu = machine.find_gpu()

@@ -139,7 +139,7 @@ def keep(entry: Entry, record: Record, source: str, card: Path) -> str:
 
 def _page(entry: Entry, record: Record) -> str:
     """Return the scorecard. With plots it takes a second."""
-    from grader.report import html
+    from grader.report.page import html
 
     return html.render(record, finish=finish_of(entry, record), step=listing.step_after(entry, record))
 
@@ -197,7 +197,7 @@ def replay(token_text: str | None, submission: str | None, *, cpu: bool, json: s
 
 def show_timeline(record: Record, stream: TextIO) -> None:
     """Print where the time of a grading went, and the age of this process."""
-    from grader.report import timeline
+    from grader.report.text import timeline
 
     print(timeline.render(record, age_s()), file=stream)
 
@@ -248,7 +248,8 @@ def _grade(job: Job, server: ForkServer, baselines: BaselineProcess | None, *, q
 
 def _import_report() -> None:
     """Import the renderers with plots: it takes a second."""
-    from grader.report import chart, html, junit, terminal  # noqa: F401
+    from grader.report.figures import chart
+    from grader.report.text import terminal  # noqa: F401
 
     # It imports matplotlib.
     chart.installed()
@@ -259,7 +260,7 @@ def show(record: Record, stream: object, step: view.Step | None = None, *, one_c
 
     step: the next step, if it is not the record's own. one_case: a case was run again, and its inputs are shown.
     """
-    from grader.report import terminal
+    from grader.report.text import terminal
 
     colour, ascii_only, width = terminal_of(stream)
     text = terminal.render(record, width=width, colour=colour, ascii_only=ascii_only, step=step, one_case=one_case)

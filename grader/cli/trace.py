@@ -18,8 +18,8 @@ from grader.judge.coverage import coverage_of, more_telling
 from grader.judge.failures import why_not_finished
 from grader.protocol.messages import Raised
 from grader.record import Coverage
-from grader.report import terminal
-from grader.report.trace_lines import trace_lines
+from grader.report.text import terminal
+from grader.report.text.trace_lines import trace_lines
 from grader.sandbox.outcome import Finished, Unanswered
 from grader.sandbox.pair import Pair, RecordedAnswer, paired
 from grader.sandbox.server import ForkServer

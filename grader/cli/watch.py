@@ -375,7 +375,7 @@ class _Loop:
         if self._keeps:
             page = keep(entry, record, source, card)
         else:
-            from grader.report import html
+            from grader.report.page import html
 
             page = html.render(record, finish=finish_of(entry, record))
         if self._live is not None and card == self._card:
@@ -389,7 +389,7 @@ class _Loop:
             server, _ = self._processes.ready(entry)
             from grader.exercise import plan
             from grader.grading import Job, grade
-            from grader.report import terminal
+            from grader.report.text import terminal
 
             gpu = server.mode == "gpu"
             lacks = machine.lacked_values(gpu=gpu)

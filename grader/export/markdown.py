@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from grader.export import messages
 from grader.record import CheckResult, Record, headline
 from grader.report import view
-from grader.report.picture import text_lines
+from grader.report.figures.picture import text_lines
 from grader.report.status import look_of
 
 _ROWS, _COLUMNS = 24, 96

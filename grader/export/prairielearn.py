@@ -9,7 +9,8 @@ from grader.export import messages
 from grader.export.document import json_of
 from grader.export.formats import Format
 from grader.record import UNJUDGED, CheckResult, Picture, Record, given_by_hand, parts_left_out
-from grader.report import by_hand, picture, view
+from grader.report import by_hand, view
+from grader.report.figures import picture
 
 # The platform reads at most 1 MB.
 _MOST_BYTES = 900_000

@@ -25,29 +25,30 @@ from grader.compile.disguise import pretend
 from grader.compile.driver import stand_in
 from grader.compile.static_conditions import mark_conditions
 from grader.exercise.gpus import LENT_MULTIPROCESSORS, USUAL
-from grader.interpreter import kind_of_kernels, patience
-from grader.interpreter.assumptions import CheckAssumptions, assumed
+from grader.interpreter import kind_of_kernels
+from grader.interpreter.arithmetic.births import BIRTHS
+from grader.interpreter.arithmetic.contraction import contract_products
+from grader.interpreter.arithmetic.implicit_dots import multiply_sums_as_dots
+from grader.interpreter.arithmetic.libdevice import provide_libdevice
+from grader.interpreter.arithmetic.numerics import correct_numerics
+from grader.interpreter.arithmetic.reductions import correct_reductions
+from grader.interpreter.arithmetic.unspecified import reorder_and_gather
 from grader.interpreter.basic_blocks import begin_launch, end_branch, has_data_decided
 from grader.interpreter.beyond import refuse_what_needs_a_gpu
-from grader.interpreter.births import BIRTHS
-from grader.interpreter.conditions import JoinConditions, joined, negated, settled
-from grader.interpreter.constant_arguments import pass_ones_as_constants
-from grader.interpreter.contraction import contract_products
-from grader.interpreter.dependence import wait_for_launches_before
 from grader.interpreter.gather import load_and_store_blocks, stretched
-from grader.interpreter.implicit_dots import multiply_sums_as_dots
-from grader.interpreter.libdevice import provide_libdevice
-from grader.interpreter.loops import WrapLoops, carried, entering, numbered, static_range
-from grader.interpreter.numerics import correct_numerics
+from grader.interpreter.language.assumptions import CheckAssumptions, assumed
+from grader.interpreter.language.conditions import JoinConditions, joined, negated, settled
+from grader.interpreter.language.constant_arguments import pass_ones_as_constants
+from grader.interpreter.language.loops import WrapLoops, carried, entering, numbered, static_range
+from grader.interpreter.language.padding import PADDING
+from grader.interpreter.language.promises import forget_promises, hold_to_promises
+from grader.interpreter.language.static_conditions import NoteConditions, decided
+from grader.interpreter.language.workspaces import ask_before_descriptors
 from grader.interpreter.once import replace_in_language
-from grader.interpreter.padding import PADDING
 from grader.interpreter.places import is_ours
-from grader.interpreter.promises import forget_promises, hold_to_promises
-from grader.interpreter.reductions import correct_reductions
-from grader.interpreter.static_conditions import NoteConditions, decided
-from grader.interpreter.unspecified import reorder_and_gather
+from grader.interpreter.programs import patience
+from grader.interpreter.programs.dependence import wait_for_launches_before
 from grader.interpreter.versions import level
-from grader.interpreter.workspaces import ask_before_descriptors
 
 _BITS_OF_A_BYTE = 8
 

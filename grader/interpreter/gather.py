@@ -1,6 +1,6 @@
 """Loads and stores whole blocks by NumPy; the interpreter goes lane by lane, which takes ten times as long.
 
-Reads and writes exactly the addresses that it is given: grader.interpreter.guard decides which those are.
+Reads and writes exactly the addresses that it is given: grader.interpreter.accesses.guard decides which those are.
 """
 
 from __future__ import annotations

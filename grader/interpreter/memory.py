@@ -17,19 +17,19 @@ import numpy as np
 import torch
 from numpy.random import Generator
 
-from grader.interpreter.backwards import BackwardsKernel
-from grader.interpreter.dependence import hear_of_waits
+from grader.interpreter.accesses.guard import Addresses, Guard, Lanes, address_of
+from grader.interpreter.accesses.races import Access, Heed, Kind, Operation, Order
+from grader.interpreter.accesses.sums import AtomicSums
+from grader.interpreter.arithmetic.instructions import InstructionCounter
+from grader.interpreter.arithmetic.unspecified import undefined
 from grader.interpreter.gather import LANE_ORDER
 from grader.interpreter.groups import Alone, programs_at_once, remember_bytes, update_in_order
-from grader.interpreter.guard import Addresses, Guard, Lanes, address_of
-from grader.interpreter.instructions import InstructionCounter
-from grader.interpreter.leading_axis import reduce_within_programs
-from grader.interpreter.lockstep import LockstepKernel
-from grader.interpreter.patience import PATIENCE
 from grader.interpreter.places import running_line
-from grader.interpreter.races import Access, Heed, Kind, Operation, Order
-from grader.interpreter.sums import AtomicSums
-from grader.interpreter.unspecified import undefined
+from grader.interpreter.programs.backwards import BackwardsKernel
+from grader.interpreter.programs.dependence import hear_of_waits
+from grader.interpreter.programs.leading_axis import reduce_within_programs
+from grader.interpreter.programs.lockstep import LockstepKernel
+from grader.interpreter.programs.patience import PATIENCE
 from grader.interpreter.versions import no_cache_policy, rereads
 from grader.protocol.footprint import Footprint
 from grader.protocol.messages import GuardFinding, Interrupted, Pause, Traffic

@@ -19,6 +19,7 @@ from grader.exercise.cases import Case, Value
 from grader.exercise.model import Part
 from grader.judge.clue import sure
 from grader.judge.compare import compare, tensor_of
+from grader.judge.configuration_choice import ConfigurationChoice
 from grader.judge.evidence import evidence_of_answer, evidence_of_trace, with_line
 from grader.judge.failures import (
     Failure,
@@ -32,7 +33,6 @@ from grader.judge.refused import RefusedConfigurations
 from grader.judge.second_looks import RightCall, made_again
 from grader.judge.trial import CallRequest, NotRunHere, Trial, TriedCase, number_of
 from grader.judge.truth import Expected, Truth, slots_for
-from grader.judge.tuning import Tuning
 from grader.judge.unlike import draw_unlike
 from grader.protocol.configurations import configurations_in
 from grader.protocol.messages import (
@@ -105,7 +105,7 @@ class Bench:
     refusal: Callable[[RecordedAnswer, int], str] = lambda recorded, place: ""
     first_failure: bool = False
     refused: RefusedConfigurations = field(init=False)
-    _tuning: Tuning = field(init=False)
+    _choice: ConfigurationChoice = field(init=False)
     _stopped: bool = False
     _lost: bool = False
     _before_s: float = field(init=False)
@@ -115,7 +115,8 @@ class Bench:
     def __post_init__(self) -> None:
         self._before_s = self.pair.worked_s
         self.refused = RefusedConfigurations(self.refusal)
-        self._tuning = Tuning(self.pair, self.refused, interprets=self.interpreter is None and self.device == "cpu")
+        interprets = self.interpreter is None and self.device == "cpu"
+        self._choice = ConfigurationChoice(self.pair, self.refused, interprets)
 
     def interpreted(self) -> Bench:
         """Return the bench that interprets the same part: this one if it does."""
@@ -202,7 +203,7 @@ class Bench:
         if isinstance(recorded.result, RecordedAnswer):
             given_anew = replace(recorded.result, found=_found(recorded))
             call_of = partial(self.call_with_slots, replace(recorded.request, storage="new"), recorded.recipe)
-            wanted = self._tuning.wanted(recorded.request, recorded.result)
+            wanted = self._choice.wanted(recorded.request, recorded.result)
             self.pair.begin_apart(early, place, given_anew, call_of, wanted)
 
     def _record_all(self, requests: Sequence[CallRequest], *, chained: bool, known: bool) -> Iterator[_RecordedRequest]:
@@ -292,14 +293,14 @@ class Bench:
         untold: tuple[str, ...] = ()
         is_replay = False
         if isinstance(result, RecordedAnswer):
-            wanted = self._tuning.wanted(request, result)
+            wanted = self._choice.wanted(request, result)
             result, outcome, untold = self._replay(
                 result, call, early, wanted, direct=direct, counts=request.instructions
             )
             is_replay = result.is_replayed and not (untold or direct)
             if result.is_replayed and not (untold or request.wanted.places or result.found or request.carries):
                 is_right = partial(self._is_right, expected=expected, recipe=recipe)
-                outcome = self._tuning.without_refused(result, call, outcome, wanted, is_right)
+                outcome = self._choice.without_refused(result, call, outcome, wanted, is_right)
             if part is self.part:
                 self.findings.evidence.append(evidence_of_trace(request, result, outcome, untold))
                 self.findings.launched.note(result, outcome)
@@ -378,7 +379,7 @@ class Bench:
         if recorded.is_replayed and not direct:
             outcome = early or self.pair.replay(recorded, call, wanted, instructions=counts)
             self._lost = not isinstance(outcome, Finished)
-            outcome = self._tuning.finished(recorded, call, outcome, wanted)
+            outcome = self._choice.finished(recorded, call, outcome, wanted)
             if not (isinstance(outcome, Raised) and outcome.kind in (UNTOLD, COMPUTED)):
                 return recorded, outcome, ()
             line = outcome.frames[-1].line if outcome.frames else 0

@@ -1,6 +1,6 @@
 """The footprint of one launch: which programs load and store which elements, as numbers and as a small matrix.
 
-The guard of the interpreter counts it (grader.interpreter.footprint); the record keeps it.
+The guard of the interpreter counts it (grader.interpreter.accesses.footprint); the record keeps it.
 """
 
 from __future__ import annotations

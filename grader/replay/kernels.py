@@ -20,7 +20,7 @@ import triton
 from triton.experimental import gluon
 from triton.runtime.jit import constexpr_function
 
-from grader.interpreter.trees import copied
+from grader.interpreter.language.trees import copied
 from grader.protocol.trace import KernelText, kernels_in
 from grader.replay.checking import check
 from grader.replay.language import Offered, offers

@@ -15,8 +15,8 @@ from typing import Any
 
 from triton.runtime.interpreter import FunctionRewriter, interpreter_semantic
 
-from grader.interpreter.extremes import EXTREMES
-from grader.interpreter.trees import copied
+from grader.interpreter.arithmetic.extremes import EXTREMES
+from grader.interpreter.language.trees import copied
 from grader.replay.allowed import BUILTINS
 from grader.replay.checking import Checked
 from grader.replay.language import offers

@@ -11,7 +11,7 @@ from typing import NoReturn
 import triton
 
 from grader.interpreter.beyond import NeedsGpu
-from grader.interpreter.trees import copied
+from grader.interpreter.language.trees import copied
 from grader.protocol.trace import (
     FROM_ELSEWHERE,
     DictValue,

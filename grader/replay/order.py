@@ -13,9 +13,9 @@ from typing import Literal
 import numpy as np
 from torch import Tensor
 
+from grader.interpreter.accesses.races import Operation
+from grader.interpreter.accesses.touched import Kind, Ranges, Touched, before_waiting, joined, touched_by
 from grader.interpreter.memory import MemoryWatch
-from grader.interpreter.races import Operation
-from grader.interpreter.touched import Kind, Ranges, Touched, before_waiting, joined, touched_by
 from grader.protocol.messages import GuardFinding
 from grader.protocol.operators import EMPTY
 from grader.protocol.trace import Choose, Launch, Operator, Step, StreamStep

@@ -24,17 +24,17 @@ from grader.calls.watching import fill_uninitialised_memory
 from grader.compile.announcing import Announcer, announce_compilation
 from grader.exercise import tensors
 from grader.files import write_atomically
-from grader.interpreter.births import BIRTHS
-from grader.interpreter.branches import BRANCHES
-from grader.interpreter.contraction import CONTRACTION
+from grader.interpreter.arithmetic.births import BIRTHS
+from grader.interpreter.arithmetic.contraction import CONTRACTION
+from grader.interpreter.arithmetic.hidden_nan import HIDDEN_NAN
 from grader.interpreter.corrections import apply_corrections
 from grader.interpreter.gather import LANE_ORDER
-from grader.interpreter.hidden_nan import HIDDEN_NAN
+from grader.interpreter.language.branches import BRANCHES
+from grader.interpreter.language.padding import PADDING
+from grader.interpreter.language.static_conditions import STATIC_CONDITIONS
 from grader.interpreter.memory import MemoryWatch
 from grader.interpreter.once import patch_language_once
-from grader.interpreter.padding import PADDING
-from grader.interpreter.patience import PATIENCE
-from grader.interpreter.static_conditions import STATIC_CONDITIONS
+from grader.interpreter.programs.patience import PATIENCE
 from grader.protocol import messages
 from grader.protocol.configurations import lightest_first
 from grader.protocol.decode import decode

@@ -18,7 +18,7 @@ from grader.calls import launches
 from grader.calls.modes import tensors_in
 from grader.calls.tuning import is_passed_over
 from grader.exercise.tensors import dtype_name, is_whole
-from grader.interpreter.padding import SMALL_AND_ODD
+from grader.interpreter.language.padding import SMALL_AND_ODD
 from grader.protocol import messages
 from grader.protocol.footprint import MOST_LAUNCHES
 from grader.protocol.operators import ALLOCATING, EMPTY, NUMBERING, OVERWRITING

@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from grader.report import live
+from grader.report.page import live
 
 _HOST = "127.0.0.1"
 # Shorter than the timeouts of browsers and proxies. The page then asks again.

@@ -10,7 +10,7 @@ import textwrap
 from dataclasses import dataclass
 
 from grader.progress import bar
-from grader.report import terminal
+from grader.report.text import terminal
 from grader.text import clean, in_ascii
 from grader.watch.state import State, keys, shown_hints
 

@@ -9,7 +9,7 @@ import pytest
 from grader.cli import roofline
 from grader.cli.roofline import Roofline, rooflines, section
 from grader.exercise.catalogue import resolve
-from grader.report import terminal
+from grader.report.text import terminal
 from grader.speed import counters
 from grader.speed.counters import Counters, LaunchCounters
 from tests.conftest import ROOT

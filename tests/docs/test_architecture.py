@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.architecture import GROUPS, PAGE, ROOT, WAY, page, rooms
+from tests.architecture import PAGE, ROOT, WAY, page, rooms
 
 pytestmark = pytest.mark.process
 
@@ -16,12 +16,6 @@ def test_the_page_is_what_python_m_tests_architecture_writes() -> None:
 @pytest.mark.parametrize("place", [place for place, _ in WAY])
 def test_every_step_of_a_case_names_a_module_that_there_is(place: str) -> None:
     assert (ROOT / place).exists()
-
-
-@pytest.mark.parametrize("room", dict.fromkeys(room for room, _, _ in GROUPS))
-def test_the_groups_of_a_room_name_each_of_its_modules_once(room: str) -> None:
-    named = [name for one, _, names in GROUPS if one == room for name in names]
-    assert sorted(named) == sorted(path.stem for path in (ROOT / "grader" / room).glob("*.py") if path.stem[0] != "_")
 
 
 def test_a_room_stands_above_all_that_it_imports() -> None:

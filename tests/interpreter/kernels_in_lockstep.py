@@ -373,7 +373,7 @@ def outcome(kernel: Any, block: int) -> tuple[Any, ...]:
 
 
 def main() -> None:
-    from grader.interpreter import lockstep
+    from grader.interpreter.programs import lockstep
 
     run: Callable[..., None] = lockstep.LockstepKernel._run
 

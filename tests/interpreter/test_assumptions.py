@@ -7,7 +7,7 @@ import ast
 import numpy as np
 import pytest
 
-from grader.interpreter.assumptions import CheckAssumptions, FalseAssumptionError, assumed
+from grader.interpreter.language.assumptions import CheckAssumptions, FalseAssumptionError, assumed
 
 
 def rewritten(line: str) -> str:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.process
 
 # The interpreter is looked at where nothing has patched it: in a process of its own.
 LOOK = "from triton.runtime import interpreter; from grader.interpreter import contract"
-MODULES = {path.stem: ast.parse(path.read_text("utf-8")) for path in Path(contract.__file__).parent.glob("*.py")}
+MODULES = {path.stem: ast.parse(path.read_text("utf-8")) for path in Path(contract.__file__).parent.rglob("*.py")}
 RELYING = (
     *(
         "corrections",

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from grader.interpreter.guard import Guard
-from grader.interpreter.races import Access, Heed, Kind
+from grader.interpreter.accesses.guard import Guard
+from grader.interpreter.accesses.races import Access, Heed, Kind
 from grader.judge.access_findings import cause_of, clues_of
 from grader.protocol.messages import GuardFinding
 

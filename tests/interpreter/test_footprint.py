@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from grader.interpreter.footprint import footprint_of
-from grader.interpreter.guard import Guard, extent_of
-from grader.interpreter.races import Access, Kind, Operation
+from grader.interpreter.accesses.footprint import footprint_of
+from grader.interpreter.accesses.guard import Guard, extent_of
+from grader.interpreter.accesses.races import Access, Kind, Operation
 from grader.protocol.footprint import MOST_TENSORS, Footprint, TensorFootprint
 
 WIDTH = 4

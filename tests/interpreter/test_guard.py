@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.exercise.tensors import far_apart
-from grader.interpreter.guard import Guard, extent_of
-from grader.interpreter.races import Access
+from grader.interpreter.accesses.guard import Guard, extent_of
+from grader.interpreter.accesses.races import Access
 from grader.judge.access_findings import cause_of, clues_of
 from grader.judge.trial import Trial
 from grader.protocol.messages import GuardFinding, Raised
@@ -388,7 +388,7 @@ def test_two_views_of_one_memory_are_counted_once_and_by_bytes() -> None:
 
 
 def test_a_launch_too_large_to_follow_is_still_counted_and_guarded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("grader.interpreter.guard._MOST_LANES", 5)
+    monkeypatch.setattr("grader.interpreter.accesses.guard._MOST_LANES", 5)
     guard = Guard("kernel")
     x_ptr = guard.admit("x", torch.empty(4))
     for program in range(3):
@@ -400,7 +400,7 @@ def test_a_launch_too_large_to_follow_is_still_counted_and_guarded(monkeypatch: 
 
 
 def test_a_flood_of_loads_hides_no_race(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("grader.interpreter.guard._MOST_LANES", 12)
+    monkeypatch.setattr("grader.interpreter.accesses.guard._MOST_LANES", 12)
     guard = Guard("kernel", grid=(2, 1, 1))
     x_ptr, flood_ptr = guard.admit("x", torch.empty(2)), guard.admit("flood", torch.empty(4))
     for program in range(2):
@@ -414,7 +414,7 @@ def test_a_flood_of_loads_hides_no_race(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_flood_of_equal_stores_hides_no_race(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("grader.interpreter.guard._MOST_LANES", 40)
+    monkeypatch.setattr("grader.interpreter.accesses.guard._MOST_LANES", 40)
     guard = Guard("kernel", grid=(2, 1, 1))
     x_ptr, flood_ptr = guard.admit("x", torch.empty(2)), guard.admit("flood", torch.empty(8))
     for program in range(2):
@@ -428,7 +428,7 @@ def test_a_flood_of_equal_stores_hides_no_race(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_loads_of_one_address_by_many_lanes_hide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("grader.interpreter.guard._MOST_LANES", 10)
+    monkeypatch.setattr("grader.interpreter.accesses.guard._MOST_LANES", 10)
     guard = Guard("kernel", grid=(2, 1, 1))
     x_ptr = guard.admit("x", torch.empty(4))
     look(guard, access("store", program=0), lanes(x_ptr, 0))

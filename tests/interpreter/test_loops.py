@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from grader.exercise.catalogue import Entry
-from grader.interpreter.loops import WrapLoops
+from grader.interpreter.language.loops import WrapLoops
 from grader.judge.trial import Trial
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of

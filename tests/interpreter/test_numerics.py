@@ -20,7 +20,7 @@ from triton.language.extra import libdevice
 from triton.language.extra.cuda import libdevice as cuda_libdevice
 
 from grader.exercise.triton_version import TRITON
-from grader.interpreter import numerics
+from grader.interpreter.arithmetic import numerics
 from grader.interpreter.corrections import apply_corrections
 
 pytestmark = pytest.mark.process

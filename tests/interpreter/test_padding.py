@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grader.interpreter.padding import Padding
+from grader.interpreter.language.padding import Padding
 from grader.protocol.messages import Filling
 
 LAST_OF_TWO = np.array([True, False])

@@ -9,7 +9,7 @@ import pytest
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Limits
 from grader.exercise.plan import default_seed
-from grader.interpreter.patience import MANY, MANY_TURNS, Patience, TooSlow
+from grader.interpreter.programs.patience import MANY, MANY_TURNS, Patience, TooSlow
 from grader.judge.rules import decide
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of

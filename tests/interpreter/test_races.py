@@ -12,8 +12,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grader.interpreter.guard import Guard
-from grader.interpreter.races import Access, Heed, Order
+from grader.interpreter.accesses.guard import Guard
+from grader.interpreter.accesses.races import Access, Heed, Order
 from grader.judge.access_findings import clues_of
 from grader.protocol.messages import GuardFinding
 
@@ -161,7 +161,7 @@ STEPS = st.builds(
 @given(st.lists(STEPS, max_size=16))
 def test_every_race_is_found_and_nothing_else(steps: list[Step]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("grader.interpreter.guard._MOST_FINDINGS", 1000)
+        patch.setattr("grader.interpreter.accesses.guard._MOST_FINDINGS", 1000)
         assert pairs(steps) == by_definition(steps)
 
 
@@ -311,7 +311,7 @@ def test_a_race_far_apart_in_time_is_found_behind_ordered_accesses() -> None:
 
 @pytest.mark.parametrize("most", [1, 1 << 24])
 def test_what_lies_far_apart_is_numbered_without_what_is_between(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr("grader.interpreter.races._MOST_NUMBERS", most)
+    monkeypatch.setattr("grader.interpreter.accesses.races._MOST_NUMBERS", most)
     assert pairs([store(0), load(1, 3), store(2, 3), load(0, 1)]) == {(1, 2)}
     words, one = np.arange(8, dtype=np.int32), np.zeros(1, dtype=np.int8)
     (found,) = widths((0, "store", 4, 0, words), (1, "load", 1, 13, one))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grader.interpreter.sums import AtomicSums, depend_on_order
+from grader.interpreter.accesses.sums import AtomicSums, depend_on_order
 
 Numbers = list[float]
 

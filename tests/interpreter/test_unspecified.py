@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from grader.exercise.catalogue import Entry
-from grader.interpreter.unspecified import backwards, gathered, moves_elements
+from grader.interpreter.arithmetic.unspecified import backwards, gathered, moves_elements
 from grader.sandbox.server import ForkServer
 from tests.interpreter.test_loops import tried
 

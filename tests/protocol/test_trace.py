@@ -20,7 +20,7 @@ from grader.protocol.trace import (
     launches_in,
     relaunched,
 )
-from grader.report.trace_lines import trace_lines
+from grader.report.text.trace_lines import trace_lines
 
 FORM = {"kind": "tensor", "dtype": "float32", "shape": [4], "device": "cpu", "alias": "", "copied": False}
 

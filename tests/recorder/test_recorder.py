@@ -7,7 +7,7 @@ import torch
 
 from grader.exercise.catalogue import Entry
 from grader.protocol.messages import COMPUTED, Raised
-from grader.report.trace_lines import trace_lines
+from grader.report.text.trace_lines import trace_lines
 from grader.sandbox.server import ForkServer
 from tests.recordings import CASE, HEAD, answer_in, recording
 

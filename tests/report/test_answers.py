@@ -8,9 +8,10 @@ import pytest
 
 from grader.exercise.interview import Figures, Question
 from grader.record import Record, Selection
-from grader.report import html, terminal
 from grader.report.achieved import Finish, achievements
 from grader.report.answers import answers
+from grader.report.page import html
+from grader.report.text import terminal
 from tests.records import compiled, samples
 from tests.report.test_html import Page
 

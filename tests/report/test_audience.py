@@ -14,8 +14,8 @@ from grader.export.formats import Format, formats
 from grader.judge.access_findings import cause_of
 from grader.protocol.messages import GuardFinding
 from grader.record import Number, PartInfo, PrintedOutput, Record, Suspect, to_json
-from grader.report import html
 from grader.report.audience import for_student
+from grader.report.page import html
 from tests.records import compiled, samples
 
 PLACE = {"CLASSROOM": "gpu", "ASSIGNMENT": "ex-15", "SUBMISSION_TAG": "submit/1", "COMMIT_URL": "c", "RELEASE_URL": "r"}

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from grader.record import Record
-from grader.report import beside, terminal
-from grader.report.beside import CostRow, Solved, code_of
+from grader.report.page import beside
+from grader.report.page.beside import CostRow, Solved, code_of
+from grader.report.text import terminal
 from tests.records import compiled, samples
 
 SOURCE = """

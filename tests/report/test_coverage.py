@@ -8,7 +8,10 @@ import re
 import pytest
 
 from grader.record import Coverage, CoveringLaunch, PartInfo
-from grader.report import coverage, html, matrix, terminal
+from grader.report import coverage
+from grader.report.figures import matrix
+from grader.report.page import html
+from grader.report.text import terminal
 from tests.records import samples
 from tests.report.test_html import Page
 

@@ -14,7 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader.record import Baseline, Curves, Record, SizeTiming, Speed, from_json, to_json
-from grader.report import chart, curves, html, plots, speed_axis, terminal
+from grader.report.figures import chart, curves, plots, speed_axis
+from grader.report.page import html
+from grader.report.text import terminal
 from tests.hostile import without_our_script
 from tests.records import samples
 from tests.report.test_html import TAGS, Page

@@ -7,8 +7,10 @@ import dataclasses
 import pytest
 
 from grader.record import Record
-from grader.report import efficiency, html, terminal
+from grader.report import efficiency
 from grader.report import speed as timing
+from grader.report.page import html
+from grader.report.text import terminal
 from tests.records import samples
 from tests.report.test_html import Page
 

@@ -21,7 +21,9 @@ from grader.record import (
     Suspect,
     headline,
 )
-from grader.report import by_hand, html, picture, view
+from grader.report import by_hand, view
+from grader.report.figures import picture
+from grader.report.page import html
 from grader.report.status import LOOKS
 from tests.hostile import without_our_script
 from tests.records import samples

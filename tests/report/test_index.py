@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grader.record import Status
-from grader.report import index
+from grader.report.page import index
 from tests.records import samples
 
 

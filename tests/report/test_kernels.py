@@ -10,7 +10,9 @@ import pytest
 
 from grader.exercise.gpus import why_unknown
 from grader.record import CheckResult, KernelFinding, PartInfo, Record, from_json, to_json
-from grader.report import html, kernels, terminal
+from grader.report import kernels
+from grader.report.page import html
+from grader.report.text import terminal
 from tests.hostile import without_our_script
 from tests.records import compiled, samples
 from tests.records.compiled import COPY, GEMM, kernel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grader.record import Selection
-from grader.report.selection import axes_words, picture
+from grader.report.figures.selection import axes_words, picture
 
 TWO = Selection(
     cases=("M=1, few=0", "M=2, few=0"),

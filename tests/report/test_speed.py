@@ -24,8 +24,11 @@ from grader.record import (
     from_json,
     to_json,
 )
-from grader.report import chart, gauge, html, junit, plots, speedcard, terminal, tuned, view
+from grader.report import junit, tuned, view
 from grader.report import speed as timing
+from grader.report.figures import chart, gauge, plots
+from grader.report.page import html, speedcard
+from grader.report.text import terminal
 from tests.hostile import without_our_script
 from tests.records import samples
 from tests.report.test_html import Page

@@ -8,8 +8,9 @@ import re
 import pytest
 
 from grader.record import Cause, Counterexample, Mismatch, Neighbour, PrintedOutput, Record, Suspect, headline
-from grader.report import terminal, view
+from grader.report import view
 from grader.report.status import LOOKS
+from grader.report.text import terminal
 from tests.records import samples
 from tests.report.test_html import loading_error
 

@@ -13,8 +13,8 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from grader.report import copying, html
-from grader.report.live import policy, render
+from grader.report.page import copying, html
+from grader.report.page.live import policy, render
 from grader.watch.live import MOST_CLIENTS, Live
 from tests.records import samples
 

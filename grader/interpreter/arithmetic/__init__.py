@@ -1,0 +1,1 @@
+"""Computes what a GPU computes: rounding, products, reductions, and the functions of libdevice."""

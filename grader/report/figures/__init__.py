@@ -1,0 +1,1 @@
+"""Draws figures as inline SVG, and prepares what they show."""

@@ -1,0 +1,1 @@
+"""Prints a record on a terminal, in lines."""
