@@ -34,7 +34,7 @@ _MOST_CHECKING_S = 120.0
 class Compilation:
     """The checks of one grading that need a compiler. Use as a context manager.
 
-    on_gpu: kernels run compiled anyway. for_record: kernels are compiled for the record. shelf: the file of judged
+    on_gpu: kernels run compiled anyway. for_record: kernels are compiled for the record. cache_file: the file of judged
     calls whose kernels were accepted in an earlier grading of the same text.
     """
 
@@ -46,7 +46,7 @@ class Compilation:
         *,
         on_gpu: bool,
         for_record: bool,
-        shelf: Path | None = None,
+        cache_file: Path | None = None,
     ) -> None:
         self._planned = {planned.id: planned for planned in plan.checks}
         self._compiling = compiling
@@ -54,8 +54,8 @@ class Compilation:
         self._on_gpu = on_gpu
         self._for_record = for_record
         self._held: list[CheckResult] = []
-        self._shelf = shelf
-        self._accepted = cache.accepted(shelf) if shelf else frozenset[str]()
+        self._cache_file = cache_file
+        self._accepted = cache.accepted(cache_file) if cache_file else frozenset[str]()
         self._settled: set[str] = set()
         self._checking_s: dict[str, float] = defaultdict(float)
         self._pool = ThreadPoolExecutor(1)
@@ -138,9 +138,9 @@ class Compilation:
         self._checking_s[part] += monotonic() - began_s
         if compiles_nowhere(outcomes) or late_words(outcomes):
             self._settled.add(part)
-        if self._shelf and not (outcomes[-1].kernels or outcomes[-1].why):
+        if self._cache_file and not (outcomes[-1].kernels or outcomes[-1].why):
             self._accepted |= {name}
-            cache.accept(self._shelf, self._accepted)
+            cache.accept(self._cache_file, self._accepted)
         return outcomes
 
     def wait(self) -> None:

@@ -87,7 +87,7 @@ class _Prefetch:
             if self._stopped.is_set() or self._is_needless():
                 return
             recorded = pair.record(planned.part.call(one.recipe(planned.part)))
-            if not isinstance(recorded, RecordedAnswer) or not recorded.is_replayed:
+            if not isinstance(recorded, RecordedAnswer) or not recorded.is_replayable:
                 continue
             kind = likeness(recorded.trace, lightest(recorded.trace))
             if kind not in seen:

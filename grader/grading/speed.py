@@ -83,12 +83,12 @@ class SpeedResult:
         sizes = [
             (place, case, traced) for place, (_, of_part) in enumerate(waiting) for case, traced in of_part.items()
         ]
-        calls = [call for _, _, traced in sizes if isinstance(traced, tuple) for call in traced if call.is_replayed]
+        calls = [call for _, _, traced in sizes if isinstance(traced, tuple) for call in traced if call.is_replayable]
         compiled = iter(self._pair.precompile(calls))
         found: list[_Waiting] = [(planned, {}) for planned, _ in waiting]
         for place, case, traced in sizes:
             recorded_calls = traced if isinstance(traced, tuple) else ()
-            again = tuple(next(compiled) if call.is_replayed else call for call in recorded_calls)
+            again = tuple(next(compiled) if call.is_replayable else call for call in recorded_calls)
             found[place][1][case] = again or traced
         return found
 

@@ -82,14 +82,14 @@ def grade(
     # A GPU, if there is one, computes large cases: the submission needs the cores.
     torch.set_num_threads(1)
     versions = machine.version("triton"), machine.version("torch")
-    shelf = cache_entry_for(job.owner, entry.id, versions) if gpu else None
+    kernel_cache = cache_entry_for(job.owner, entry.id, versions) if gpu else None
     parts = [(part, list(planned)) for part, planned in groupby(job.plan.checks, key=lambda check: check.part)]
     results: dict[str, CheckResult] = {}
-    compiled_shelf = place_for(start, (*versions, __version__))
+    outcomes_file = place_for(start, (*versions, __version__))
     diagnosis = Diagnosis(entry.exercise, truth)
     with (
         Session(server, start, limits) as session,
-        paired(server, start, limits, session, shelf) as pair,
+        paired(server, start, limits, session, kernel_cache) as pair,
         _counting_pair(job, server, start, pair) as counting,
         CleanCompiler(lambda: server.beside("compile"), start, limits) as compiler,
         open_setup(entry, gpu.uuid if gpu else "", baseline_process, timed=job.timed and _has_speed(job.plan)) as setup,
@@ -98,7 +98,7 @@ def grade(
             start,
             limits,
             [part for part, _ in parts],
-            shelf=compiled_shelf,
+            cache_file=outcomes_file,
             capability=gpu.capability if gpu else "",
         ) as compiling,
         Compilation(
@@ -107,7 +107,7 @@ def grade(
             diagnosis,
             on_gpu=gpu is not None,
             for_record=job.compiled,
-            shelf=compiled_shelf.with_suffix(ACCEPTED),
+            cache_file=outcomes_file.with_suffix(ACCEPTED),
         ) as compilation,
     ):
         answers = Answers(job, pair, counting, truth, setup.lock, compilation, diagnosis, compiler.refusal)

@@ -175,11 +175,11 @@ class Bench:
             left = any(isinstance(one.result, RecordedAnswer) for one in calls)
             # Calls that build on each other are all made in the same process.
             direct = chained and any(
-                isinstance(one.result, RecordedAnswer) and not one.result.is_replayed for one in calls
+                isinstance(one.result, RecordedAnswer) and not one.result.is_replayable for one in calls
             )
             self.prefetch.turn_to([(one.request.part or self.part, one.recipe) for one in calls])
             wrong, spared = False, frozenset[int]()
-            if chained and all(map(_stands_alone, calls)):
+            if chained and all(map(_is_independent, calls)):
                 spared = _repeating(calls)
                 for place, recorded in enumerate(calls):
                     if place not in spared:
@@ -297,8 +297,8 @@ class Bench:
             result, outcome, untold = self._replay(
                 result, call, early, wanted, direct=direct, counts=request.instructions
             )
-            is_replay = result.is_replayed and not (untold or direct)
-            if result.is_replayed and not (untold or request.wanted.places or result.found or request.carries):
+            is_replay = result.is_replayable and not (untold or direct)
+            if result.is_replayable and not (untold or request.wanted.places or result.found or request.carries):
                 is_right = partial(self._is_right, expected=expected, recipe=recipe)
                 outcome = self._choice.without_refused(result, call, outcome, wanted, is_right)
             if part is self.part:
@@ -376,7 +376,7 @@ class Bench:
         Returns what was recorded, the outcome, and what could not be recorded.
         """
         untold = tuple(with_line(deed.name, deed.line) for deed in recorded.untold)
-        if recorded.is_replayed and not direct:
+        if recorded.is_replayable and not direct:
             outcome = early or self.pair.replay(recorded, call, wanted, instructions=counts)
             self._lost = not isinstance(outcome, Finished)
             outcome = self._choice.finished(recorded, call, outcome, wanted)
@@ -424,9 +424,9 @@ class Bench:
         return replace(failure, seen=wrong_call, clues=clues)
 
 
-def _stands_alone(one: _RecordedRequest) -> bool:
+def _is_independent(one: _RecordedRequest) -> bool:
     """Return whether a call can be replayed without what earlier calls left."""
-    return isinstance(one.result, RecordedAnswer) and one.result.is_replayed and not _found(one)
+    return isinstance(one.result, RecordedAnswer) and one.result.is_replayable and not _found(one)
 
 
 def _found(one: _RecordedRequest) -> frozenset[int]:

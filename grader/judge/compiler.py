@@ -72,7 +72,7 @@ class Compiling:
 
     Call `send` to compile on a thread, or `run` to compile on the caller's. server: returns a server of mode "compile";
     called once there is something to compile. every: compile all configurations of autotuned kernels. limit_s: for one
-    part and one GPU; 0: 60 s. shelf: the cache file of outcomes (grader.compile.cache), or None. capability: of the GPU
+    part and one GPU; 0: 60 s. cache_file: of outcomes (grader.compile.cache), or None. capability: of the GPU
     in this machine, as its driver gives it; kernels are compiled for it first, because it is shown first.
 
     targets: the GPUs, in that order. sent: `send` was called.
@@ -87,7 +87,7 @@ class Compiling:
         *,
         every: bool = False,
         limit_s: float = 0.0,
-        shelf: Path | None = None,
+        cache_file: Path | None = None,
         capability: str = "",
     ) -> None:
         self._server = server
@@ -96,7 +96,7 @@ class Compiling:
         self._parts = tuple(part for part in parts if part.on != "cpu")
         self._every = every
         self._limit_s = limit_s or _CALL_S
-        self._shelf = shelf
+        self._cache_file = cache_file
         self._capability = capability
         targets = [target for part in parts for check in part.checks for target in check.rule.targets]
         self.targets = compiled_for(capability, targets)
@@ -126,7 +126,7 @@ class Compiling:
         if self.sent:
             return
         self.sent = True
-        for outcome in cache.load(self._shelf) if self._shelf else ():
+        for outcome in cache.load(self._cache_file) if self._cache_file else ():
             self._outcomes[outcome.part, outcome.target] = outcome
         if not all((part.name, target.name) in self._outcomes for part in self._parts for target in self.targets):
             self._outcomes.clear()
@@ -193,8 +193,12 @@ class Compiling:
             self.run()
             outcomes = tuple(self._outcomes.values())
             # Compilations that took too long, or too much memory, may succeed the next time.
-            if self._shelf and not self._recalled.is_set() and all(not (o.implemented and o.why) for o in outcomes):
-                cache.store(self._shelf, outcomes)
+            if (
+                self._cache_file
+                and not self._recalled.is_set()
+                and all(not (o.implemented and o.why) for o in outcomes)
+            ):
+                cache.store(self._cache_file, outcomes)
         except Cancelled:
             # The waiting thread gets the same exception when it asks for its next process.
             return

@@ -33,7 +33,7 @@ class Evidence:
     operations: frozenset[str]
     operators: tuple[str, ...]
     untold: tuple[str, ...] = ()
-    is_replayed: bool = False
+    was_replayed: bool = False
     reads: tuple[Deed, ...] = ()
     helpers: tuple[str, ...] = ()
     seed: int = 0
@@ -64,10 +64,10 @@ def evidence_of_trace(
 ) -> Evidence:
     """Return the evidence of a recorded call; the launches are those of its replay, if it was replayed."""
     deeds = [with_line(deed.name, deed.line) for deed in recorded.deeds]
-    is_replayed = recorded.is_replayed and not untold
+    was_replayed = recorded.is_replayable and not untold
     kernels, operations, launched, moved = recorded.kernels, frozenset[str](), 0, 0
     meets, unordered = False, 0
-    if is_replayed and isinstance(outcome, Finished):
+    if was_replayed and isinstance(outcome, Finished):
         # A replay launched these, so they are facts.
         launches = [launch for launch in outcome.answer.launches if prod(launch.grid)]
         kernels = tuple(dict.fromkeys(launch.kernel for launch in launches))
@@ -81,7 +81,7 @@ def evidence_of_trace(
         operations,
         tuple(dict.fromkeys(deeds)),
         untold,
-        is_replayed,
+        was_replayed,
         _read_deeds(recorded.deeds),
         tuple(clean(text.words, 200) for text in recorded.trace.kernels if text.home),
         request.seed,

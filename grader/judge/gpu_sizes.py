@@ -41,7 +41,7 @@ class OnTheLargestGpu:
         """Note what a case launched, if it is one of those to record again."""
         pretends = self._bench.device == "cpu" and self._bench.interpreter is None
         recorded = trial.recorded
-        if trial.failure or not pretends or recorded is None or not (recorded.is_replayed and recorded.asked):
+        if trial.failure or not pretends or recorded is None or not (recorded.is_replayable and recorded.asked):
             return
         if one.case.volume <= QUICK_VOLUME and self._is_chosen(one):
             self._known[one] = fingerprint(recorded.message)

@@ -66,7 +66,7 @@ class LaunchedKernels:
         """
         trace = recorded.trace
         places = frozenset((text.name, text.line) for text in trace.kernels)
-        if not recorded.is_replayed or not places:
+        if not recorded.is_replayable or not places:
             return
         conditions = outcome.answer.conditions if isinstance(outcome, Finished) else ()
         call = JudgedCall(recorded, conditions)

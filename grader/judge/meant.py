@@ -22,7 +22,7 @@ def find_unplanned_cases(
     known = {one.case for one in cases}
     found: dict[Case, PlannedCase] = {}
     for seen in evidence:
-        if seen.is_replayed and seen.case not in known and looks_wrong(seen) and space.holds(seen.case):
+        if seen.was_replayed and seen.case not in known and looks_wrong(seen) and space.holds(seen.case):
             found.setdefault(seen.case, PlannedCase(seen.case, seen.seed))
         if len(found) == _MOST:
             break

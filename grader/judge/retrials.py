@@ -78,13 +78,13 @@ def records_alike(bench: Bench, request: CallRequest, known: bytes) -> bool:
     """Record a call, and return whether its trace has a known fingerprint."""
     recorded = bench.record(request)
     bench.pair.skip()
-    return isinstance(recorded, RecordedAnswer) and recorded.is_replayed and fingerprint(recorded.message) == known
+    return isinstance(recorded, RecordedAnswer) and recorded.is_replayable and fingerprint(recorded.message) == known
 
 
 def kernels_matter(bench: Bench, request: CallRequest) -> bool:
     """Return whether the answer of a replay changes without its launches."""
     recorded = bench.pair.record(bench.call_of(request, bench.recipe_of(request)))
-    if not isinstance(recorded, RecordedAnswer) or not recorded.is_replayed:
+    if not isinstance(recorded, RecordedAnswer) or not recorded.is_replayable:
         return True
     slots, offset = [], 0
     for output in recorded.trace.outputs:

@@ -39,7 +39,7 @@ def answer(pair: Pair, call: Call, salt: str, own: Session, *, is_replayed: bool
         return Answered(recorded, "recorder")
     seeded = replace(call, recipe=replace(call.recipe, seed=seeds_after([recorded], salt)(call.recipe.seed)))
     why, line = next(((deed.name, deed.line) for deed in (*recorded.untold, *recorded.deeds)), ("", 0))
-    if recorded.is_replayed:
+    if recorded.is_replayable:
         outcome = pair.replay(recorded, seeded)
         if not (isinstance(outcome, Raised) and outcome.kind in (UNTOLD, COMPUTED)):
             return Answered(outcome, "replayer")

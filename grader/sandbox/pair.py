@@ -85,14 +85,14 @@ class RecordedAnswer:
     asked: bool = False
 
     @property
-    def is_replayed(self) -> bool:
+    def is_replayable(self) -> bool:
         """Return whether the trace can be replayed."""
         return not (self.deeds or self.untold)
 
     @property
     def stands_alone(self) -> bool:
         """Return whether the trace can be replayed without memory of earlier calls."""
-        return self.is_replayed and not self.found
+        return self.is_replayable and not self.found
 
     @property
     def configurations(self) -> int:
@@ -176,7 +176,7 @@ class Pair:
             self._apart = True
             return self.record(call)
         # The next trace then records all memory of this call anew.
-        self._apart = not recorded.is_replayed
+        self._apart = not recorded.is_replayable
         return recorded
 
     def _recorded_answer(self, call: Call, message: Recorded, trace: Trace, *, afresh: bool) -> RecordedAnswer:

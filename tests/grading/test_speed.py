@@ -282,7 +282,7 @@ def test_every_size_that_the_gpu_has_memory_for_is_recorded_and_no_other(
     assert isinstance(told, tuple)
     (once,) = told
     assert isinstance(once, RecordedAnswer)
-    assert once.is_replayed
+    assert once.is_replayable
     assert once.call.recipe.case == dict(case)
 
 

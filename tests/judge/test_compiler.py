@@ -221,13 +221,13 @@ def test_a_fault_of_ours_is_told_and_ends_nothing(part: Part) -> None:
 def test_what_was_compiled_is_kept_for_the_same_text_and_no_other(
     compiler: ForkServer, part: Part, ex_15: Entry, tmp_path: Path
 ) -> None:
-    shelf = tmp_path / "kept" / "kernels.json"
+    cache_file = tmp_path / "kept" / "kernels.json"
     start = Start("ex.py", HEAD + COPY + ADD, ex_15.source("inputs.py"), (part.name,))
-    with Compiling(lambda: compiler, start, Limits(), [part], shelf=shelf) as first:
+    with Compiling(lambda: compiler, start, Limits(), [part], cache_file=cache_file) as first:
         first.send()
         first.recall(patience_s=120.0)
     fail = partial(pytest.fail, "there is nothing left to compile")
-    with Compiling(fail, start, Limits(), [part], shelf=shelf) as second:
+    with Compiling(fail, start, Limits(), [part], cache_file=cache_file) as second:
         second.send()
         assert second.kernels_of(part.name) == first.kernels_of(part.name)
     versions = ("3.7", "2.13")
@@ -237,12 +237,12 @@ def test_what_was_compiled_is_kept_for_the_same_text_and_no_other(
 
 
 def test_what_could_not_be_compiled_this_time_is_tried_again_the_next(part: Part, tmp_path: Path) -> None:
-    shelf = tmp_path / "kernels.json"
+    cache_file = tmp_path / "kernels.json"
     broken: Any = SimpleNamespace(mode="compile", spawn=None)
-    with Compiling(lambda: broken, Start("ex.py", "", "", ()), Limits(), [part], shelf=shelf) as compiling:
+    with Compiling(lambda: broken, Start("ex.py", "", "", ()), Limits(), [part], cache_file=cache_file) as compiling:
         compiling.send()
         compiling.recall(patience_s=20.0)
-    assert not shelf.exists()
+    assert not cache_file.exists()
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"outcomes": [{"part": 7}]}', '{"outcomes": [1]}', "[" * 100_000])

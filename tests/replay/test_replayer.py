@@ -447,7 +447,7 @@ def vector_add(x, y):
 def test_a_launch_may_say_how_it_is_compiled(options: str, server: ForkServer, ex_15: Entry) -> None:
     with recording(server, ex_15, LAUNCHING.format(options)) as one:
         told = one.record()
-        assert told.is_replayed
+        assert told.is_replayable
         torch.testing.assert_close(answer_in(one.replay(told)), one.wanted(), rtol=0, atol=0)
 
 

@@ -90,7 +90,7 @@ def timed(server: ForkServer, entry: Entry, source: str) -> Iterator[Timed]:
     with recording(server, entry, source, case=SIZED) as one:
         tolds = one.pair.record_timed(call_of(one))
         assert isinstance(tolds, tuple), tolds
-        assert all(told.is_replayed for told in tolds), tolds
+        assert all(told.is_replayable for told in tolds), tolds
         yield Timed(one, tolds, one.pair.end_all_but_one())
 
 
@@ -516,7 +516,7 @@ def test_a_process_that_remembers_something_is_replaced_before_its_call_is_recor
         assert isinstance(tolds, tuple)
         assert recorded.pair.session.starts == 2
         assert not any(isinstance(step, Constant) for told in tolds for step in told.trace.steps)
-        assert all(told.is_replayed for told in tolds)
+        assert all(told.is_replayable for told in tolds)
         one = Timed(recorded, tolds, recorded.pair.end_all_but_one())
         one.prepared()
         one.check()

@@ -48,7 +48,7 @@ def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
         seen = bench.findings.evidence[before:]
         if failure := by_evidence(seen, allowed, bench.part.bounds):
             return replace(ruling, failure=_note_right_values(failure), failing=planned.cases[0])
-        if untold := next((why_untold(one) for one in seen if not one.is_replayed), ""):
+        if untold := next((why_untold(one) for one in seen if not one.was_replayed), ""):
             return replace(ruling, undecided=f"the values are right, but it is unknown what computes them: {untold}")
     return ruling
 

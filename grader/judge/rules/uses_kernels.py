@@ -39,7 +39,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: UsesKernels) -> Rul
     found = by_evidence(bench.findings.evidence, rule.allowed_operators, bench.part.bounds)
     found = found or _missing_operations(bench.findings.evidence, rule.operations)
     found = found or (_other_products(bench.findings.evidence) if rule.products_by_cute else None)
-    unknown = [seen for seen in bench.findings.evidence if not seen.is_replayed]
+    unknown = [seen for seen in bench.findings.evidence if not seen.was_replayed]
     untold = why_untold(unknown[0]) if unknown else ""
     if untold and not found:
         undecided = f"it is unknown whether kernels do the work: {untold}"
@@ -50,7 +50,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: UsesKernels) -> Rul
 def _missing_operations(evidence: Sequence[Evidence], operations: Sequence[str]) -> Failure | None:
     for seen in evidence:
         # Operations are only known of replayed calls.
-        if not seen.is_replayed:
+        if not seen.was_replayed:
             continue
         if missing := [name for name in operations if name not in seen.operations]:
             return Failure(
