@@ -808,13 +808,6 @@ def test_an_accusation_without_a_place_still_has_words() -> None:
 # -- on a GPU --------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def gpu_server() -> Iterator[ForkServer]:
-    server = ForkServer("gpu")
-    yield server
-    server.close()
-
-
 @pytest.fixture
 def look_with(gpu_server: ForkServer, tmp_path: Path) -> Look:
     """Examine a submission by compute-sanitizer: look_with("memcheck", source, "vector_add.tail", …)."""
