@@ -9,12 +9,8 @@ import pytest
 from grader.record import Record
 from grader.report import efficiency, html, terminal
 from grader.report import speed as timing
-from tests.records import samples
+from tests.records import flat, samples
 from tests.report.test_html import Page
-
-
-def flat(text: str) -> str:
-    return " ".join(text.split())
 
 
 def without_counts(record: Record) -> Record:

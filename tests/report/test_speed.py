@@ -27,16 +27,12 @@ from grader.record import (
 from grader.report import chart, gauge, html, junit, plots, speedcard, terminal, tuned, view
 from grader.report import speed as timing
 from tests.hostile import without_our_script
-from tests.records import samples
+from tests.records import flat, samples
 from tests.report.test_html import Page
 
 pytestmark = pytest.mark.process
 
 needs_matplotlib = pytest.mark.skipif(not chart.installed(), reason="matplotlib is not installed")
-
-
-def flat(text: str) -> str:
-    return " ".join(text.split())
 
 
 def record_of(speed: Speed, points: float = 7, status: str = "pass") -> Record:

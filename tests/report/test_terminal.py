@@ -10,12 +10,8 @@ import pytest
 from grader.record import Cause, Counterexample, Mismatch, Neighbour, PrintedOutput, Record, Suspect, headline
 from grader.report import terminal, view
 from grader.report.status import LOOKS
-from tests.records import samples
+from tests.records import flat, samples
 from tests.report.test_html import loading_error
-
-
-def flat(text: str) -> str:
-    return " ".join(text.split())
 
 
 def test_a_failing_run_names_the_file_the_cause_the_case_and_the_replay() -> None:
