@@ -170,7 +170,7 @@ def whole(source: Path, folder: Path, origin: dict[str, str], jobs: int) -> None
     verdicts = Counter(from_json(path.read_text()).verdict for path in (folder / "whole/records").glob("*/*.json"))
     print(f"graded {len(got)} in {seconds:.0f} s, {jobs} at a time: {60 * len(got) / seconds:.1f} a minute", flush=True)
     print(", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()), flush=True)
-    kinds = {name: f"{name.rpartition('/')[2]}:{ROOT / path}" for name, path in origin.items()}
+    kinds = {name: _kind(name, ROOT / path) for name, path in origin.items()}
     by_kind = alone(sorted(set(kinds.values())))
     report("beside each graded alone", got, {name: by_kind[kind] for name, kind in kinds.items()}, origin)
 
@@ -181,7 +181,7 @@ def overhead(source: Path, folder: Path, origin: dict[str, str], jobs: int, roun
     Both by the clock and by processor time, which other work on the machine changes less.
     """
     system.become_subreaper()
-    files = [f"{name.rpartition('/')[2]}:{path}" for name in sorted(origin) for path in _files(source, name)]
+    files = [_kind(name, path) for name in sorted(origin) for path in _files(source, name)]
     # Or each loop would have an exercise of its own.
     random.Random(15).shuffle(files)
     ratios = []
@@ -223,7 +223,7 @@ def by_origin(found: dict[str, Outcome], origin: dict[str, str]) -> dict[str, Ou
     return {_kind(name, origin[name]): result for name, result in found.items()}
 
 
-def _kind(name: str, path: str) -> str:
+def _kind(name: str, path: str | Path) -> str:
     return f"{name.rpartition('/')[2]}:{path}"
 
 

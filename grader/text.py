@@ -1,7 +1,8 @@
-"""Make untrusted text harmless: for a terminal, for the log of a CI service, and in JSON."""
+"""Make untrusted text harmless: for a terminal, for the log of a CI service, and in JSON. Name a text by its hash."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 
@@ -65,6 +66,11 @@ def disarmed(text: str, *, colon: str = ": ", bracket: str = " [") -> str:
 def disarmed_markup(text: str) -> str:
     """Return XML or HTML with the same meaning, in which no line is a command."""
     return disarmed(text, colon="&#58;", bracket="&#91;")
+
+
+def sha256_of(text: str) -> str:
+    """Return the SHA-256 of a text in UTF-8. A character that UTF-8 cannot encode counts as "?"."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def as_json(value: object) -> str:

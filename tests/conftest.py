@@ -167,6 +167,14 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def gpu_server() -> Iterator[ForkServer]:
+    """A fork server on a GPU, for the tests of one file."""
+    server = ForkServer("gpu")
+    yield server
+    server.close()
+
+
 @pytest.fixture(scope="session")
 def ex_15() -> Entry:
     """The first exercise, with short limits."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,13 +18,6 @@ pytestmark = pytest.mark.gpu
 @pytest.fixture(scope="module")
 def gpu_entry() -> Entry:
     return limited(Limits(load_s=60.0, call_s=20.0, part_s=60.0))
-
-
-@pytest.fixture(scope="module")
-def gpu_server() -> Iterator[ForkServer]:
-    server = ForkServer("gpu")
-    yield server
-    server.close()
 
 
 @pytest.fixture

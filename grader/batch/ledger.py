@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from grader.protocol.decode import DecodeError
 from grader.record import Feedback, Record, SubmissionInfo, from_json, to_json
 from grader.report.audience import HIDDEN, for_student
 from grader.report.page import html
-from grader.text import clean
+from grader.text import clean, sha256_of
 
 
 class Ledger:
@@ -213,7 +212,7 @@ def _result(task: Task, outcome: TaskOutcome) -> tuple[Record | None, str]:
     except (DecodeError, ValueError) as broken:
         return None, f"a worker must return a record, got: {broken}"
     got = record.exercise.name, record.exercise.spec_sha256, record.submission.sha256, record.seed
-    sha256 = hashlib.sha256(task.text.encode()).hexdigest()
+    sha256 = sha256_of(task.text)
     wanted = task.exercise, task.terms.exercises[task.exercise], sha256, task.seed
     if got != wanted:
         return None, f"a worker must return the record of {wanted}, got that of {got}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -25,7 +24,7 @@ from grader.record import (
     Tool,
     verdict_of,
 )
-from grader.text import clean
+from grader.text import clean, sha256_of
 
 _INVALID = Cause("invalid_submission", "This cannot be graded", "", "Hand in one plain UTF-8 file per exercise.")
 _LOST = Cause("grader_error", "The grader failed", "", "This is not your fault.")
@@ -69,7 +68,7 @@ def _record(
         schema=SCHEMA,
         tool=Tool("grade", __version__),
         exercise=ExerciseInfo(entry.id, entry.name, exercise.title, exercise.version, entry.sha256()),
-        submission=SubmissionInfo("", hashlib.sha256(text.encode()).hexdigest() if text else ""),
+        submission=SubmissionInfo("", sha256_of(text) if text else ""),
         env=where,
         seed="",
         command="",

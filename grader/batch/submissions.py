@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -14,6 +13,7 @@ from grader.batch.store import Submission
 from grader.batch.uploads import Owner, Upload, UploadedFile, files_of, text_bytes
 from grader.errors import UsageError
 from grader.files import as_text
+from grader.text import sha256_of
 
 _ROOM_OF_STUBS = "exercises"
 
@@ -236,7 +236,7 @@ def _chosen(student: str, exercise: str, name: str, candidates: Sequence[tuple[U
         text = as_text(_one_of([one for _, one in candidates], exercise, places), file)
     except UsageError as refused:
         return replace(plain, trouble=str(refused))
-    return replace(plain, text=text, sha256=hashlib.sha256(text.encode()).hexdigest())
+    return replace(plain, text=text, sha256=sha256_of(text))
 
 
 def _one_of(files: Sequence[UploadedFile], exercise: str, places: str) -> bytes:

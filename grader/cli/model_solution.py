@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 from contextlib import closing
@@ -24,6 +23,7 @@ from grader.record import Record, to_json
 from grader.report.page import beside
 from grader.report.page.beside import PartBeside, Solved
 from grader.sandbox.server import ForkServer
+from grader.text import sha256_of
 
 # The most missing checks that are named.
 _MOST_NAMED = 5
@@ -106,7 +106,7 @@ def _show(entry: Entry, parts: tuple[PartBeside, ...], *, open_page: bool) -> No
 def _beside(entry: Entry) -> tuple[PartBeside, ...]:
     source, record = saved.text_of(entry.stub) or "", saved.record_of(entry)
     # The costs of an earlier text do not apply to this one.
-    if record is not None and record.submission.sha256 == _sha256(source):
+    if record is not None and record.submission.sha256 == sha256_of(source):
         own = Solved(source, record.checks, record.parts)
     else:
         own = Solved(source)
@@ -118,15 +118,11 @@ def _page_of(entry: Entry) -> Path:
     return saved.card_of(entry).with_name(f"{entry.id}-beside.html")
 
 
-def _sha256(source: str) -> str:
-    return hashlib.sha256(source.encode()).hexdigest()
-
-
 def _model(entry: Entry) -> Solved:
     """Return the model solution and its costs: as saved, unless solution or specification changed."""
     page, source = _page_of(entry), entry.source("solution.py")
     record = saved.record_beside(page)
-    same = _sha256(source), entry.sha256()
+    same = sha256_of(source), entry.sha256()
     if record is None or (record.submission.sha256, record.exercise.spec_sha256) != same:
         say(f"Counting what the model solution of {entry.id} costs …", sys.stderr)
         record = _counted(entry, source)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -21,7 +20,7 @@ from grader.exercise.model import Part
 from grader.phrases import counted
 from grader.record import PartInfo, SubmissionInfo, Tool
 from grader.sandbox.server import ForkServer
-from grader.text import as_json
+from grader.text import as_json, sha256_of
 
 # All configurations of an autotuner, one after another.
 _CALL_S = 900.0
@@ -61,7 +60,7 @@ def profile(exercise: str, submission: str | None, parts: tuple[str, ...], targe
     found = Profile(
         tool=Tool("grade", __version__),
         exercise=entry.id,
-        submission=SubmissionInfo(str(path.resolve()), hashlib.sha256(source.encode()).hexdigest()),
+        submission=SubmissionInfo(str(path.resolve()), sha256_of(source)),
         torch=machine.version("torch"),
         triton=machine.version("triton"),
         parts=compiled,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib.util
 import sys
 from collections.abc import Iterator, Mapping
@@ -19,6 +18,7 @@ from grader.cli.files import check_writable, read_submission, write
 from grader.errors import MissingEnvironment, UsageError
 from grader.exercise.catalogue import discover, find_root
 from grader.record import SubmissionInfo
+from grader.text import sha256_of
 
 _NAMES: dict[page.Audience, str] = {"instructor": "report.html", "student": "report-students.html"}
 
@@ -151,6 +151,6 @@ def _text(info: SubmissionInfo, stored_path: Path) -> str | None:
     for path in (stored_path, Path(info.path)):
         with contextlib.suppress(UsageError):
             text = read_submission(path)
-            if hashlib.sha256(text.encode()).hexdigest() == info.sha256:
+            if sha256_of(text) == info.sha256:
                 return text
     return None

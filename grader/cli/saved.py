@@ -7,7 +7,6 @@ progress follows from results that are kept part by part, from any grading of th
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import re
 from collections.abc import Collection, Iterator
 from itertools import chain
@@ -20,6 +19,7 @@ from grader.exercise.model import check_id
 from grader.progress import File, Kept, Progress, kept_from_json, kept_to_json, merged, progress_of_file
 from grader.record import Record, from_json
 from grader.report.view import LEARNERS
+from grader.text import sha256_of
 
 # Not attempts: a file that does not load, or in which nothing is written yet.
 _NO_ATTEMPT = frozenset({"invalid_submission", "not_implemented", "skipped_environment", "grader_error"})
@@ -134,7 +134,7 @@ def _kept_of(entry: Entry) -> Kept | None:
         record, text = record_of(entry), text_of(entry.stub)
     if record is None or not is_own(entry, record):
         return None
-    is_same = text is not None and hashlib.sha256(text.encode()).hexdigest() == record.submission.sha256
+    is_same = text is not None and sha256_of(text) == record.submission.sha256
     return merged(None, record, text if is_same else None)
 
 

@@ -6,7 +6,6 @@ go on.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -34,6 +33,7 @@ from grader.record import UNJUDGED, CheckResult, Coverage, Status
 from grader.sandbox.outcome import Finished
 from grader.sandbox.pair import Pair, RecordedAnswer
 from grader.speed.lock import GpuLock
+from grader.text import sha256_of
 from grader.timeline import spent
 
 # After this many timeouts the other checks of a part do not run.
@@ -82,7 +82,7 @@ class Answers:
         """Judge the checks of one part, one after another, in a process of its own."""
         blocked = self._begin(part)
         timeouts: list[str] = []
-        salt = hashlib.sha256(self._job.source.encode()).hexdigest()
+        salt = sha256_of(self._job.source)
         most_s = self._job.entry.exercise.limits.part_s
         # Checks on technique come last: they sum up all other checks of the part.
         ordered = sorted(planned, key=lambda one: one.check.rule.order)

@@ -6,7 +6,6 @@ busy.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -53,7 +52,7 @@ from grader.sandbox.server import Server
 from grader.sandbox.session import Printed, Session
 from grader.speed.baseline_process import BaselineProcess
 from grader.speed.setup import open_setup
-from grader.text import clean
+from grader.text import clean, sha256_of
 from grader.timeline import Stretch, age_s, since, spent
 
 # On a GPU, where a grading takes minutes, the record waits at least this long for compiled kernels.
@@ -180,9 +179,7 @@ def _record(
         schema=SCHEMA,
         tool=Tool("grade", __version__),
         exercise=ExerciseInfo(entry.id, entry.name, exercise.title, exercise.version, entry.sha256()),
-        submission=SubmissionInfo(
-            clean(job.path), hashlib.sha256(job.source.encode()).hexdigest(), clean(job.student, 200)
-        ),
+        submission=SubmissionInfo(clean(job.path), sha256_of(job.source), clean(job.student, 200)),
         env=env,
         seed=f"{job.plan.seed:#x}",
         command=clean(job.command),

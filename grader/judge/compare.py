@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -176,11 +177,7 @@ def _difference_at(index: tuple[int, ...], comparison: Comparison, expected: Exp
 
 
 def _unravel(position: int, shape: Sequence[int]) -> tuple[int, ...]:
-    index: list[int] = []
-    for size in reversed(shape):
-        index.insert(0, position % size)
-        position //= size
-    return tuple(index)
+    return tuple(map(int, np.unravel_index(position, shape)))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ stays (grader.progress.part_text).
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,7 @@ from typing import Literal
 from grader.progress.part_text import part_hashes
 from grader.protocol.decode import DecodeError, decode
 from grader.record import UNJUDGED, CheckResult, Record
-from grader.text import as_json
+from grader.text import as_json, sha256_of
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Kept:
 
     def current(self, source: str, parts: Iterable[str]) -> dict[str, tuple[CheckResult, ...]]:
         """Return the results that hold for this text of the file, by part. A part without such results is missing."""
-        whole, texts = _whole_sha256(source), part_hashes(source, tuple(parts))
+        whole, texts = sha256_of(source), part_hashes(source, tuple(parts))
         found = {}
         for name, text in texts.items():
             for one, sha256 in ((self.unloaded.get(name), whole), (self.parts.get(name), text)):
@@ -67,7 +66,7 @@ def merged(kept: Kept | None, record: Record, source: str | None) -> Kept:
     for check in record.checks:
         by_part.setdefault(check.part, []).append(_slim(check))
     texts = dict.fromkeys(by_part, "") if source is None else part_hashes(source, tuple(by_part))
-    whole = "" if source is None else _whole_sha256(source)
+    whole = "" if source is None else sha256_of(source)
     parts, unloaded = dict(before.parts), {}
     for name, checks in by_part.items():
         if any(check.status == "invalid_submission" for check in checks):
@@ -88,10 +87,6 @@ def _slim(check: CheckResult) -> CheckResult:
     return replace(
         check, notes=(), cause=None, evidence={}, metrics={}, speed=None, work=(), predictions=(), selection=None
     )
-
-
-def _whole_sha256(source: str) -> str:
-    return hashlib.sha256(source.encode("utf-8", "replace")).hexdigest()
 
 
 def kept_to_json(kept: Kept) -> str:

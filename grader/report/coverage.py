@@ -111,16 +111,16 @@ def _runs(one: TensorFootprint) -> str:
     told = []
     runs = [run for run in one.missing if len(run) == 2]
     for first, last in runs:
-        start = f"{_name(one)}{view.index(place_of(one, first))}"
-        told.append(start if first == last else f"{start} to {view.index(place_of(one, last))}")
+        start = f"{_name(one)}{view.index(place_of(one.shape, first))}"
+        told.append(start if first == last else f"{start} to {view.index(place_of(one.shape, last))}")
     known = sum(last - first + 1 for first, last in runs)
     return ", ".join(told) + (", …" if known < one.elements - one.written else "")
 
 
-def place_of(one: TensorFootprint, element: int) -> tuple[int, ...]:
+def place_of(shape: Sequence[int], element: int) -> tuple[int, ...]:
     """Return the index of an element by its place in row-major order."""
     index: list[int] = []
-    for length in reversed(one.shape or (1,)):
+    for length in reversed(shape or (1,)):
         element, place = divmod(element, max(length, 1))
         index.insert(0, place)
     return tuple(index)

@@ -1,7 +1,4 @@
-"""Starts the grader's helper processes: isolated interpreters that share nothing with it but a channel.
-
-Reads what processes print.
-"""
+"""Starts the grader's helper processes, isolated interpreters that share only a channel; reads what processes print."""
 
 from __future__ import annotations
 
@@ -71,10 +68,7 @@ def last_words(process: subprocess.Popen[bytes], errors: IO[bytes]) -> str:
 
 
 def drain(log_fd: int, take: Callable[[bytes], None]) -> threading.Thread:
-    """Read a pipe on a thread of its own until every writer is gone; return the thread. Closes `log_fd`.
-
-    take: gets each piece.
-    """
+    """Give a pipe's content to `take`, on a thread of its own, until every writer is gone. Closes `log_fd`."""
 
     def read() -> None:
         with contextlib.suppress(OSError), os.fdopen(log_fd, "rb", buffering=0) as log:

@@ -6,7 +6,6 @@ with anything.
 
 from __future__ import annotations
 
-import hashlib
 import shlex
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +34,7 @@ from grader.sanitizer.findings import SCHEMA, Called, Examination, Gathering, Me
 from grader.sanitizer.output import Accusation, SanitizerReport, parse
 from grader.sanitizer.words import sighting_of, sightings_of
 from grader.speed.lock import GpuLock
-from grader.text import clean
+from grader.text import clean, sha256_of
 
 # A part is given up after so many timeouts. Where processes are expensive, those that died count too.
 _PATIENCE = 2
@@ -248,7 +247,7 @@ def _visits(
 
     own: makes the calls that cannot be replayed.
     """
-    session, salt = pair.session, hashlib.sha256(subject.source.encode()).hexdigest()
+    session, salt = pair.session, sha256_of(subject.source)
     broken: Failure | None = None
     for part, calls in subject.parts():
         on_line(f"{part.name}: {counted(len(calls), 'call')}")
@@ -300,7 +299,7 @@ def _examination(subject: SanitizeTarget, means: Means, visits: Sequence[_Visit]
         exercise=subject.entry.id,
         title=subject.entry.exercise.title,
         path=subject.path,
-        sha256=hashlib.sha256(subject.source.encode()).hexdigest(),
+        sha256=sha256_of(subject.source),
         seed=f"{subject.plan.seed:#x}",
         command=subject.command,
         means=means,

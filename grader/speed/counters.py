@@ -7,7 +7,6 @@ process below ncu could have written such text too. Renderers clean the names in
 from __future__ import annotations
 
 import csv
-import hashlib
 import math
 import os
 import re
@@ -26,7 +25,7 @@ from grader.sandbox.pair import paired
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 from grader.sandbox.traced import TracedServer
-from grader.text import clean
+from grader.text import clean, sha256_of
 
 TIME = "gpu__time_duration.sum"
 READ = "dram__bytes_read.sum"
@@ -228,7 +227,7 @@ def _count_call(
     traced = TracedServer(server, tool, "grader.sandbox.inside.counted")
     roomy = replace(limits, load_s=_LOAD_S, call_s=_CALL_S, processes=_PROCESSES)
     call = part.call(Recipe(part.name, dict(case), seed))
-    salt = hashlib.sha256(start.submission.encode()).hexdigest()
+    salt = sha256_of(start.submission)
     try:
         with (
             Session(server, start, limits) as session,

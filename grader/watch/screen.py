@@ -5,13 +5,12 @@ Pure: a state goes in, text comes out. `paint` returns the bytes that turn one s
 
 from __future__ import annotations
 
-import hashlib
 import textwrap
 from dataclasses import dataclass
 
 from grader.progress import bar
 from grader.report.text import terminal
-from grader.text import clean, in_ascii
+from grader.text import clean, in_ascii, sha256_of
 from grader.watch.state import State, keys, shown_hints
 
 _BAR = 12
@@ -67,7 +66,7 @@ def _body(state: State, paper: Paper) -> str:
 def checking(state: State, paper: Paper) -> str:
     """Return the line that is shown before slow work."""
     # The hash tells two saves apart.
-    sha256 = hashlib.sha256(state.source.encode()).hexdigest()[:12]
+    sha256 = sha256_of(state.source)[:12]
     what = {
         "grade": f"{state.subject.path}  sha256 {sha256}",
         "replay": "the first failing case again",

@@ -208,13 +208,6 @@ SAME = 0.97
 
 
 @pytest.fixture(scope="module")
-def gpu_server() -> Iterator[ForkServer]:
-    server = ForkServer("gpu")
-    yield server
-    server.close()
-
-
-@pytest.fixture(scope="module")
 def gpu_entry() -> Entry:
     """The exercise, timed at a few sizes and against nothing but the baseline itself."""
     entry = limited(Limits(load_s=60.0, call_s=20.0))

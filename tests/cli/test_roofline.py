@@ -13,13 +13,9 @@ from grader.report.text import terminal
 from grader.speed import counters
 from grader.speed.counters import Counters, LaunchCounters
 from tests.conftest import ROOT
-from tests.records import samples
+from tests.records import flat, samples
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("lent")]
-
-
-def flat(text: str) -> str:
-    return " ".join(text.split())
 
 
 def shown(one: Roofline, width: int = 110) -> str:

@@ -11,12 +11,8 @@ from grader.report import efficiency
 from grader.report import speed as timing
 from grader.report.page import html
 from grader.report.text import terminal
-from tests.records import samples
+from tests.records import flat, samples
 from tests.report.test_html import Page
-
-
-def flat(text: str) -> str:
-    return " ".join(text.split())
 
 
 def without_counts(record: Record) -> Record:

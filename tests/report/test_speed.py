@@ -30,16 +30,12 @@ from grader.report.figures import chart, gauge, plots
 from grader.report.page import html, speedcard
 from grader.report.text import terminal
 from tests.hostile import without_our_script
-from tests.records import samples
+from tests.records import flat, samples
 from tests.report.test_html import Page
 
 pytestmark = pytest.mark.process
 
 needs_matplotlib = pytest.mark.skipif(not chart.installed(), reason="matplotlib is not installed")
-
-
-def flat(text: str) -> str:
-    return " ".join(text.split())
 
 
 def record_of(speed: Speed, points: float = 7, status: str = "pass") -> Record:

@@ -11,12 +11,8 @@ from grader.record import Cause, Counterexample, Mismatch, Neighbour, PrintedOut
 from grader.report import view
 from grader.report.status import LOOKS
 from grader.report.text import terminal
-from tests.records import samples
+from tests.records import flat, samples
 from tests.report.test_html import loading_error
-
-
-def flat(text: str) -> str:
-    return " ".join(text.split())
 
 
 def test_a_failing_run_names_the_file_the_cause_the_case_and_the_replay() -> None:

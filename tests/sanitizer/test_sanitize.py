@@ -35,6 +35,7 @@ from grader.speed.lock import GpuLock
 from grader.text import clean
 from tests.claims import SUBMISSIONS
 from tests.conftest import ROOT, Lent, plan_of, shortened
+from tests.records import flat
 
 TROUBLES = SUBMISSIONS / "sanitize" / "a_trouble_in_each_part.py"
 PATH = "/learner/ex_15_triton_basics.py"
@@ -58,10 +59,6 @@ def look(server: ForkServer, ex_15: Entry) -> Look:
     return lambda source, *checks: examine_by_guard(subject(ex_15, source, *checks), server)
 
 
-def only_words(text: str) -> str:
-    return " ".join(text.split())
-
-
 # -- the guard -------------------------------------------------------------------------------------------------------
 
 
@@ -82,7 +79,7 @@ def test_a_tail_without_a_mask_is_one_finding_at_the_smallest_of_its_cases(look:
     assert found.call.case["N"] == 1
     assert 0 < found.calls < examined.looked == examined.planned
     assert examined.exit_code == 1
-    shown = only_words(render(examined))
+    shown = flat(render(examined))
     assert "1. A load outside x_ptr" in shown
     assert f"In {found.calls} of {examined.planned} calls; the smallest is vector_add, N=1, " in shown
 
@@ -110,7 +107,7 @@ def test_a_crash_in_one_part_does_not_keep_another_from_being_looked_at(look: Lo
     assert "exit status 7" in stopped.text
     assert examined.looked == examined.planned - 1
     assert [one.sighting.line for one in examined.findings] == [16]
-    assert "fused_multiply_add, 1 call (first: N=3000, " in only_words(render(examined))
+    assert "fused_multiply_add, 1 call (first: N=3000, " in flat(render(examined))
 
 
 def test_an_exception_alone_is_no_clean_bill(look: Look) -> None:
@@ -227,7 +224,7 @@ def test_each_line_is_listed_once_by_its_smallest_call_in_the_order_of_the_file(
 
 def test_a_launch_too_large_to_follow_is_not_called_free_of_races(look: Look, ex_15: Entry) -> None:
     examined = replace(look(ex_15.solution, "vector_add.launches"), unfollowed=1)
-    assert "In 1 call a launch was too large to follow whole" in only_words(render(examined))
+    assert "In 1 call a launch was too large to follow whole" in flat(render(examined))
 
 
 def test_a_line_of_a_submission_is_no_command_to_a_ci_service(look: Look, ex_15: Entry) -> None:
@@ -767,7 +764,7 @@ def test_without_a_gpu_a_tool_is_named_as_missing_and_the_guard_looks(
     assert grade_sanitize("--submission", SOLUTION, "--part", "row_softmax", "--tool", "racecheck", "-q") == 0
     shown = capfd.readouterr()
     assert CLEAN in shown.out
-    assert "racecheck is one of compute-sanitizer's tools and needs a GPU" in only_words(shown.out)
+    assert "racecheck is one of compute-sanitizer's tools and needs a GPU" in flat(shown.out)
     assert shown.err == ""
 
 
@@ -788,7 +785,7 @@ def test_on_a_gpu_where_the_tool_does_not_work_the_guard_looks_and_it_is_said_wh
     monkeypatch.setattr(machine, "has_gpu", lambda: True)
     monkeypatch.setattr("grader.cli.sanitize.find", lambda: found)
     assert grade_sanitize("--submission", SOLUTION, "--part", "global_sum", "-q") == 0
-    shown = only_words(capfd.readouterr().out)
+    shown = flat(capfd.readouterr().out)
     assert CLEAN in shown
     assert why in shown
     assert shown.endswith("The guard in Triton's interpreter looked instead.")
@@ -806,13 +803,6 @@ def test_an_accusation_without_a_place_still_has_words() -> None:
 
 
 # -- on a GPU --------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def gpu_server() -> Iterator[ForkServer]:
-    server = ForkServer("gpu")
-    yield server
-    server.close()
 
 
 @pytest.fixture

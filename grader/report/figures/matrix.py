@@ -81,8 +81,8 @@ def _panel(grid: tuple[int, ...], footprint: Footprint, one: TensorFootprint) ->
         name=f"{view.line(one.argument, 40)} {shape}",
         across=_across(one),
         each=f"{high}×{wide}" if one.rows > 1 else f"{wide:,}",
-        first=view.index(coverage.place_of(one, 0)),
-        last=view.index(coverage.place_of(one, one.rows * one.columns - 1)),
+        first=view.index(coverage.place_of(one.shape, 0)),
+        last=view.index(coverage.place_of(one.shape, one.rows * one.columns - 1)),
         words=coverage.touched(one, has_loads=footprint.has_loads),
         rows=tuple(
             ProgramRow(
@@ -108,11 +108,7 @@ def _program_of(grid: tuple[int, ...], program: int) -> tuple[int, ...]:
     axes = list(grid)
     while len(axes) > 1 and axes[-1] <= 1:
         axes.pop()
-    place: list[int] = []
-    for length in reversed(axes[1:]):
-        program, own = divmod(program, max(length, 1))
-        place.insert(0, own)
-    return (program, *place)
+    return coverage.place_of(axes, program)
 
 
 def _look(cell: int) -> Look:
