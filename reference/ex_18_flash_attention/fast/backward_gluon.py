@@ -33,11 +33,18 @@ Reasons, with figures of an H100:
   are not there: 14 % more time at D = 128, nearly three times as much at D = 64. dk and dq have errors of 3.0e-3 in
   bfloat16 (norm of the error over norm of the gradient), instead of 2.4e-3.
 - Rings of three slots instead of two: 1 %. Programs stay, one for each multiprocessor, and walk over tiles of keys:
-  1 %. Causal tiles come in pairs, the longest with the shortest.
+  1 %.
+- Causal tiles are dealt out to programs as in forward_gluon.py. Against pairs of the longest with the shortest, on an
+  H200: 3 % at D = 128 and S = 4096; 6 % and 12 % at D = 64 and S = 4096 and 16,384.
+- One wait for dv and dq instead of two, and one barrier fewer: a slot of q is free again together with the next one of
+  do. On the H200, 1 % to 4 % with the causal mask. Without it at D = 128, q has a barrier of its own, and is free
+  earlier (`EARLY`): that gives 5 % to 7 %, and a shared one 1 %.
 - A wait names what must be computed before it (deps), or the compiler moves the exponentials behind it.
 
 Tried, and left out: each program starts at another tile of queries, so that fewer additions meet (1 % slower); k·q3ᵀ
-before dq is waited for (with three products in flight, the compiler lets all products run one after another). Adding
+before dq is waited for (with three products in flight, the compiler lets all products run one after another); the
+additions after k·q3ᵀ is issued (the same, or spilled registers); one barrier for the slots of q, do and ds (up to 3 %
+slower with the mask at D = 64, S = 16,384, up to 5 % slower without it at D = 128). Adding
 whole tiles to dq by TMA is 5 % faster; Gluon has a name for that from Triton 3.8 on, and this file is for 3.6 too.
 
 Barriers, their phases and descriptors are as in forward_gluon.py. Its page also says how registers move to consumers.
@@ -48,7 +55,8 @@ strides TMA does not take.
 On an H100 with Triton 3.6.0, it has 1.04 times the speed of cuDNN's backward pass and 0.88 times that of
 FlashAttention-4's, in the geometric mean over D = 64 and 128, with and without the causal mask, and S = 1024, 4096 and
 16384. Against cuDNN, the smallest ratio is 0.98 (D = 128, causal, S = 16384), the largest 1.11; at D = 128 it reaches
-596 TFLOP/s.
+596 TFLOP/s. The version measured there took longer than this one, on an H200: by 5 % to 7 % at D = 128 without the
+mask and 2 % to 6 % with it, by less than 1 % at D = 64 without the mask and 4 % to 14 % with it.
 """
 
 import math
@@ -83,18 +91,26 @@ def tile_at(turn, sizes, CAUSAL: gl.constexpr, BLOCK_M: gl.constexpr):
 
     There are at least two tiles of queries; the second may lie beyond the last query.
     """
-    _, _, Sq, Skv, kv_heads, tiles, _ = sizes
-    if CAUSAL:
-        place = 2 * (gl.program_id(0) + turn // 2 * gl.num_programs(0)) + turn % 2
-    else:
-        place = gl.program_id(0) + turn * gl.num_programs(0)
-    head = place // tiles
-    tile = place - head * tiles
+    _, _, Sq, Skv, kv_heads, tiles, together, _ = sizes
+    place = gl.program_id(0) + turn * gl.num_programs(0)
     first = 0
     if CAUSAL:
-        # The order of a head's tiles: first, last, second, second to last, …
-        tile = tile // 2 if tile % 2 == 0 else tiles - 1 - tile // 2
+        # Each round of programs goes the other way than the one before.
+        if turn % 2 == 1:
+            place = (turn + 1) * gl.num_programs(0) - 1 - gl.program_id(0)
+        part = place // (together * tiles)
+        inside = place - part * together * tiles
+        width = gl.minimum(together, kv_heads - part * together)
+        head = part * together + inside % width
+        tile = inside // width
+        # The last part begins with the longest tiles, the one before with the shortest, and so on.
+        parts = (kv_heads + together - 1) // together
+        if (parts - part) % 2 == 0:
+            tile = tiles - 1 - tile
         first = gl.maximum(tile * 128 - (Skv - Sq), 0) // BLOCK_M
+    else:
+        head = place // tiles
+        tile = place - head * tiles
     n = gl.maximum((Sq + BLOCK_M - 1) // BLOCK_M - first, 2)
     return head, tile, first, n, place < kv_heads * tiles
 
@@ -113,7 +129,8 @@ def produce(
     q_desc, do_desc, k_desc, v_desc, lse_desc, delta_desc, _, _ = descriptors
     q_smem, do_smem, k_smem, v_smem, lse_smem, delta_smem, _, _ = memory
     q_full, q_empty, do_full, do_empty, k_full, k_empty, v_full, v_empty, _, _ = barriers
-    Hkv, group, _, _, _, _, _ = sizes
+    Hkv, group, _, _, _, _, _, _ = sizes
+    EARLY: gl.constexpr = D == 128 and not CAUSAL
     turn = 0
     step = 0
     head, tile, first, n, exists = tile_at(turn, sizes, CAUSAL, BLOCK_M)
@@ -130,7 +147,11 @@ def produce(
             member = t // n
             hq = hkv * group + member
             row = (first + t - member * n) * BLOCK_M
-            mbarrier.wait(q_empty.index(slot), empty_phase)
+            if EARLY:
+                mbarrier.wait(q_empty.index(slot), empty_phase)
+            else:
+                # With do of two steps ago, q of three steps ago was free.
+                mbarrier.wait(do_empty.index((step + 1) % SLOTS), ((step + 1) // SLOTS & 1) ^ 1)
             mbarrier.expect(q_full.index(slot), BLOCK_M * (D * 2 + 4))
             tma.async_copy_global_to_shared(q_desc, [b, hq, row, 0], q_full.index(slot), q_smem.index(slot))
             tma.async_copy_global_to_shared(
@@ -143,7 +164,8 @@ def produce(
                     tma.async_copy_global_to_shared(
                         v_desc, [b, hkv, tile * 128 + c * 64, 0], v_full.index(0), v_smem.index(c)
                     )
-            mbarrier.wait(do_empty.index(slot), empty_phase)
+            if EARLY:
+                mbarrier.wait(do_empty.index(slot), empty_phase)
             mbarrier.expect(do_full.index(slot), BLOCK_M * (D * 2 + 4))
             tma.async_copy_global_to_shared(do_desc, [b, hq, row, 0], do_full.index(slot), do_smem.index(slot))
             tma.async_copy_global_to_shared(
@@ -216,7 +238,8 @@ def weights(
     """
     q_smem, _, _, _, _, _, _, _ = memory
     _, q_empty, _, _, _, _, _, _, _, _ = barriers
-    _, _, Sq, Skv, _, _, _ = sizes
+    EARLY: gl.constexpr = D == 128 and not CAUSAL
+    _, _, Sq, Skv, _, _, _, _ = sizes
     dtype: gl.constexpr = q_smem.dtype
     S_LAYOUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_M, 16])
     G_LAYOUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, D, 16])
@@ -237,7 +260,8 @@ def weights(
     if not FIRST:
         # The weights are computed before the wait, beside dk.
         dk, weight = warpgroup_mma_wait(0, deps=[dk, weight])
-        mbarrier.arrive(q_empty.index((step - 1) % SLOTS))
+        if EARLY:
+            mbarrier.arrive(q_empty.index((step - 1) % SLOTS))
     return weight, dk
 
 
@@ -285,12 +309,12 @@ def products(
         other = (step - 1) % 2
         mbarrier.wait(ds_full.index(other), (step - 1) // 2 & 1)
         dq = start_dq(ds_smem, k_smem, other, D, ME)
-        dv = warpgroup_mma_wait(2, deps=[dv])
+        # One wait for both: the compiler orders what follows better than after two.
+        dv, dq = warpgroup_mma_wait(0, deps=[dv, dq])
     else:
         dv = warpgroup_mma_wait(0, deps=[dv])
     mbarrier.arrive(do_empty.index(slot))
     if not FIRST:
-        dq = warpgroup_mma_wait(0, deps=[dq])
         mbarrier.arrive(ds_empty.index((step - 1) % 2))
         add_to_dq(sums_ptr, dq, before)
     if LAST:
@@ -329,7 +353,8 @@ def consume(
     _, _, _, _, _, _, dk_desc, dv_desc = descriptors
     q_smem, _, k_smem, _, lse_smem, _, ds_smem, out_smem = memory
     q_full, q_empty, _, _, k_full, k_empty, v_full, _, ds_full, ds_empty = barriers
-    _, group, _, _, _, _, query_tiles = sizes
+    _, group, _, _, _, _, _, query_tiles = sizes
+    EARLY: gl.constexpr = D == 128 and not CAUSAL
     dtype: gl.constexpr = q_smem.dtype
     S_LAYOUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_M, 16])
     G_LAYOUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, D, 16])
@@ -381,7 +406,8 @@ def consume(
         fence_async_shared()
         tma.async_copy_shared_to_global(dv_desc, [head, first_key, 0], out_smem.index(ME))
         dk = warpgroup_mma_wait(2, deps=[dk])
-        mbarrier.arrive(q_empty.index(step % SLOTS))
+        if EARLY:
+            mbarrier.arrive(q_empty.index(step % SLOTS))
         dk = dk * scale
         dq = warpgroup_mma_wait(0, deps=[dq])
         mbarrier.arrive(ds_empty.index(side))
@@ -397,7 +423,9 @@ def consume(
     tma.store_wait(0)
 
 
-@gluon.jit(do_not_specialize=["Hkv", "group", "Sq", "Skv", "kv_heads", "tiles", "query_tiles", "scale", "qk_scale"])
+@gluon.jit(
+    do_not_specialize=["Hkv", "group", "Sq", "Skv", "kv_heads", "tiles", "together", "query_tiles", "scale", "qk_scale"]
+)
 def hopper_kernel(
     q_desc,
     do_desc,
@@ -414,6 +442,7 @@ def hopper_kernel(
     Skv,
     kv_heads,
     tiles,
+    together,
     query_tiles,
     scale,
     qk_scale,
@@ -463,7 +492,7 @@ def hopper_kernel(
     descriptors = (q_desc, do_desc, k_desc, v_desc, lse_desc, delta_desc, dk_desc, dv_desc)
     memory = (q_smem, do_smem, k_smem, v_smem, lse_smem, delta_smem, ds_smem, out_smem)
     barriers = (q_full, q_empty, do_full, do_empty, k_full, k_empty, v_full, v_empty, ds_full, ds_empty)
-    sizes = (Hkv, group, Sq, Skv, kv_heads, tiles, query_tiles)
+    sizes = (Hkv, group, Sq, Skv, kv_heads, tiles, together, query_tiles)
     gl.warp_specialize(
         [
             (consume, (descriptors, sums_ptr, memory, barriers, sizes, scale, qk_scale, D, CAUSAL, BLOCK_M, 0)),
@@ -600,13 +629,14 @@ def launch_on_hopper(
         num_warps=8,
     )
     tiles = triton.cdiv(keys, 128)
-    shares = triton.cdiv(batch * kv_heads * tiles, 2) if causal else batch * kv_heads * tiles
-    programs = min(shares, torch.cuda.get_device_properties(q.device).multi_processor_count)
+    programs = min(batch * kv_heads * tiles, torch.cuda.get_device_properties(q.device).multi_processor_count)
+    # Heads whose causal tiles are walked together: two rounds of programs.
+    together = max(1, min(batch * kv_heads, round(2 * programs / tiles)))
     hopper_kernel[(programs,)](
         *(described(q, block_m), described(do, block_m), described(k, 64), described(v, 64)),
         *(described_numbers(starts, block_m), described_numbers(delta, block_m)),
         *(described(one.view(-1, keys, width), 64) for one in (dk, dv)),
-        *(sums, kv_heads, heads // kv_heads, queries, keys, batch * kv_heads, tiles, query_tiles),
+        *(sums, kv_heads, heads // kv_heads, queries, keys, batch * kv_heads, tiles, together, query_tiles),
         *(scale, scale * LOG2_E),
         D=width,
         CAUSAL=causal,

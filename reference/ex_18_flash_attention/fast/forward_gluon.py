@@ -16,19 +16,30 @@ before it. While p v runs on the tensor cores, the other units compute this tile
     consumer 1           q·k2 | p1·v1 ─────|   q·k3 | p2·v2 ─────|
                               softmax 2 ───|        softmax 3 ───|
 
-Reasons, with what each gave on an H100:
+Reasons, with what each gave on an H100, or on an H200 where it says so:
 
 - Overlap inside a consumer. p goes into the second product from registers, and q kᵀ of the next tile is issued before
   p v of this one. `warpgroup_mma_wait(1)` waits for the older of the two only. All else builds on it.
+- The assembler moves computations behind a wait for products, because it sees no reason against it: then the softmax
+  runs after p v, and not beside it. It moves nothing across a wait for a barrier. So each step waits for the next v
+  between its softmax and the wait for p v. With the sums of the next point, this gives 2 % to 4 % from S = 4096 on
+  (H200). With two consumers at D = 64 it loses 1 %, so there v is waited for where it is needed (`beside`).
+- A row is shared by four threads. Each adds up its own weights, and they add their sums at the end, not in each step:
+  up to 2 % at D = 128, 1 % to 3 % at D = 64 (H200). It also frees registers.
 - Programs stay, one for each multiprocessor, and walk over tiles of queries. The next tile's q, k and v are under way
   during the last products of this one, and o leaves by TMA in the background.
 - D = 64 has half of the products for the same number of exponentials. Three consumers instead of two keep the tensor
   cores busier, if there are enough queries: 15 % at S = 16,384, but a loss at S = 1024.
-- Causal tiles come in pairs, the longest with the shortest, so each program has the same work: 12 % at S = 16,384. In
-  plain order, some multiprocessors would take long tiles only.
+- Causal tiles differ in length, and each program should have the same work. Tiles are sorted by length and dealt out
+  to and fro: forward in one round, backward in the next. As k and v of all heads do not fit into L2, a part of the
+  heads is walked at a time, with tiles for two rounds. One part goes from short to long tiles, the next from long to
+  short, the last one always so: the end is short tiles. In plain order, some multiprocessors would take long tiles
+  only: 12 % at S = 16,384. Pairs of the longest and the shortest have equal work too, but 10.4 rounds of pairs take as
+  long as 11: 5 % slower at S = 16,384 (H200). All heads at a time: 10 % and 20 % slower at S = 1024 (H200).
 - With two consumers, q is in registers. Its slot is free at once, and products read less shared memory: 4 % with the
   causal mask, 1 % without.
 - Consumers take turns to issue their products (`turns`): one has the tensor cores while another has the softmax. 1 %.
+  Long products at D = 128 do without: 2 % (H200).
 - Registers move from the producer (24) to the consumers (240, or 160 with three). A program is launched with the mean.
 - Keys are visited from the last to the first. Tiles that need the causal mask or the end of the keys come first, and
   the rest has no mask.
@@ -36,7 +47,13 @@ Reasons, with what each gave on an H100:
 Tried, and left out: the next tile's first q kᵀ beside the last p v of this one (3 % slower with the causal mask); one
 flat loop over the steps of all tiles (10 % slower, as the compiler copies p in every step); tiles of 64 keys (15 %
 slower); two slots for q instead of registers (up to 2 % slower); every 8th or 4th exp2 as a polynomial, which other
-units compute (4 % and 13 % slower); four slots for k and v at D = 64 (no difference).
+units compute (4 % and 13 % slower); four slots for k and v at D = 64 (no difference). On the H200: p in 16 bits before
+the wait for p v (spilled registers, half the speed at D = 64); one barrier to release k and v (a third slower at
+D = 128, where k comes too late); the old sums multiplied while q kᵀ runs (up to 3 % slower); three consumers at D = 64
+and S = 1024 (4 % slower, 22 % with the mask); 256 keys in a tile at D = 64 (the compiler runs products one by one).
+
+What is left at S = 16,384 without a mask, from wrong kernels on the H200: with no exponentials, 14 % more speed at
+D = 64 and 5 % at D = 128; with no maximum, 5 % and 7 %; with no rescaling, 5 % and 6 %.
 
 Barriers (`full`, `empty`) are counters in shared memory. A copy counts its bytes on `full`; whoever read a slot last
 counts on `empty`. Each is used once for each round through a ring of slots, and its phase, 0 or 1, tells the rounds
@@ -48,9 +65,9 @@ So S needs to be no multiple of anything, and strides are free as far as they ar
 The portable kernel below does the rest: another GPU, D other than 64 and 128, a scale that is not positive, and tensors
 whose addresses or strides TMA does not take.
 
-On an H100 with Triton 3.6.0, it has 1.06 times the speed of cuDNN's attention, in the geometric mean over D = 64 and
-128, with and without the causal mask, and S = 1024, 4096 and 16384. The smallest ratio is 0.98 (D = 64, causal,
-S = 1024), the largest 1.15; at D = 128 it reaches 690 TFLOP/s.
+On an H200 with Triton 3.6.0, it has 1.07 times the speed of cuDNN's attention, in the geometric mean over D = 64 and
+128, with and without the causal mask, and S = 1024, 4096 and 16384. The smallest ratio is 0.97 (D = 64, causal,
+S = 1024), the largest 1.17; at D = 128 it reaches 713 TFLOP/s. The version before had 1.05 times.
 """
 
 import math
@@ -75,18 +92,29 @@ DTYPES = {torch.float16: gl.float16, torch.bfloat16: gl.bfloat16}
 
 
 class Plan(NamedTuple):
-    """Consumers of 64 queries, slots in the rings of k and v, and registers of a thread at launch and in a consumer."""
+    """Consumers of 64 queries, slots in the rings of k and v, and registers of a thread at launch and in a consumer.
+
+    `turns`: consumers take turns. `beside`: a consumer's softmax runs beside its own p v.
+    """
 
     consumers: int
     slots: int
     launched: int
     registers: int
+    turns: bool
+    beside: bool
 
 
 BLOCK_N = 128
-TWO, THREE = Plan(2, 2, 168, 240), Plan(3, 3, 128, 160)
 # From here on, tiles of 192 queries waste little at the end.
 LONG = 2048
+# By D, and whether there are LONG queries or more.
+PLANS = {
+    (64, False): Plan(2, 2, 168, 240, turns=True, beside=False),
+    (64, True): Plan(3, 3, 128, 160, turns=True, beside=True),
+    (128, False): Plan(2, 2, 168, 240, turns=True, beside=True),
+    (128, True): Plan(2, 2, 168, 240, turns=False, beside=True),
+}
 
 
 # -- Hopper ----------------------------------------------------------------------------------------------------------
@@ -98,17 +126,26 @@ def tile_at(turn, sizes, CAUSAL: gl.constexpr, BLOCK_M: gl.constexpr, BLOCK_N: g
 
     A row without a key needs one tile all the same, in which every key is hidden.
     """
-    _, _, Sq, Skv, heads, tiles = sizes
+    _, _, Sq, Skv, heads, tiles, together = sizes
+    place = gl.program_id(0) + turn * gl.num_programs(0)
     if CAUSAL:
-        place = 2 * (gl.program_id(0) + turn // 2 * gl.num_programs(0)) + turn % 2
+        # Each round of programs goes the other way than the one before.
+        if turn % 2 == 1:
+            place = (turn + 1) * gl.num_programs(0) - 1 - gl.program_id(0)
+        part = place // (together * tiles)
+        inside = place - part * together * tiles
+        width = gl.minimum(together, heads - part * together)
+        head = part * together + inside % width
+        tile = inside // width
+        # The last part begins with the longest tiles, the one before with the shortest, and so on.
+        parts = (heads + together - 1) // together
+        if (parts - part) % 2 == 1:
+            tile = tiles - 1 - tile
     else:
-        place = gl.program_id(0) + turn * gl.num_programs(0)
-    head = place // tiles
-    tile = place - head * tiles
+        head = place // tiles
+        tile = place - head * tiles
     last = Skv
     if CAUSAL:
-        # The order of a head's tiles: last, first, second to last, second, …
-        tile = tiles - 1 - tile // 2 if tile % 2 == 0 else tile // 2
         last = gl.minimum(gl.maximum(tile * BLOCK_M + BLOCK_M + Skv - Sq, 1), Skv)
     return head, tile, (last + BLOCK_N - 1) // BLOCK_N, place < heads * tiles
 
@@ -129,7 +166,7 @@ def produce(
     q_desc, k_desc, v_desc, _ = descriptors
     q_smem, k_smem, v_smem, _ = memory
     q_full, q_empty, k_full, k_empty, v_full, v_empty, _ = barriers
-    Hq, group, _, _, _, _ = sizes
+    Hq, group, _, _, _, _, _ = sizes
     turn = 0
     step = 0
     head, tile, n, exists = tile_at(turn, sizes, CAUSAL, 64 * CONSUMERS, BLOCK_N)
@@ -157,18 +194,26 @@ def produce(
 
 
 @gluon.jit
-def wait_for_turn(turns, step, ME: gl.constexpr):
+def wait_for_turn(turns, step, ME: gl.constexpr, TURNS: gl.constexpr):
     """Wait until the consumer before this one has issued its products. The first one begins."""
-    if ME == 0:
-        mbarrier.wait(turns.index(ME), (step & 1) ^ 1)
-    else:
-        mbarrier.wait(turns.index(ME), step & 1)
+    if TURNS:
+        if ME == 0:
+            mbarrier.wait(turns.index(ME), (step & 1) ^ 1)
+        else:
+            mbarrier.wait(turns.index(ME), step & 1)
+
+
+@gluon.jit
+def end_turn(turns, CONSUMERS: gl.constexpr, ME: gl.constexpr, TURNS: gl.constexpr):
+    """Let the next consumer issue its products."""
+    if TURNS:
+        mbarrier.arrive(turns.index((ME + 1) % CONSUMERS))
 
 
 @gluon.jit
 def hide(s, first_row, first_key, sizes, CAUSAL: gl.constexpr, S_LAYOUT: gl.constexpr):
     """Give -inf to keys that do not exist or that a query must not see, if the tile has any."""
-    _, _, Sq, Skv, _, _ = sizes
+    _, _, Sq, Skv, _, _, _ = sizes
     visible_to_all = Skv
     if CAUSAL:
         visible_to_all = gl.minimum(first_row + 1 + Skv - Sq, Skv)
@@ -191,28 +236,33 @@ def weights(s, new_top, qk_scale):
 
 
 @gluon.jit
+def partial_sums(weight):
+    """Return [64, 4] sums of rows: of what each of the four threads that share a row holds, in pairs of columns."""
+    columns: gl.constexpr = weight.shape[1] // 8
+    return gl.sum(gl.sum(weight.reshape([64, columns, 4, 2]), 3), 1)
+
+
+@gluon.jit
 def consume(
-    descriptors,
-    lse_ptr,
-    memory,
-    barriers,
-    sizes,
-    qk_scale,
+    shared,
     D: gl.constexpr,
     CAUSAL: gl.constexpr,
     BLOCK_N: gl.constexpr,
     CONSUMERS: gl.constexpr,
     SLOTS: gl.constexpr,
+    TURNS: gl.constexpr,
+    BESIDE: gl.constexpr,
     ME: gl.constexpr,
 ):
     """Compute o and lse of 64 queries of each of this program's tiles.
 
-    `acc` is relative to 2**top, the largest logit so far, and `total` is the sum of the weights.
+    `acc` is relative to 2**top, the largest logit so far, and `total` holds the sums of the weights.
     """
+    descriptors, lse_ptr, memory, barriers, sizes, qk_scale = shared
     _, _, _, o_desc = descriptors
     q_smem, k_smem, v_smem, o_smem = memory
     q_full, q_empty, k_full, k_empty, v_full, v_empty, turns = barriers
-    _, _, Sq, _, _, _ = sizes
+    _, _, Sq, _, _, _, _ = sizes
     dtype: gl.constexpr = o_desc.dtype
     # Both products are sums in registers. p becomes the left operand of the second one without leaving them.
     S_LAYOUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_N, 16])
@@ -239,17 +289,19 @@ def consume(
         slot = step % SLOTS
         k = k_smem.index(slot).reshape([BLOCK_N, D]).permute((1, 0))
         mbarrier.wait(k_full.index(slot), step // SLOTS & 1)
-        wait_for_turn(turns, step, ME)
+        wait_for_turn(turns, step, ME, TURNS)
         s = warpgroup_mma(q, k, nothing, use_acc=False, is_async=True)
-        mbarrier.arrive(turns.index((ME + 1) % CONSUMERS))
+        end_turn(turns, CONSUMERS, ME, TURNS)
         s = warpgroup_mma_wait(0, deps=[s])
         mbarrier.arrive(k_empty.index(slot))
         s = hide(s, first_row, (n - 1) * BLOCK_N, sizes, CAUSAL, S_LAYOUT)
         top = gl.max(s, 1) * qk_scale
         weight, shift = weights(s, top, qk_scale)
-        total = gl.sum(weight, 1)
+        total = partial_sums(weight)
         p = gl.convert_layout(weight.to(dtype), P_LAYOUT)
         acc = gl.zeros([64, D], gl.float32, O_LAYOUT)
+        if BESIDE:
+            mbarrier.wait(v_full.index(slot), step // SLOTS & 1)
         step += 1
         for j in range(1, n):
             slot = step % SLOTS
@@ -257,11 +309,12 @@ def consume(
             k = k_smem.index(slot).reshape([BLOCK_N, D]).permute((1, 0))
             v = v_smem.index(before).reshape([BLOCK_N, D])
             mbarrier.wait(k_full.index(slot), step // SLOTS & 1)
-            wait_for_turn(turns, step, ME)
+            wait_for_turn(turns, step, ME, TURNS)
             s = warpgroup_mma(q, k, nothing, use_acc=False, is_async=True)
-            mbarrier.wait(v_full.index(before), (step - 1) // SLOTS & 1)
+            if not BESIDE:
+                mbarrier.wait(v_full.index(before), (step - 1) // SLOTS & 1)
             acc = warpgroup_mma(p, v, acc, is_async=True)
-            mbarrier.arrive(turns.index((ME + 1) % CONSUMERS))
+            end_turn(turns, CONSUMERS, ME, TURNS)
             # The older of the two products is done; p v goes on.
             s = warpgroup_mma_wait(1, deps=[s])
             mbarrier.arrive(k_empty.index(slot))
@@ -269,9 +322,16 @@ def consume(
             new_top = gl.maximum(top, gl.max(s, 1) * qk_scale)
             weight, shift = weights(s, new_top, qk_scale)
             rescale = gl.exp2(top - shift)
-            total = total * rescale + gl.sum(weight, 1)
+            total = total * gl.convert_layout(rescale, gl.SliceLayout(1, total.type.layout))[:, None]
+            total += partial_sums(weight)
             top = new_top
-            acc = warpgroup_mma_wait(0, deps=[acc])
+            if BESIDE:
+                # The v that the next step needs. The compiler moves no computation across a wait for a barrier, but it
+                # would compute all weights after the wait for p v.
+                mbarrier.wait(v_full.index(slot), step // SLOTS & 1)
+                acc, weight = warpgroup_mma_wait(0, deps=[acc, weight])
+            else:
+                acc = warpgroup_mma_wait(0, deps=[acc])
             mbarrier.arrive(v_empty.index(before))
             p = gl.convert_layout(weight.to(dtype), P_LAYOUT)
             # What was added up so far was relative to the old maximum.
@@ -282,8 +342,10 @@ def consume(
 
         # The last p v; lse is written beside it. A row without keys: log2(0) = -inf, and 0 / 1 = 0.
         before = (step - 1) % SLOTS
-        mbarrier.wait(v_full.index(before), (step - 1) // SLOTS & 1)
+        if not BESIDE:
+            mbarrier.wait(v_full.index(before), (step - 1) // SLOTS & 1)
         acc = warpgroup_mma(p, v_smem.index(before).reshape([BLOCK_N, D]), acc, is_async=True)
+        total = gl.convert_layout(gl.sum(total, 1), gl.SliceLayout(1, S_LAYOUT))
         rows = first_row + gl.arange(0, 64, gl.SliceLayout(1, S_LAYOUT))
         lse = (top + gl.log2(total)) * 0.6931471805599453
         gl.store(lse_ptr + head.to(gl.int64) * Sq + rows, lse, mask=rows < Sq)
@@ -301,7 +363,7 @@ def consume(
     tma.store_wait(0)
 
 
-@gluon.jit(do_not_specialize=["lse_ptr", "Hq", "group", "Sq", "Skv", "heads", "tiles", "qk_scale"])
+@gluon.jit(do_not_specialize=["lse_ptr", "Hq", "group", "Sq", "Skv", "heads", "tiles", "together", "qk_scale"])
 def hopper_kernel(
     q_desc,
     k_desc,
@@ -314,12 +376,15 @@ def hopper_kernel(
     Skv,
     heads,
     tiles,
+    together,
     qk_scale,
     D: gl.constexpr,
     CAUSAL: gl.constexpr,
     BLOCK_N: gl.constexpr,
     CONSUMERS: gl.constexpr,
     SLOTS: gl.constexpr,
+    TURNS: gl.constexpr,
+    BESIDE: gl.constexpr,
     REGISTERS: gl.constexpr,
 ):
     """o and lse of this program's share of heads · tiles tiles of 64 · CONSUMERS queries.
@@ -353,13 +418,14 @@ def hopper_kernel(
     descriptors = (q_desc, k_desc, v_desc, o_desc)
     memory = (q_smem, k_smem, v_smem, o_smem)
     barriers = (q_full, q_empty, k_full, k_empty, v_full, v_empty, turns)
-    sizes = (Hq, group, Sq, Skv, heads, tiles)
+    sizes = (Hq, group, Sq, Skv, heads, tiles, together)
+    shared = (descriptors, lse_ptr, memory, barriers, sizes, qk_scale)
     # Written out, because a tuple that gets a name holds no constants.
     if CONSUMERS == 2:
         gl.warp_specialize(
             [
-                (consume, (descriptors, lse_ptr, memory, barriers, sizes, qk_scale, D, CAUSAL, BLOCK_N, 2, SLOTS, 0)),
-                (consume, (descriptors, lse_ptr, memory, barriers, sizes, qk_scale, D, CAUSAL, BLOCK_N, 2, SLOTS, 1)),
+                (consume, (shared, D, CAUSAL, BLOCK_N, 2, SLOTS, TURNS, BESIDE, 0)),
+                (consume, (shared, D, CAUSAL, BLOCK_N, 2, SLOTS, TURNS, BESIDE, 1)),
                 (produce, (descriptors, memory, barriers, sizes, D, CAUSAL, BLOCK_N, 2, SLOTS)),
             ],
             [4, 1],
@@ -368,9 +434,9 @@ def hopper_kernel(
     else:
         gl.warp_specialize(
             [
-                (consume, (descriptors, lse_ptr, memory, barriers, sizes, qk_scale, D, CAUSAL, BLOCK_N, 3, SLOTS, 0)),
-                (consume, (descriptors, lse_ptr, memory, barriers, sizes, qk_scale, D, CAUSAL, BLOCK_N, 3, SLOTS, 1)),
-                (consume, (descriptors, lse_ptr, memory, barriers, sizes, qk_scale, D, CAUSAL, BLOCK_N, 3, SLOTS, 2)),
+                (consume, (shared, D, CAUSAL, BLOCK_N, 3, SLOTS, TURNS, BESIDE, 0)),
+                (consume, (shared, D, CAUSAL, BLOCK_N, 3, SLOTS, TURNS, BESIDE, 1)),
+                (consume, (shared, D, CAUSAL, BLOCK_N, 3, SLOTS, TURNS, BESIDE, 2)),
                 (produce, (descriptors, memory, barriers, sizes, D, CAUSAL, BLOCK_N, 3, SLOTS)),
             ],
             [4, 4, 1],
@@ -404,21 +470,24 @@ def suits_copy_engine(tensor: torch.Tensor) -> bool:
 def launch_on_hopper(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, o: torch.Tensor, lse: torch.Tensor, causal: bool, scale: float
 ) -> None:
-    """Launch one program for each multiprocessor, or fewer if there are fewer tiles, or pairs of tiles if causal."""
+    """Launch one program for each multiprocessor, or fewer if there are fewer tiles."""
     batch, heads, queries, width = q.shape
     kv_heads, keys = k.shape[1:3]
-    plan = THREE if width == 64 and queries >= LONG else TWO
+    plan = PLANS[width, queries >= LONG]
     tiles = triton.cdiv(queries, 64 * plan.consumers)
-    shares = triton.cdiv(batch * heads * tiles, 2) if causal else batch * heads * tiles
-    programs = min(shares, torch.cuda.get_device_properties(q.device).multi_processor_count)
+    programs = min(batch * heads * tiles, torch.cuda.get_device_properties(q.device).multi_processor_count)
+    # Heads whose causal tiles are walked together: two rounds of programs.
+    together = max(1, min(batch * heads, round(2 * programs / tiles)))
     hopper_kernel[(programs,)](
         *(described(q, 64), described(k, BLOCK_N), described(v, BLOCK_N), described(o.view(-1, queries, width), 64)),
-        *(lse, heads, heads // kv_heads, queries, keys, batch * heads, tiles, scale * LOG2_E),
+        *(lse, heads, heads // kv_heads, queries, keys, batch * heads, tiles, together, scale * LOG2_E),
         D=width,
         CAUSAL=causal,
         BLOCK_N=BLOCK_N,
         CONSUMERS=plan.consumers,
         SLOTS=plan.slots,
+        TURNS=plan.turns,
+        BESIDE=plan.beside,
         REGISTERS=plan.registers,
         num_warps=4,
         maxnreg=plan.launched,
