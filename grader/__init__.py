@@ -3,7 +3,7 @@
 The names below are what a specification (`reference/<exercise>/spec.py`, and interview.py beside it) is written with.
 """
 
-from grader.exercise.cases import FAR_APART, FEWEST_FAR_APART, Case, Cases, Choice, Size, Space, Star, Value
+from grader.exercise.cases import FAR_APART, FEWEST_FAR_APART, Case, Cases, Choice, Region, Size, Space, Star, Value
 from grader.exercise.causes import Contrast, Kind, Remedy
 from grader.exercise.interview import Figures, Question
 from grader.exercise.model import (
@@ -49,6 +49,7 @@ __all__ = [
     "Package",
     "Part",
     "Question",
+    "Region",
     "Regret",
     "Remedy",
     "Size",

@@ -7,6 +7,7 @@ turns them into Hypothesis strategies. The first value of every domain is its si
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -250,11 +251,28 @@ class Star:
 
 
 @dataclass(frozen=True)
+class Region:
+    """At most `count` cases where kernels take another path: every tile divides all lengths, or all of them are long.
+
+    space: has the axes of the check's own space; its `where` limits the cost of a case. Pairs of values are covered
+    there once more (grader.exercise.covering). Leave plain values out, as one head or the default scale: beside them,
+    what a path forgets does not show.
+    """
+
+    count: int
+    space: Space
+
+    def __post_init__(self) -> None:
+        require(self.count >= 1, "Region.count", "be at least 1", self.count)
+
+
+@dataclass(frozen=True)
 class Cases:
     """The cases that a check runs, in this order.
 
     canonical: named cases. generated: how many Hypothesis draws from the space. covering: the most cases added to make
     many pairs of values meet (grader.exercise.covering). star: cases whose lengths lie beyond the space's bounds.
+    regions: parts of what is allowed whose pairs are covered by themselves.
     turns: axes along which cases of the same lengths follow each other (grader.exercise.turns).
     far: named cases beyond the space's bounds. large: the same, but too large for an interpreter; they run on a GPU
     only.
@@ -268,6 +286,7 @@ class Cases:
     star: Star | None = None
     far: tuple[Mapping[str, Value], ...] = ()
     turns: tuple[str, ...] = ()
+    regions: tuple[Region, ...] = ()
     _canonical: tuple[Case, ...] = field(init=False, repr=False, default=())
     _large: tuple[Case, ...] = field(init=False, repr=False, default=())
     _far: tuple[Case, ...] = field(init=False, repr=False, default=())
@@ -278,12 +297,14 @@ class Cases:
         require(self.covering >= 0, "Cases.covering", "be at least 0", self.covering)
         held = self.generated + self.covering + len(self.canonical) + len(self.far)
         held += self.star.count + self.star.together if self.star else 0
+        held += sum(one.count for one in self.regions)
         require(held > 0, "Cases", "hold at least one case", held)
         choices = [name for name, domain in self.space.axes.items() if isinstance(domain, Choice)]
         require(set(self.turns) <= set(choices), "Cases.turns", f"name some of the choices {choices}", self.turns)
-        if self.star:
-            axes = (list(self.space.axes), list(self.star.space.axes))
-            require(axes[0] == axes[1], "Cases.star", f"have the axes {axes[0]}", axes[1])
+        own = list(self.space.axes)
+        for name, space in (("star", self.star and self.star.space), *(("regions", one.space) for one in self.regions)):
+            if space:
+                require(list(space.axes) == own, f"Cases.{name}", f"have the axes {own}", list(space.axes))
         require(isinstance(self.large, tuple), "Cases.large", "be a tuple of mappings", self.large)
         object.__setattr__(self, "_canonical", tuple(self.space.case(**values) for values in self.canonical))
         beyond = self.space.without_bounds()
@@ -292,9 +313,10 @@ class Cases:
         object.__setattr__(self, "_far", tuple(beyond.case(**values) for values in self.far))
 
     def case(self, values: Mapping[str, Value]) -> Case:
-        """Return a case of the space, of the star's space, a far or a large one. Raises SpecError for any other."""
-        if Case(values) in (*self._far, *self._large):
-            return Case(values)
+        """Return a case of the space, the star or a region, or a far or large one. Raises SpecError for any other."""
+        given = Case(values)
+        if given in (*self._far, *self._large) or any(one.space.holds(given) for one in self.regions):
+            return given
         try:
             return self.space.case(**values)
         except SpecError:
@@ -303,8 +325,17 @@ class Cases:
             return self.star.space.case(**values)
 
     def around(self, case: Case) -> Space:
-        """Return the space that a case lies in: smaller cases are searched there."""
-        return self.space if self.star is None or self.space.holds(case) else self.star.space
+        """Return the space that a case lies in: smaller cases are searched there.
+
+        That of a region is widened by what is plain.
+        """
+        if self.space.holds(case):
+            return self.space
+        region = next((one.space for one in self.regions if one.space.holds(case)), None)
+        if region is not None:
+            axes = {name: _widened(own, region.axes[name]) for name, own in self.space.axes.items()}
+            return Space(axes, region.where)
+        return self.star.space if self.star else self.space
 
     @property
     def named(self) -> tuple[Case, ...]:
@@ -320,3 +351,13 @@ class Cases:
     def named_large(self) -> tuple[Case, ...]:
         """Return the `large` cases, completed in the same way."""
         return self._large
+
+
+def _widened(own: Domain, more: Domain) -> Domain:
+    """Return a domain that holds the values of both, those of `own` first; `more` where they differ in kind."""
+    if isinstance(own, Choice) and isinstance(more, Choice):
+        values = tuple(dict.fromkeys((*own.values, *more.values)))
+        return Choice(values, tuple(one for one in values if one in (*own.gpu_only, *more.gpu_only)))
+    if isinstance(own, Size) and isinstance(more, Size):
+        return Size(min(own.low, more.low), max(own.high, more.high), math.gcd(own.multiple_of, more.multiple_of))
+    return more

@@ -108,6 +108,9 @@ def _draw_check(part: Part, check: Check, seed: int, *, gpu: bool) -> PlannedChe
     if wide := check.cases.star:
         reach = wide.space if gpu else wide.space.without_gpu()
         chosen += star(reach, wide.count, own, without=frozenset(chosen), together=wide.together)
+    for number, region in enumerate(check.cases.regions):
+        reach = region.space if gpu else region.space.without_gpu()
+        chosen += covering(reach, region.count, _digest(f"{own}/{number}"), without=frozenset(chosen))
     chosen += [case for case in check.cases.named_far if gpu or not check.cases.space.needs_gpu(case)]
     chosen += check.cases.named_large if gpu else ()
     chosen += turns(space, check.cases.turns, own, without=frozenset(chosen))
@@ -146,7 +149,7 @@ def _without(cases: Cases, lacks: Collection[str]) -> Cases | None:
         tuple(dict(case) for case in listed if not set(case.values()) & set(lacks))
         for listed in (cases.named, cases.named_large, cases.named_far)
     )
-    drawn = cases.generated or cases.covering or cases.star
+    drawn = cases.generated or cases.covering or cases.star or cases.regions
     if space is None or not (named or drawn):
         return None
     kept = (len(cases.named), len(cases.named_large), len(cases.named_far))
@@ -154,7 +157,8 @@ def _without(cases: Cases, lacks: Collection[str]) -> Cases | None:
         return cases
     reach = cases.star and cases.star.space.without(lacks)
     wide = replace(cases.star, space=reach) if cases.star and reach else None
-    return replace(cases, space=space, canonical=named, large=large, far=far, star=wide)
+    left = tuple(replace(one, space=reached) for one in cases.regions if (reached := one.space.without(lacks)))
+    return replace(cases, space=space, canonical=named, large=large, far=far, star=wide, regions=left)
 
 
 def with_shared_inputs(plan: Plan) -> Plan:

@@ -20,6 +20,7 @@ from grader import (
     Kind,
     Launches,
     Part,
+    Region,
     Size,
     Space,
     SpeedBand,
@@ -84,8 +85,15 @@ STARTS = (0, 1, 3, 7, 8)
 FAR = 1_200_000
 # 1024 blocks of 1024 elements.
 MANY = 1 << 20
+# Full blocks of any size.
+BLOCKS = Size(1024, 1 << 14, multiple_of=1024)
 # From this length on, other traffic is small, such as that of the blocks' sums.
 LONG = 1 << 13
+# Rows whose maximum is below 0, or comes late.
+NEGATIVE = ("negative", "masked_negative", "lowest", "late")
+SOME_ROWS = Size(2, 40)
+# Rows that fill any tile, and rows that a block of 1024 elements holds and the next smaller one does not.
+TILES, IN_A_BLOCK = Size(128, 2048, multiple_of=128), Size(513, 1023)
 APART: tuple[Value, ...] = (0, 1, 13, 64, "repeated")
 
 
@@ -145,6 +153,7 @@ def elementwise(
                     generated=0,
                     covering=20,
                     star=Star(2, vectors(values, length=Size(1, FAR), offsets=STARTS)),
+                    regions=(Region(3, vectors(values[1:], length=BLOCKS, offsets=STARTS[1:])),),
                     turns=("dtype", "offset"),
                 )
             ),
@@ -432,6 +441,10 @@ ROW_SOFTMAX = Part(
                             where=very_many_elements,
                         ),
                         together=1,
+                    ),
+                    regions=(
+                        Region(4, matrices(ROWS[1:], rows=SOME_ROWS, columns=TILES, strides=APART[1:])),
+                        Region(4, matrices(NEGATIVE, rows=SOME_ROWS, columns=IN_A_BLOCK, strides=APART[1:])),
                     ),
                     turns=("dtype", "stride"),
                 )

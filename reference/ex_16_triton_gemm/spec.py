@@ -20,6 +20,7 @@ from grader import (
     Launches,
     Limits,
     Part,
+    Region,
     Size,
     Space,
     SpeedBand,
@@ -43,6 +44,9 @@ LAYOUTS = (
 RAGGED = Size(1, 200)
 # Usual tiles divide these.
 FULL = Size(128, 256, multiple_of=128)
+TILES_DEEP = Size(64, 256, multiple_of=64)
+# Several tiles, which none divides.
+UNEVEN = Size(129, 400)
 TIMED = Size(1, 1 << 16)
 
 PRODUCT_VALUES = (
@@ -85,6 +89,11 @@ BROAD = 1000
 def several_tiles(case: Case) -> bool:
     """Return whether the product is small enough; several tiles of any size along all three sides still fit."""
     return int(case["M"]) * int(case["N"]) * int(case["K"]) <= 1 << 23
+
+
+def a_few_tiles(case: Case) -> bool:
+    """Return whether the product is small enough; two tiles along each side still fit."""
+    return int(case["M"]) * int(case["N"]) * int(case["K"]) <= 1 << 22
 
 
 def one_long_side(case: Case) -> bool:
@@ -303,6 +312,19 @@ def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling
                             where=one_long_side,
                         ),
                         together=2,
+                    ),
+                    regions=tuple(
+                        Region(
+                            count,
+                            products(
+                                ("normal", "shifted"),
+                                sides=sides,
+                                depth=depth,
+                                layouts=LAYOUTS[1:],
+                                where=a_few_tiles,
+                            ),
+                        )
+                        for count, sides, depth in ((5, FULL, TILES_DEEP), (4, UNEVEN, Size(33, 300)))
                     ),
                     turns=("dtype", "a_layout", "b_layout"),
                 )

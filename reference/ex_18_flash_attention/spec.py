@@ -24,6 +24,7 @@ from grader import (
     Kind,
     Limits,
     Part,
+    Region,
     Remedy,
     Size,
     Space,
@@ -50,10 +51,15 @@ FAMILIES = ("normal", "peaked", "rising", "constant", "shifted", "swamped", "str
 # If one key has all the weight, mistakes at the others do not show; in gradients not even those at that key do.
 TELLING_FAMILIES = tuple(one for one in FAMILIES if one != "peaked")
 
+# Every key has some weight.
+REGULAR = ("normal", "shifted")
+
 RAGGED = Size(1, 160)
 # Usual tiles divide these.
 FULL = Size(128, 256, multiple_of=128)
 LONG = Size(1, 1 << 14)
+# Several tiles, which none divides.
+UNEVEN = Size(129, 176)
 ONE_HEAD = Choice((1,))
 
 Named = tuple[dict[str, Value], ...]
@@ -84,6 +90,12 @@ def one_far_end(case: Case) -> bool:
     rows = heads * (int(case["Sq"]) + int(case["Skv"]))
     # A tile's products cost most, even if few of its rows are used.
     return little_work(case) and heads * width <= 160 * 64 and heads <= 160 and rows * width <= 500_000
+
+
+def some_work(case: Case) -> bool:
+    """Return whether a case is small enough; a few heads of a few tiles still fit."""
+    pairs = int(case["B"]) * int(case["Hq"]) * int(case["Sq"]) * int(case["Skv"])
+    return heads_fit(case) and pairs <= 1 << 17
 
 
 def problems(
@@ -375,6 +387,23 @@ def correctness(
                             layouts=(*LAYOUTS, *lone),
                             where=one_far_end,
                         ),
+                    ),
+                    regions=tuple(
+                        Region(
+                            count,
+                            problems(
+                                lengths=lengths,
+                                batches=Choice((1, 2)),
+                                heads=Choice((2, 4)),
+                                kv_heads=Choice((1, 2)),
+                                causal=(0, 1),
+                                scales=TELLING_SCALES[1:],
+                                values=REGULAR,
+                                layouts=("mixed", "expanded"),
+                                where=some_work,
+                            ),
+                        )
+                        for count, lengths in ((3, FULL), (3, UNEVEN))
                     ),
                     turns=("dtype", "causal", "scale", "layout"),
                 )

@@ -27,6 +27,7 @@ from grader import (
     Kind,
     Limits,
     Part,
+    Region,
     Size,
     Space,
     SpeedBand,
@@ -71,6 +72,11 @@ NONE_UNUSED = Choice((0,))
 RAGGED = Size(1, 200)
 # Usual tiles divide these.
 FULL = Size(128, 256, multiple_of=128)
+# So many slots that code splits them.
+SPLIT = Size(2049, 2600)
+SEVERAL = Choice((2, 3))
+# Every slot has some weight.
+REGULAR = ("normal", "shifted")
 LONG = Size(1, 1 << 20)
 
 Named = tuple[dict[str, Value], ...]
@@ -96,6 +102,16 @@ def some_work(case: Case) -> bool:
 def few_rows(case: Case) -> bool:
     """Return whether the case is small enough; many new tokens of few heads still fit."""
     return has_room(case) and int(case["B"]) * int(case["Hkv"]) * int(case["T"]) <= 1000
+
+
+def many_rows(case: Case) -> bool:
+    """Return whether the case is small enough; many new tokens of several heads still fit."""
+    return has_room(case) and int(case["B"]) * int(case["Hkv"]) * int(case["T"]) <= 4000
+
+
+def several_tiles(case: Case) -> bool:
+    """Return whether the case is small enough; so many slots that code splits them still fit in several heads."""
+    return has_room(case) and int(case["B"]) * int(case["Hkv"]) * int(case["S"]) <= 12000
 
 
 def one_far_end(case: Case) -> bool:
@@ -296,6 +312,22 @@ APPEND_KV = Part(
                             where=one_far_end,
                         ),
                     ),
+                    regions=tuple(
+                        Region(
+                            3,
+                            appends(
+                                tokens,
+                                values=ANY_BITS,
+                                slots=slots,
+                                batches=Choice((2, 9)),
+                                heads=SEVERAL,
+                                lengths=("equal", "ragged"),
+                                layouts=("mixed",),
+                                where=many_rows,
+                            ),
+                        )
+                        for tokens, slots in ((Size(64, 128, multiple_of=64), FULL), (Size(513, 700), Size(513, 900)))
+                    ),
                     turns=("dtype", "layout"),
                 )
             ),
@@ -473,11 +505,12 @@ def decode_checks(
         covering: int = 0,
         star: Star | None = None,
         turns: tuple[str, ...] = (),
+        regions: tuple[Region, ...] = (),
         **space: object,
     ) -> Check:
         space = {"where": little_work, "paged": paged, **space}
         named = in_pages(named) if paged else named
-        cases = Cases(decodes(**space), named, generated, covering=covering, star=star, turns=turns)
+        cases = Cases(decodes(**space), named, generated, covering=covering, star=star, turns=turns, regions=regions)
         rule = Agrees(cases, every_configuration=name in ("ragged", "heads"))
         return Check(name, title, points[name], OPTIMISES, rule)
 
@@ -574,6 +607,24 @@ def decode_checks(
             0,
             covering=20,
             star=Star(4, far),
+            regions=tuple(
+                Region(
+                    count,
+                    decodes(
+                        values=REGULAR,
+                        groups=Choice(GROUPS.values[1:]),
+                        heads=SEVERAL,
+                        batches=Choice((2, 9)),
+                        lengths=lengths,
+                        scales=TELLING_SCALES[1:],
+                        layouts=("mixed",),
+                        slots=slots,
+                        where=several_tiles,
+                        paged=paged,
+                    ),
+                )
+                for count, slots, lengths in ((4, FULL, ("equal",)), (4, SPLIT, ("equal", "stairs", "ragged")))
+            ),
             turns=("dtype", "scale", "layout"),
             values=FAMILIES,
             groups=GROUPS,

@@ -47,7 +47,7 @@ smallest ratio is 0.96 (2048³), the largest 2.32 (4095 × 4097 × 4093, where c
 
 Tried on the H200, and left out: tiles of 128 × 64 instead of 64 × 128 (4 % slower at 1024³), of 64 × 64 (5 %), 3 blocks
 of K in flight (8 %); tiles of 128 × 256 with a program each (1 % slower at 2048³); twelve other tiles for float32 at
-3072³ (4 % to 25 % slower: 0.965 times cuBLAS).
+3072³ (4 % to 22 % slower: 0.965 times cuBLAS).
 
 True float32 has no tensor cores: there, pointers and small tiles are as good as anything. On a GPU without TMA, and in
 the interpreter, take the model solution.
