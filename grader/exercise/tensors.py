@@ -90,7 +90,10 @@ def _tiny(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> T
 
 
 def _constant(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
-    return torch.randn((), generator=generator, device=generator.device).expand(shape).clone()
+    # A clone of one expanded element would keep its strides of 0.
+    return torch.empty(shape, device=generator.device).fill_(
+        torch.randn((), generator=generator, device=generator.device)
+    )
 
 
 def _one_hot(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:

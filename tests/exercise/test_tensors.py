@@ -111,6 +111,11 @@ def test_tiny_values_lie_around_the_smallest_normal_number(dtype: torch.dtype) -
     assert bool((size > least).any())
 
 
+@pytest.mark.parametrize("family", ["normal", "constant"])
+def test_a_single_element_lies_as_any_matrix_does(family: str) -> None:
+    assert values(family, (1, 1), torch.float32, torch.Generator().manual_seed(1)).stride() == (1, 1)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_constant_is_one_value(dtype: torch.dtype) -> None:
     found = drawn("constant", dtype=dtype)
