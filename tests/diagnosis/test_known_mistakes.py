@@ -337,7 +337,7 @@ def test_products_that_overflow_in_float16_are_a_rounding_and_no_missing_maximum
 
 def looked_at(sizes: Sequence[tuple[int, int]], failing: WrongCall | None) -> list[tuple[object, object]]:
     tried = [TriedCase(Case({"M": m, "N": n, "dtype": "float16"}), n == 65, m) for m, n in sizes]
-    bench = cast("Bench", SimpleNamespace(tried=tried, part=SimpleNamespace(name="part")))
+    bench = cast("Bench", SimpleNamespace(findings=SimpleNamespace(tried=tried), part=SimpleNamespace(name="part")))
     return [(one.case["M"], one.case["N"]) for one in passing_like(bench, failing)]
 
 
@@ -355,7 +355,8 @@ def test_a_passing_call_of_other_kernels_alone_tells_nothing_of_a_failing_one() 
     told = [SimpleNamespace(case=small, seed=1, kernels=("one_block",))]
     told += [SimpleNamespace(case=large, seed=1, kernels=("many_blocks", "one_block"))]
     tried = [TriedCase(one, one == failing, 1) for one in (small, large, failing)]
-    bench = cast("Bench", SimpleNamespace(tried=tried, evidence=told, part=SimpleNamespace(name="part")))
+    findings = SimpleNamespace(tried=tried, evidence=told)
+    bench = cast("Bench", SimpleNamespace(findings=findings, part=SimpleNamespace(name="part")))
     assert [one.case["N"] for one in passing_like(bench, wrong)] == [9000]
     assert [one.case["N"] for one in passing_like(bench, None)] == [8, 9000]
 
