@@ -36,8 +36,8 @@ Made by `python -m benchmarks.records --markdown docs/records.md` on a machine w
 Each row is one judged size, timed as a grading times it ([how](timing.md)): rounds in random order, new inputs in every
 round, cold caches. *Best peer* is the fastest of all baselines that ran. *Ratio* is its time over ours, so above 1 ours
 is faster; the interval goes from the lower end of its 95 % interval over the upper end of ours to the reverse.
-*Of the limit* is the time that the measured ceilings of memory and arithmetic allow, over ours. A file may be newer than
-the day of its figures: what was measured since stands in its docstring.
+*Of the limit* is the time that the measured ceilings of memory and arithmetic allow, over ours. A file may be newer
+than the day of its figures: what was measured since stands in its docstring.
 """
 
 
