@@ -76,12 +76,10 @@ WAY = (
     ("grader/record.py", "Everything that was found, as one frozen record: `grade/result/v1`."),
     (
         "grader/report/text/terminal.py",
-        "Renders the record as text; its neighbours render HTML and JUnit. All are pure.",
+        "Renders the record as text; `report/page/` renders HTML, `report/junit.py` XML. All are pure.",
     ),
     ("grader/cli/run.py", "Prints, and writes the files that were asked for. No other room prints."),
 )
-
-# (room, what a group of its modules does, the modules)
 
 INTRODUCTION = """\
 # Architecture

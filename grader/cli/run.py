@@ -248,7 +248,9 @@ def _grade(job: Job, server: ForkServer, baselines: BaselineProcess | None, *, q
 
 def _import_report() -> None:
     """Import the renderers with plots: it takes a second."""
+    from grader.report import junit  # noqa: F401
     from grader.report.figures import chart
+    from grader.report.page import html  # noqa: F401
     from grader.report.text import terminal  # noqa: F401
 
     # It imports matplotlib.

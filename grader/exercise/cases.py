@@ -11,6 +11,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import prod
 
@@ -290,6 +291,7 @@ class Cases:
     _canonical: tuple[Case, ...] = field(init=False, repr=False, default=())
     _large: tuple[Case, ...] = field(init=False, repr=False, default=())
     _far: tuple[Case, ...] = field(init=False, repr=False, default=())
+    _widened: tuple[Space, ...] = field(init=False, repr=False, default=())
 
     def __post_init__(self) -> None:
         require(isinstance(self.canonical, tuple), "Cases.canonical", "be a tuple of mappings", self.canonical)
@@ -309,33 +311,30 @@ class Cases:
         object.__setattr__(self, "_canonical", tuple(self.space.case(**values) for values in self.canonical))
         beyond = self.space.without_bounds()
         object.__setattr__(self, "_large", tuple(beyond.case(**values) for values in self.large))
+        object.__setattr__(self, "_widened", tuple(_widened(self.space, one.space) for one in self.regions))
         require(isinstance(self.far, tuple), "Cases.far", "be a tuple of mappings", self.far)
         object.__setattr__(self, "_far", tuple(beyond.case(**values) for values in self.far))
 
     def case(self, values: Mapping[str, Value]) -> Case:
         """Return a case of the space, the star or a region, or a far or large one. Raises SpecError for any other."""
-        given = Case(values)
-        if given in (*self._far, *self._large) or any(one.space.holds(given) for one in self.regions):
-            return given
-        try:
-            return self.space.case(**values)
-        except SpecError:
-            if self.star is None:
-                raise
-            return self.star.space.case(**values)
+        if Case(values) in (*self._far, *self._large):
+            return Case(values)
+        spaces = [self.space, *self._widened]
+        if self.star:
+            spaces.append(self.star.space)
+        for space in spaces[:-1]:
+            with suppress(SpecError):
+                return space.case(**values)
+        return spaces[-1].case(**values)
 
     def around(self, case: Case) -> Space:
-        """Return the space that a case lies in: smaller cases are searched there.
+        """Return the space that a case lies in: smaller cases are searched there, plain ones too."""
+        inside = (space for space in (self.space, *self._widened) if space.holds(case))
+        return next(inside, self.star.space if self.star else self.space)
 
-        That of a region is widened by what is plain.
-        """
-        if self.space.holds(case):
-            return self.space
-        region = next((one.space for one in self.regions if one.space.holds(case)), None)
-        if region is not None:
-            axes = {name: _widened(own, region.axes[name]) for name, own in self.space.axes.items()}
-            return Space(axes, region.where)
-        return self.star.space if self.star else self.space
+    def is_far(self, case: Case) -> bool:
+        """Return whether a case lies beyond the space and its regions, as the ends of a star do."""
+        return not any(space.holds(case) for space in (self.space, *(one.space for one in self.regions)))
 
     @property
     def named(self) -> tuple[Case, ...]:
@@ -353,7 +352,12 @@ class Cases:
         return self._large
 
 
-def _widened(own: Domain, more: Domain) -> Domain:
+def _widened(own: Space, region: Space) -> Space:
+    """Return the space of a region with what is plain: it costs no more."""
+    return Space({name: _joined(domain, region.axes[name]) for name, domain in own.axes.items()}, region.where)
+
+
+def _joined(own: Domain, more: Domain) -> Domain:
     """Return a domain that holds the values of both, those of `own` first; `more` where they differ in kind."""
     if isinstance(own, Choice) and isinstance(more, Choice):
         values = tuple(dict.fromkeys((*own.values, *more.values)))

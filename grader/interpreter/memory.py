@@ -156,7 +156,7 @@ class MemoryWatch:
         """Run the programs of each launch in the opposite order from now on; None: in their own.
 
         chance: decides which program runs while another one waits. usual: the lines that programs pass without waiting.
-        interrupted: how many of these programs are interrupted.
+        interrupted: how many programs that do not wait are interrupted.
         """
         self._backwards, self._usual, self._interrupted = chance, usual, interrupted
 

@@ -52,8 +52,7 @@ from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered
 from grader.sandbox.pair import Pair, RecordedAnswer, decoys_of, seeds_after
 from grader.sandbox.side_by_side import SideBySide
 
-# How many right answers are kept, and how many different numbers identify one.
-_RECENT = 6
+# How many different numbers identify an answer.
 _TELLING = 4
 
 # The outcome of recording a call; None: its part is not recorded.
@@ -116,13 +115,13 @@ class Bench:
         self._before_s = self.pair.worked_s
         self.refused = RefusedConfigurations(self.refusal)
         interprets = self.interpreter is None and self.device == "cpu"
-        self._choice = ConfigurationChoice(self.pair, self.refused, interprets)
+        self._choice = ConfigurationChoice(self.pair, self.refused, interprets, self.findings.only_on_a_gpu)
 
     def interpreted(self) -> Bench:
         """Return the bench that interprets the same part: this one if it does."""
         if self.interpreter is None:
             return self
-        findings = replace(self.findings, evidence=[], tried=[])
+        findings = replace(self.findings, evidence=[], tried=[], wrong_alone=False)
         return replace(self, pair=self.interpreter, device="cpu", findings=findings, interpreter=None)
 
     def try_case(self, case: Case, seed: int) -> Trial:

@@ -6,7 +6,7 @@ An autotuner may choose any configuration that works, and passes over those that
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from grader.exercise.cases import QUICK_VOLUME
 from grader.judge.refused import RefusedConfigurations
@@ -25,13 +25,13 @@ class ConfigurationChoice:
     """The configurations of a part's autotuned kernels, and what is known of them.
 
     pair: replays. refused: those that the compiler was asked about. interprets: there is no GPU beside the interpreter.
+    only_on_a_gpu: those that only a GPU runs: the part, of how many, and which. It grows.
     """
 
     pair: Pair
     refused: RefusedConfigurations
     interprets: bool
-    # Those that only a GPU runs: the part, of how many, and which.
-    _only_on_a_gpu: set[tuple[str, int, int]] = field(default_factory=set)
+    only_on_a_gpu: set[tuple[str, int, int]]
 
     def wanted(self, request: CallRequest, recorded: RecordedAnswer) -> Wanted:
         """Return the configurations that a call may run, the one to try first in front.
@@ -45,7 +45,7 @@ class ConfigurationChoice:
         if count < 2:
             return ANY
         refused = self.refused.wrong_ones(part, count)
-        unable = {place for place in range(count) if (part, count, place) in self._only_on_a_gpu}
+        unable = {place for place in range(count) if (part, count, place) in self.only_on_a_gpu}
         places = tuple(place for place in range(count) if place not in refused and place not in unable)
         turns, number = divmod(number_of(request.case), _ONE_IN_ON_A_GPU)
         if places and request.is_plain and request.case.volume <= QUICK_VOLUME and (self.interprets or number == 0):
@@ -64,7 +64,7 @@ class ConfigurationChoice:
         while len(places) > 1 and is_unfinished(tried):
             place = places.pop(0)
             if isinstance(tried, Raised) and tried.kind != TOO_SLOW:
-                self._only_on_a_gpu.add((part, count, place))
+                self.only_on_a_gpu.add((part, count, place))
             else:
                 places = places[:1]
             tried = self.pair.replay_alone(recorded, call, only(places[0]))

@@ -108,7 +108,7 @@ def every_configuration(
 def _with_reason(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure, place: int) -> Failure:
     """Return the failure of a configuration that was first tried on the same tensors, with its reason.
 
-    The reason is an earlier call, the configuration itself, or what the trial left. A failure that wrote into an
+    The reason is an earlier call, the configuration itself, or what the trial left. A call that wrote into an
     earlier result needs no further reason.
     """
     if failure.cause.kind == "alias":
@@ -192,7 +192,7 @@ def _try_configurations(
 def _failure_counts(bench: Bench, one: PlannedCase, wrong: Failure, words: str) -> bool:
     """Return whether a failure in the interpreter counts.
 
-    On a machine with a GPU it must fail there too, except for accesses and races, which only the interpreter sees.
+    With a GPU it must fail there too. Accesses, races and undefined lanes are seen by the interpreter only.
     """
     if bench.interpreter is None or wrong.cause.kind in _SEEN_IN_THE_INTERPRETER:
         return True

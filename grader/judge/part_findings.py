@@ -28,6 +28,7 @@ class PartFindings:
     kernels the compiler reads. configurations: those of autotuned kernels in which calls ran, each with the first line
     of its kernel; None until a check asks for all. depends_on_size: a call was wrong on a GPU with more multiprocessors
     alone. wrong_alone: the latest call that was made again in the submission's own process was wrong there too.
+    only_on_a_gpu: configurations that only a GPU runs: the part, of how many, and which.
     """
 
     evidence: list[Evidence] = field(default_factory=list)
@@ -37,6 +38,7 @@ class PartFindings:
     configurations: set[tuple[int, str]] | None = None
     depends_on_size: bool = False
     wrong_alone: bool = False
+    only_on_a_gpu: set[tuple[str, int, int]] = field(default_factory=set)
     # The most telling coverage, if there is any: a list, which the benches of one part share.
     _coverage: list[Coverage] = field(default_factory=list)
 

@@ -83,7 +83,7 @@ class WorkOrder:
     _work: list[_StreamWork] = field(default_factory=list)
 
     def follow(self, step: StreamStep) -> None:
-        """Note a change of the working stream, or which stream waits for which event."""
+        """Note a change of the working stream, an event that a stream marks, or which stream waits for which event."""
         match step:
             case StreamStep("use", stream):
                 self._stream = stream

@@ -396,7 +396,7 @@ def _nbytes(window: Window) -> int:
 
 
 def _fill(fresh: Tensor, content: messages.Filling) -> None:
-    """Fill a new tensor; one of integers with the smallest or largest for an infinity, else with a small one."""
+    """Fill a new tensor. Integers: the smallest or largest for an infinity, 0 for 0, else a small one; bool: False."""
     if fresh.is_floating_point():
         fresh.fill_(float(content))
     elif content == "0" or fresh.dtype == torch.bool:

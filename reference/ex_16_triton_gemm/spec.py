@@ -45,7 +45,7 @@ RAGGED = Size(1, 200)
 # Usual tiles divide these.
 FULL = Size(128, 256, multiple_of=128)
 TILES_DEEP = Size(64, 256, multiple_of=64)
-# Several tiles, which none divides.
+# Several tiles; many of these lengths fill none of them.
 UNEVEN = Size(129, 400)
 TIMED = Size(1, 1 << 16)
 
@@ -92,7 +92,7 @@ def several_tiles(case: Case) -> bool:
 
 
 def a_few_tiles(case: Case) -> bool:
-    """Return whether the product is small enough; two tiles along each side still fit."""
+    """Return whether the product is small enough; two tiles of 128 × 128 along M and N still fit."""
     return int(case["M"]) * int(case["N"]) * int(case["K"]) <= 1 << 22
 
 

@@ -58,7 +58,7 @@ RAGGED = Size(1, 160)
 # Usual tiles divide these.
 FULL = Size(128, 256, multiple_of=128)
 LONG = Size(1, 1 << 14)
-# Several tiles, which none divides.
+# Several tiles; many of these lengths fill none of them.
 UNEVEN = Size(129, 176)
 ONE_HEAD = Choice((1,))
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import pytest
 
 from grader.errors import SpecError
-from grader.exercise.cases import Case, Cases, Choice, Region, Size, Space
+from grader.exercise.cases import Case, Cases, Choice, Region, Size, Space, Star
 from grader.exercise.catalogue import discover
 from grader.exercise.model import Agrees, Check, Exercise, Part, Tolerance
 from grader.exercise.plan import ReplayToken, draw, replay_plan
@@ -42,7 +43,16 @@ def test_a_case_of_a_region_is_replayed_by_its_token() -> None:
 def test_a_failing_case_of_a_region_may_shrink_to_plain_values_and_short_lengths() -> None:
     around = CASES.around(Case({"M": 256, "layout": "mixed", "dtype": "float16"}))
     assert around.holds(Case({"M": 1, "layout": "rows", "dtype": "float32"}))
-    assert around.holds(Case({"M": 130, "layout": "rows", "dtype": "float16"}))
+    shrunk = Case({"M": 130, "layout": "rows", "dtype": "float16"})
+    assert around.holds(shrunk)
+    assert CASES.case(dict(shrunk)) == shrunk
+
+
+def test_only_the_ends_of_a_star_are_far() -> None:
+    far = {"M": Size(1, 9000), "layout": Choice(("rows",)), "dtype": NEAR.axes["dtype"]}
+    cases = replace(CASES, star=Star(2, Space(far)))
+    assert not cases.is_far(Case({"M": 256, "layout": "mixed", "dtype": "float16"}))
+    assert cases.is_far(Case({"M": 8999, "layout": "rows", "dtype": "float16"}))
 
 
 def test_a_region_has_the_axes_of_its_check() -> None:

@@ -53,7 +53,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     left_out: dict[PlannedCase, str] = {}
     largest_gpu = OnTheLargestGpu(bench)
     # Only the far ends of a star may be left out for too many programs.
-    far = [not rule.cases.space.holds(one.case) for one in cases]
+    far = [rule.cases.is_far(one.case) for one in cases]
     requests = [CallRequest(one.case, one.seed, may_be_left_out=is_far) for one, is_far in zip(cases, far, strict=True)]
     with closing(bench.tries(requests)) as trials:
         for one, trial in zip(cases, _run_here(trials, failed), strict=False):
