@@ -18,6 +18,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from heapq import heappop, heappush
 from itertools import pairwise
 from operator import itemgetter
 from typing import Literal
@@ -141,6 +142,44 @@ class _RaceEvent:
         return access.order != "releases" and (access.heed is None or access.heed.looked)
 
 
+class _Hearing:
+    """What comes before an event in every legal order, found from the latest to the earliest, as far as is asked.
+
+    Of a lock that thousands of programs take in turn, each asks for the one before it alone.
+    """
+
+    def __init__(self, events: Sequence[_RaceEvent], event: int) -> None:
+        self._events = events
+        self._waiting = [(-events[event].operation.time, event, False)]
+        self._seen = {(event, False)}
+        # By program, the time up to which its operations come before; and the times of flags.
+        self._heard: dict[int, int] = {}
+        self._flags: set[int] = set()
+
+    def includes(self, first: Operation) -> bool:
+        """Return whether an operation comes before the event."""
+        while self._waiting and -self._waiting[0][0] >= first.time:
+            self._take_in(*heappop(self._waiting)[1:])
+        return self._heard.get(first.access.program, -1) >= first.time or first.time in self._flags
+
+    def _take_in(self, place: int, passes_on: bool) -> None:
+        """Take in an event, and queue those before it.
+
+        passes_on: an atomic passes on the events at its address, whether or not its own program reads the result.
+        """
+        one = self._events[place]
+        program = one.operation.access.program
+        self._heard[program] = max(self._heard.get(program, -1), one.until)
+        if one.until < one.operation.time:
+            self._flags.add(one.operation.time)
+        found = [(one.own, False)] if one.own is not None else []
+        found += [(other, True) for other in one.before if passes_on or one.heeded]
+        for entry in found:
+            if entry not in self._seen:
+                self._seen.add(entry)
+                heappush(self._waiting, (-self._events[entry[0]].operation.time, *entry))
+
+
 @dataclass
 class Sync:
     """The synchronisation of a launch: its atomics, and the order that they create."""
@@ -149,7 +188,7 @@ class Sync:
     _of_program: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
     _latest: dict[int, int] = field(default_factory=dict)
     _set: dict[int, Operation] = field(default_factory=dict)
-    _known: dict[int, tuple[dict[int, int], set[int]]] = field(default_factory=dict)
+    _known: dict[int, _Hearing] = field(default_factory=dict)
     # Each program's barriers: the time, and the program's latest event.
     _barriers: dict[int, list[tuple[int, int | None]]] = field(default_factory=dict)
 
@@ -189,8 +228,7 @@ class Sync:
         latest = self._latest_of(second.access.program, second.time)
         if latest is None:
             return False
-        heard, flags = self._heard(latest)
-        return heard.get(first.access.program, -1) >= first.time or first.time in flags
+        return self._known.setdefault(latest, _Hearing(self._events, latest)).includes(first)
 
     def _take_over(self, operation: Operation, before: Sequence[int]) -> int:
         """Add an event of the operation's program, and return its number."""
@@ -217,26 +255,6 @@ class Sync:
         times, events = self._of_program.get(program, ([], []))
         place = bisect_right(times, time)
         return events[place - 1] if place else None
-
-    def _heard(self, event: int) -> tuple[dict[int, int], set[int]]:
-        """Return, by program, the time up to which its operations come before this event; and the times of flags."""
-        if event not in self._known:
-            heard, flags = dict[int, int](), set[int]()
-            # An atomic passes on the events at its address, whether or not its own program reads the result.
-            waiting, seen = [(event, False)], {(event, False)}
-            while waiting:
-                place, passes_on = waiting.pop()
-                one = self._events[place]
-                access = one.operation.access
-                heard[access.program] = max(heard.get(access.program, -1), one.until)
-                if one.until < one.operation.time:
-                    flags.add(one.operation.time)
-                found = [(one.own, False)] if one.own is not None else []
-                found += [(other, True) for other in one.before if passes_on or one.heeded]
-                waiting += [entry for entry in found if entry not in seen]
-                seen.update(found)
-            self._known[event] = heard, flags
-        return self._known[event]
 
 
 def _addresses(operation: Operation) -> list[int]:
