@@ -620,7 +620,8 @@ def decode_checks(
                         layouts=("mixed",),
                         slots=slots,
                         where=several_tiles,
-                        paged=paged,
+                        # In pages in order, a tile that crosses into the next page is right.
+                        paged=paged[1:],
                     ),
                 )
                 for count, slots, lengths in ((4, FULL, ("equal",)), (4, SPLIT, ("equal", "stairs", "ragged")))
