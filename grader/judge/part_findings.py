@@ -1,4 +1,4 @@
-"""What the calls of one part have shown so far."""
+"""Hold what the calls of one part have shown so far."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RECENT = 6
 
 @dataclass
 class PartFindings:
-    """What the calls of one part have shown.
+    """The findings about one part: what its calls have shown.
 
     evidence: of every call. tried: the cases that ran. recent: the latest right answers. launched: the calls whose
     kernels the compiler reads. configurations: those of autotuned kernels in which calls ran, each with the first line
@@ -44,7 +44,7 @@ class PartFindings:
 
     @property
     def coverage(self) -> Coverage | None:
-        """What programs touch in the right call that shows it best."""
+        """The elements that programs touch, in the right call that shows it best."""
         return self._coverage[0] if self._coverage else None
 
     def note_right(self, case: Case, expected: tuple[Expected, ...], launches: tuple[LaunchInfo, ...]) -> None:

@@ -143,7 +143,7 @@ class _RaceEvent:
 
 
 class _Hearing:
-    """What comes before an event in every legal order, found from the latest to the earliest, as far as is asked.
+    """Finds what comes before an event in every legal order: from the latest to the earliest, as far as is asked.
 
     Of a lock that thousands of programs take in turn, each asks for the one before it alone.
     """
