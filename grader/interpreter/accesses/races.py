@@ -158,6 +158,7 @@ class _Hearing:
 
     def includes(self, first: Operation) -> bool:
         """Return whether an operation comes before the event."""
+        # Events before another one are earlier.
         while self._waiting and -self._waiting[0][0] >= first.time:
             self._take_in(*heappop(self._waiting)[1:])
         return self._heard.get(first.access.program, -1) >= first.time or first.time in self._flags
@@ -228,7 +229,9 @@ class Sync:
         latest = self._latest_of(second.access.program, second.time)
         if latest is None:
             return False
-        return self._known.setdefault(latest, _Hearing(self._events, latest)).includes(first)
+        if latest not in self._known:
+            self._known[latest] = _Hearing(self._events, latest)
+        return self._known[latest].includes(first)
 
     def _take_over(self, operation: Operation, before: Sequence[int]) -> int:
         """Add an event of the operation's program, and return its number."""
