@@ -88,7 +88,7 @@ class Diagnosis:
         self._shown: dict[str, Shown] = {}
         self._words: dict[str, tuple[str, str]] = {}
         self._tried: dict[str, list[TriedCase]] = {}
-        # Parts in which masked lanes changed nothing.
+        # Parts in which masked lanes changed nothing, where the failure had a confirmed cause or where it had none.
         self._unpadded: set[tuple[str, bool]] = set()
         # Parts in which a call is wrong without earlier ones too.
         self._alone: set[str] = set()
