@@ -10,19 +10,40 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import product
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 # The keys and the values of a few sequences of the same length, [G, Hkv, L, D] each.
 Group = tuple[Tensor, Tensor]
 # Their copies in float64 must find room on a GPU.
 MOST_TOGETHER = 8
 
-# Keys per tile of the online softmax.
-TILES = (16, 128)
-# Those of a design whose errors depend on the tile.
-DIVIDED_TILES = (16, 32, 64, 128, 256)
+
+class Design(NamedTuple):
+    """How an online softmax rounds.
+
+    tile: keys per step. rounded: weights enter the second product in the dtype of v; where all weights are equal, all
+    are rounded in the same direction. divided: they are divided by the sum so far before, as in the first
+    FlashAttention.
+    """
+
+    tile: int
+    rounded: bool = False
+    divided: bool = False
+
+
+# Of float32, nothing is rounded on its way into the second product.
+EXACT_DESIGNS = (Design(16), Design(128))
+# The errors of divided weights depend on the tile.
+ALL_DESIGNS = (
+    *EXACT_DESIGNS,
+    Design(16, rounded=True),
+    Design(128, rounded=True),
+    *(Design(tile, rounded=True, divided=True) for tile in (16, 32, 64, 128, 256)),
+)
 # How much of its error counts as that of honest code, of which the part allows twice as much. One half would leave no
 # room for another order of sums; partial results that are rounded, a mistake, are hardly further off.
 DIVIDED_SHARE = 0.6
@@ -68,7 +89,7 @@ def decode_attention_honest(
 
     Also with weights that are divided by the sum so far, and then rounded.
     """
-    yield from _honest(q, list(_contiguous(k_cache, v_cache, lengths)), scale)
+    yield from _honest(q, _contiguous(k_cache, v_cache, lengths), scale)
 
 
 def paged_decode_attention(
@@ -82,7 +103,7 @@ def paged_decode_attention_honest(
     q: Tensor, k_pages: Tensor, v_pages: Tensor, block_table: Tensor, lengths: Tensor, scale: float | None
 ) -> Iterator[Tensor]:
     """As above."""
-    yield from _honest(q, list(_paged(k_pages, v_pages, block_table, lengths)), scale)
+    yield from _honest(q, _paged(k_pages, v_pages, block_table, lengths), scale)
 
 
 # -- portions --------------------------------------------------------------------------------------------------------
@@ -128,12 +149,12 @@ def _one_sequence(chance: float, of_batch: Tensor) -> tuple[slice, int]:
 
 
 def _each(q: Tensor, groups: Iterable[Group], attend: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Tensor:
-    """[B, Hq, D]: `attend` of each group's queries [G, Hq, D] and its own slots."""
+    """[…, B, Hq, D]: `attend` of each group's queries [G, Hq, D] and its own slots."""
     found, done = [], 0
     for k, v in groups:
         found.append(attend(q[done : done + len(k)], k, v))
         done += len(k)
-    return torch.cat(found)
+    return torch.cat(found, dim=-3)
 
 
 def _alike(lengths: Tensor) -> Iterator[tuple[slice, int]]:
@@ -189,59 +210,52 @@ def _scale(q: Tensor, scale: float | None) -> float:
 # -- honest code -----------------------------------------------------------------------------------------------------
 
 
-def _honest(q: Tensor, groups: list[Group], scale: float | None) -> Iterator[Tensor]:
-    given = _scale(q, scale)
-    for tile in TILES:
-        yield _each(q, groups, partial(_online, scale=given, tile=tile, rounded=False))
-    yield _each(q, groups, partial(_at_worst, scale=given))
-    if q.dtype is torch.float32:
-        # Nothing is rounded on its way into the second product.
-        return
-    for tile in TILES:
-        yield _each(q, groups, partial(_online, scale=given, tile=tile, rounded=True))
-    wide = [(k.double(), v.double()) for k, v in groups]
-    truth = _each(q.double(), wide, partial(_attention, scale=scale))
-    for tile in DIVIDED_TILES:
-        divided = _each(q, groups, partial(_online, scale=given, tile=tile, rounded=True, divided=True))
-        yield (truth + DIVIDED_SHARE * (divided.double() - truth)).to(q.dtype)
+def _honest(q: Tensor, groups: Iterable[Group], scale: float | None) -> Iterator[Tensor]:
+    yield from _each(q, groups, partial(_designs, scale=_scale(q, scale))).unbind()
 
 
-def _online(
-    q: Tensor, k: Tensor, v: Tensor, scale: float, tile: int, *, rounded: bool, divided: bool = False
-) -> Tensor:
-    """Tile after tile of keys.
-
-    rounded: weights enter the second product in the dtype of v. divided: they are divided by the sum so far before, as
-    in the first FlashAttention. Where all weights are equal, all are rounded in the same direction.
-    """
+def _designs(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    """Return what honest designs give: [N, G, Hq, D]."""
+    designs = EXACT_DESIGNS if q.dtype is torch.float32 else ALL_DESIGNS
     if k.shape[2] == 0:
-        return torch.zeros_like(q)
-    tile = max(tile, -(-k.shape[2] // MOST_TILES))
-    grouped = _grouped(q, k).float()
-    top = torch.full((*grouped.shape[:-1], 1), -torch.inf, device=q.device)
-    total, acc = torch.zeros_like(top), torch.zeros_like(grouped)
-    for start in range(0, k.shape[2], tile):
-        logits = scale * (grouped @ k[:, :, start : start + tile].float().mT)
-        new_top = torch.maximum(top, logits.amax(-1, keepdim=True))
-        weights, rescale = (logits - new_top).exp(), (top - new_top).exp()
-        before = total * rescale
-        total = before + weights.sum(-1, keepdim=True)
-        if divided:
-            weights, rescale = weights / total, before / total
-        weights = weights.to(q.dtype).float() if rounded else weights
-        acc = acc * rescale + weights @ v[:, :, start : start + tile].float()
-        top = new_top
-    return (acc if divided else acc / total).to(q.dtype).reshape(q.shape)
+        return q.new_zeros(len(designs) + 1, *q.shape)
+    logits, values = scale * (_grouped(q, k).float() @ k.float().mT), v.float()
+    truth, at_worst = _at_worst(q, k, v, scale)
+    found = [at_worst]
+    for design in designs:
+        o = _online(logits, values, design, q.dtype).reshape(q.shape)
+        found.append((truth + DIVIDED_SHARE * (o.double() - truth)).to(q.dtype) if design.divided else o)
+    return torch.stack(found)
 
 
-def _at_worst(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-    """Return the truth, off by the largest errors of float32 and the usual ones of rounded operands.
+def _online(logits: Tensor, v: Tensor, design: Design, dtype: torch.dtype) -> Tensor:
+    """[G, Hkv, Hq // Hkv, D]: the online softmax, tile after tile of keys.
+
+    All tiles are computed at once: a tile's weights are relative to what a loop knows by then. logits: [G, Hkv, Hq //
+    Hkv, L], v: [G, Hkv, L, D], both float32. dtype: of the inputs.
+    """
+    tile = max(design.tile, -(-v.shape[2] // MOST_TILES))
+    missing = -v.shape[2] % tile
+    # [G, Hkv, Hq // Hkv, T, tile]
+    tiles = pad(logits, (0, missing), value=-torch.inf).unflatten(-1, (-1, tile))
+    if design.divided:
+        known = tiles.logsumexp(-1, keepdim=True).logcumsumexp(-2)
+    else:
+        known = tiles.amax(-1, keepdim=True).cummax(-2).values
+    weights, rescale = (tiles - known).exp(), (known - known[..., -1:, :]).exp()
+    total = (weights.sum(-1, keepdim=True) * rescale).sum(-2)
+    weights = weights.to(dtype).float() if design.rounded else weights
+    values = pad(v, (0, 0, 0, missing)).unflatten(2, (-1, tile))
+    acc = (weights.transpose(2, 3) @ values * rescale.transpose(2, 3)).sum(2)
+    return (acc if design.divided else acc / total).to(dtype)
+
+
+def _at_worst(q: Tensor, k: Tensor, v: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+    """Return the truth, and the truth off by the largest errors of float32 and the usual ones of rounded operands.
 
     float32 errs at worst in a logit and a weight; both products round their operands. Errors of weights, divided or
     not, and of scaled queries or keys are independent of each other.
     """
-    if k.shape[2] == 0:
-        return torch.zeros_like(q)
     half_ulp = torch.finfo(q.dtype).eps / 2
     half_subnormal = half_ulp * torch.finfo(q.dtype).tiny
     wide_q, wide_k, wide_v = q.double(), k.double(), v.double()
@@ -256,7 +270,7 @@ def _at_worst(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
     square = (rounded + moved) @ wide_v.square() - 2 * truth * (moved @ wide_v)
     square = square + truth.square() * moved.sum(-1, keepdim=True)
     o = truth + FLOAT32_EPS * roundings * (weights @ wide_v.abs()) + square.clamp(min=0).sqrt()
-    return o.to(q.dtype).reshape(q.shape)
+    return truth.reshape(q.shape), o.to(q.dtype).reshape(q.shape)
 
 
 def _rounded_by_product(q: Tensor, k: Tensor, scale: float, half_ulp: float) -> Tensor:
