@@ -35,10 +35,11 @@ from grader.speed.verify import CannotBeTimed
 from grader.text import clean
 from grader.timeline import spent
 
-# A ratio is known well enough when its interval reaches half a per cent to either side.
-_NARROW = 0.005
+# A ratio is known well enough when its interval reaches half a per cent to either side, or leaves so small a share of
+# the size's points open.
+_NARROW, _LITTLE_DOUBT = 0.005, 0.02
 _LEAST_ROUNDS, _MOST_ROUNDS = 6, 400
-# Short calls vary more: they need so many rounds and so narrow an interval, or certainty about all points after so many
+# Short calls vary more: they need so many rounds and so narrow an interval, or certainty about the points after so many
 # rounds.
 _BRIEF_US, _BRIEF_ROUNDS, _BRIEF_NARROW, _BRIEF_CERTAIN = 200.0, 16, 0.012, 40
 _SIZE_BUDGET_S = 1.5
@@ -247,7 +248,7 @@ class Suite:
         if len(samples.submission) < _OUTSIDE_ROUNDS and self._clocks(samples).exceeds:
             return False
         ratio, rounds = _ratio(samples.baselines[self.band.baseline], samples.submission), len(samples.submission)
-        is_certain = self._open_share(ratio) == 0
+        is_certain = self._open_share(ratio) <= _LITTLE_DOUBT
         if base_us < _BRIEF_US and (rounds < _BRIEF_ROUNDS or ratio.half_width > _BRIEF_NARROW):
             return is_certain and rounds >= _BRIEF_CERTAIN
         return is_certain or ratio.half_width <= _NARROW

@@ -654,6 +654,8 @@ def test_more_rounds_are_asked_for_until_the_points_are_sure(judging: Suite) -> 
     assert judging._is_settled(samples(300.0, 1000.0, spread=0.3)), "full points, whatever the noise"
     assert not judging._is_settled(samples(1400.0, 1000.0, spread=0.3)), "the ratio could be worth anything"
     assert judging._is_settled(samples(1400.0, 1000.0, spread=0.001)), "half a per cent is well enough"
+    assert judging._is_settled(samples(1400.0, 1000.0, spread=0.006)), "two per cent of the points are open"
+    assert not judging._is_settled(samples(1400.0, 1000.0, spread=0.02)), "seven per cent are"
     assert judging._is_settled(samples(5.0, 5.0, spread=0.3)), "so short a time is never judged"
 
 
