@@ -509,6 +509,8 @@ def fingerprint(message: Mapping[str, Any]) -> bytes:
 
 # The beginning of the description of a kernel whose text is not the submission's.
 FROM_ELSEWHERE = "the kernel "
+# The beginning of the description of a class whose objects kernels make. Triton compiles it; a replay cannot make it.
+AGGREGATE = "the @aggregate class "
 
 # -- decoding --------------------------------------------------------------------------------------------------------
 
