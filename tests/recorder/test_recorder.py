@@ -361,6 +361,17 @@ def vector_add(x, y):
     assert outcome.message == "an address that is passed as a number: give the kernel the tensor"
 
 
+def test_a_cuda_graph_is_refused_with_what_to_write(server: ForkServer, ex_15: Entry) -> None:
+    source = """
+def vector_add(x, y):
+    torch.cuda.CUDAGraph()
+"""
+    with recording(server, ex_15, source) as one:
+        told = one.pair.record(one.call())
+    assert isinstance(told, Raised)
+    assert told.message.endswith("launch the kernels in every call")
+
+
 def test_a_call_may_take_thousands_of_views(server: ForkServer, ex_15: Entry) -> None:
     source = """
 @triton.jit
