@@ -54,14 +54,14 @@ class Storages:
         return list(dead.values())
 
 
-def _numbers_in(value: object) -> Iterator[int]:
-    """Yield the whole numbers of an argument that are wide enough for an address."""
+def _numbers_in(value: object, levels: int = 3) -> Iterator[int]:
+    """Yield the whole numbers of an argument that are wide enough for an address. Calls no method of a submission."""
     if type(value) is int:
         yield value
-    elif isinstance(value, tuple | list):
-        for one in value:
-            yield from _numbers_in(one)
-    elif isinstance(value, Tensor) and value.dtype in (torch.int64, torch.uint64) and value.numel() <= _MOST_ADDRESSES:
+    elif isinstance(value, tuple | list) and levels:
+        for one in tuple.__iter__(value) if isinstance(value, tuple) else list.__iter__(value):
+            yield from _numbers_in(one, levels - 1)
+    elif type(value) is Tensor and value.dtype in (torch.int64, torch.uint64) and value.numel() <= _MOST_ADDRESSES:
         yield from value.reshape(-1).tolist()
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 
 from grader.exercise.catalogue import Entry
 from grader.protocol.messages import COMPUTED, NEEDS_GPU, Raised
+from grader.recorder.storages import Storages
 from grader.report.text.trace_lines import trace_lines
 from grader.sandbox.server import ForkServer
 from tests.recordings import CASE, HEAD, answer_in, recording
@@ -359,6 +362,20 @@ def vector_add(x, y):
     assert isinstance(outcome, Raised)
     assert (outcome.kind, outcome.frames[-1].line) == (NEEDS_GPU, line)
     assert outcome.message == "an address that is passed as a number: give the kernel the tensor"
+
+
+class Pair(tuple[object, ...]):
+    def __iter__(self) -> Iterator[object]:
+        raise AssertionError("called")
+
+
+def test_the_search_for_addresses_ends_and_calls_nothing_of_the_submission() -> None:
+    endless: list[object] = [1]
+    endless.append(endless)
+    storages, held = Storages(), torch.zeros(4)
+    storages.add(held)
+    assert not storages.has_address_in([endless, Pair((2, held))])
+    assert storages.has_address_in(Pair((2, held[1:].data_ptr())))
 
 
 def test_a_cuda_graph_is_refused_with_what_to_write(server: ForkServer, ex_15: Entry) -> None:
