@@ -24,7 +24,10 @@ _COUNTED = ("cases",)
 # Causes whose titles quote names from the submission's kernels.
 _QUOTING = ("out_of_bounds", "race")
 _SENTENCE_END = re.compile(r"(?<=[.?!]) ")
-_NUMBER = re.compile(r"(?<![\w.])\d+(?!\w)")
+# 0 is the size of nothing: advice such as "subtract 0 instead" stays.
+_NUMBER = re.compile(r"(?<![\w.])(?!0(?![\w.]))\d+(?!\w)")
+# Causes whose advice quotes the names of arguments, or a compiler's message.
+_QUOTED_ADVICE = ("value_read", "compile_error")
 
 
 def for_student(record: Record, *, secret: bool, file: str = "") -> Record:
@@ -98,15 +101,16 @@ def _without_numbers(text: str) -> str:
 def _named(check: CheckResult) -> Cause:
     """Return the cause without the submission's words: its title, the place of the errors, and the grader's advice.
 
-    Advice and title are given only for a check that failed. The check must have a cause.
+    The submission chooses the words of an exception, and the names that a suspect of a stopped call quotes: only the
+    status tells of these. The check must have a cause.
     """
     cause = check.cause
     assert cause is not None
+    is_quoting = bool(cause.traceback or (cause.suspects and check.status not in ("fail", "policy")))
     where = f"The output is wrong {view.where(cause.mismatch)}. " if cause.mismatch is not None else ""
     return Cause(
         kind=cause.kind,
-        title=_title(cause) if check.status == "fail" else LOOKS[check.status].word,
+        title=LOOKS[check.status].word if is_quoting else _title(cause),
         rationale=f"{where}The cases of this grading are kept secret.",
-        # The help of code that stopped quotes values.
-        help=_without_numbers(cause.help) if check.status == "fail" else "",
+        help="" if is_quoting or cause.kind in _QUOTED_ADVICE else _without_numbers(cause.help),
     )
