@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -71,6 +72,8 @@ def _grade(options: BatchOptions, whole: Batch, entries: Mapping[str, Entry], st
 
     started = monotonic()
     with contextlib.ExitStack() as stack:
+        # What libraries warn of is nothing that an instructor could mend.
+        stack.enter_context(warnings.catch_warnings(action="ignore"))
         away = stack.enter_context(team.at(options.scheduler)) if options.scheduler else None
         if away:
             if not team.places(away):
