@@ -21,7 +21,7 @@ from grader.batch.regrading import changed, in_words
 from grader.batch.store import Batch, BatchStore, JournalLine
 from grader.batch.submissions import Collected
 from grader.cli.batch_mapping import handed_in, in_full, in_short
-from grader.cli.batch_options import BatchOptions, completed, requested
+from grader.cli.batch_options import BatchOptions, completed, requested, selected
 from grader.cli.files import parse_seed
 from grader.cli.lacking import lacking
 from grader.cli.moment import now
@@ -86,9 +86,9 @@ def _grade(options: BatchOptions, whole: Batch, entries: Mapping[str, Entry], st
         store.write_batch(ledger.batch)
         if options.fresh:
             store.forget_results()
-        only = options.only or ""
-        as_before = list(ledger.open(only))
-        tasks = ledger.tasks(only)
+        failed_again, student = selected(options.only, whole.submissions)
+        as_before = list(ledger.open(failed_again=failed_again, student=student))
+        tasks = ledger.tasks(student)
         lines: list[JournalLine] = []
         if tasks:
             from grader.cli.batch_progress import progress_board
