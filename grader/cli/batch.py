@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from grader import machine
 from grader.batch import key, team
-from grader.batch.gradebook import APART, Mark
+from grader.batch.gradebook import APART, Mark, MarkStatus
 from grader.batch.key import Terms
 from grader.batch.reading import read, read_batch
 from grader.batch.regrading import changed, in_words
@@ -27,14 +27,18 @@ from grader.cli.lacking import lacking
 from grader.cli.moment import now
 from grader.errors import MissingEnvironment
 from grader.exercise.catalogue import Entry, discover, find_root
+from grader.phrases import counted
 from grader.record import exit_code
 from grader.report.audience import HIDDEN
 from grader.report.isolation import missing
+from grader.report.status import LOOKS
+from grader.text import one_line
 
 if TYPE_CHECKING:
     from distributed import Client
 
 
+_MOST_INVALID = 20
 # The worst first. Unlike `grade all`, a class tells what this machine could not judge although the rest passed.
 _WORST = (5, 1, 3, 4, 0)
 
@@ -196,14 +200,21 @@ def _summary(marks: Sequence[Mark], whole: Batch, store: BatchStore) -> None:
     for column in whole.assignments:
         own = [mark for mark in marks if mark.exercise == column.id]
         verdicts = Counter(mark.status for mark in own)
-        said = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
+        said = ", ".join(f"{count} {_word(verdict)}" for verdict, count in verdicts.most_common())
         # A file that could not be read does not show how hard the exercise is.
         judged = [mark for mark in own if mark.override is not None or (mark.judged and mark.status not in APART)]
         mean = sum(mark.points for mark in judged) / len(judged) if judged else 0.0
         print(f"{column.id}  {column.title}: {said}; {mean:.1f} points on average")
-    for one in [one for one in whole.submissions if one.trouble][:20]:
-        print(f"invalid  {one.student}, {one.exercise}: {one.trouble}")
+    invalid, word = [one for one in whole.submissions if one.trouble], _word("invalid_submission")
+    for one in invalid[:_MOST_INVALID]:
+        print(f"{word}  {one.student}, {one.exercise}: {one_line(one.trouble)}")
+    if (more := len(invalid) - _MOST_INVALID) > 0:
+        print(f"{counted(more, f'more {word}')}: grade batch --out {store.folder} --dry-run")
     print(f"Records: {store.folder / 'records'}\nScorecards: {store.folder / 'cards'}")
+
+
+def _word(status: MarkStatus) -> str:
+    return "missing" if status == "missing" else LOOKS[status].word
 
 
 def _duration(seconds: float) -> str:

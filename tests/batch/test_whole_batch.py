@@ -105,7 +105,7 @@ def test_everybody_gets_the_verdict_that_is_theirs(graded: tuple[Path, Path, str
         "mallory": "invalid_submission",
     }
     assert "not on the roster: eve, mallory" in said
-    assert "invalid  mallory, ex_15: a submission must be a regular file, got a symbolic link" in said
+    assert "invalid file  mallory, ex_15: a submission must be a regular file, got a symbolic link" in said
     # One line for two who handed in the same text.
     assert "[4/4]" in said
     assert "cy and 1 more  ex_15  not_implemented" in said
