@@ -169,6 +169,10 @@ def test_a_suspect_of_a_call_that_stopped_may_quote_names_and_goes() -> None:
     suspect = Suspect("missing_mask", "A load outside rows_twentyfour: looks like a mask", "", "See rows_twentyfour.")
     shown = shown_of(dataclasses.replace(failure, cause=explained(failure.cause, (suspect,))))
     assert "twentyfour" not in f"{shown}"
+    assert shown.title == "Looks like: missing mask"
+    died = why_not_finished(Died("ended"), "")
+    sure = Suspect("process_died", "The process ended", "", "", confirmed=True)
+    assert shown_of(dataclasses.replace(died, cause=explained(died.cause, (sure,)))).title == "Process died"
 
 
 def test_names_of_arguments_do_not_leave_in_advice() -> None:
