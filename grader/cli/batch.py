@@ -28,7 +28,7 @@ from grader.cli.moment import now
 from grader.errors import MissingEnvironment
 from grader.exercise.catalogue import Entry, discover, find_root
 from grader.phrases import counted
-from grader.record import exit_code
+from grader.record import exit_code, worst_code
 from grader.report.audience import HIDDEN
 from grader.report.isolation import missing
 from grader.report.status import LOOKS
@@ -37,10 +37,8 @@ from grader.text import one_line
 if TYPE_CHECKING:
     from distributed import Client
 
-
+# The most invalid files that the end of a run names.
 _MOST_INVALID = 20
-# The worst first. Unlike `grade all`, a class tells what this machine could not judge although the rest passed.
-_WORST = (5, 1, 3, 4, 0)
 
 
 def batch(options: BatchOptions) -> int:
@@ -225,5 +223,4 @@ def _duration(seconds: float) -> str:
 
 def _exit_code(marks: Sequence[Mark]) -> int:
     """Return 5 if the grader failed at some, 1 if some failed, 3 or 4 if nothing worse happened, else 0."""
-    codes = {exit_code(mark.status) for mark in marks if mark.status != "missing"}
-    return min(codes, key=_WORST.index, default=0)
+    return worst_code([exit_code(mark.status) for mark in marks if mark.status != "missing"])
