@@ -303,7 +303,7 @@ def _notes(ink: Ink, checks: Iterable[CheckResult]) -> RenderableType:
     for note, count in list(counts.items())[:_NOTES]:
         lines.append(labelled(ink, "Left out: ", f"{view.line(note, 240)} ({counted(count, 'check')})"))
     if len(counts) > _NOTES:
-        lines.append(ink(f"… {len(counts) - _NOTES} more notes are in the record …", "dim"))
+        lines.append(ink(f"… {counted(len(counts) - _NOTES, 'more note is', 'more notes are')} in the record …", "dim"))
     return Group(*lines, Text()) if lines else Group()
 
 
