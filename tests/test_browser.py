@@ -255,7 +255,7 @@ def test_the_keyboard_reaches_and_opens_everything_and_shows_where_it_is(each: V
     assert each.ask("document.querySelectorAll('details:not([open])').length") == 0
     assert [stop for stop in stops if not (stop["ring"] and stop["seen"])] == []
     assert len(stops) == each.ask(
-        "document.querySelectorAll('a[href], summary, button, input, [tabindex=\"0\"]').length"
+        "document.querySelectorAll('a[href], summary, button, input, select, [tabindex=\"0\"]').length"
     )
 
 

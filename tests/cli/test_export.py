@@ -73,15 +73,15 @@ def test_lateness_is_taken_off_in_files_of_the_gradebook_and_not_in_files_of_one
 ) -> None:
     note = "lateness costs nothing in these files; csv and canvas take it off"
     # Ada earned 29.5 points, and lateness costs 4 of them.
-    for format, file, points in (
+    for name, file, points in (
         ("csv", "ex_15.csv", "25.5,29.5,41,41,2,4"),
         ("canvas", "canvas_ex_15.csv", "GPU-A,25.5"),
         ("gradescope", "ada/ex_15.json", '"score": 29.5,'),
         ("autolab", "ada/ex_15.txt", '{"ex_15":29.5}'),
     ):
-        assert dispatch(["export", "graded", "--format", format]) == 0
-        assert (note in capsys.readouterr().err) is (format in ("gradescope", "autolab"))
-        assert points in (out_dir / "export" / format / file).read_text(), format
+        assert dispatch(["export", "graded", "--format", name]) == 0
+        assert (note in capsys.readouterr().err) is (name in ("gradescope", "autolab"))
+        assert points in (out_dir / "export" / name / file).read_text(), name
 
 
 @pytest.mark.parametrize("format", [one.name for one in formats().values() if one.render or one.printed])
