@@ -11,9 +11,9 @@ def counted(count: int, noun: str, plural: str = "") -> str:
 
 
 def listed(names: Sequence[str], most: int, between: str = ", ") -> str:
-    """Return the first names and the number of the others: "a, b and 3 more"."""
-    more = len(names) - most
-    return between.join(names[:most]) + (f" and {more} more" if more > 0 else "")
+    """Return the first names and the number of the others: "a, b and 3 more"; with "; " between: "a; b; and 3 more"."""
+    more, before = len(names) - most, " " if between == ", " else between
+    return between.join(names[:most]) + (f"{before}and {more} more" if more > 0 else "")
 
 
 def all_of(names: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ def test_one_of_a_thing_has_no_plural() -> None:
 def test_a_long_list_names_its_first_and_counts_the_others() -> None:
     assert listed(["a", "b"], 2) == "a, b"
     assert listed(["a", "b", "c", "d"], 2) == "a, b and 2 more"
+    assert listed(["a, b", "c", "d"], 2, "; ") == "a, b; c; and 1 more"
 
 
 def test_a_list_in_a_sentence_ends_in_and() -> None:
