@@ -16,6 +16,7 @@ from grader.cli.files import parse_seed
 from grader.cli.moment import now
 from grader.errors import UsageError
 from grader.exercise.catalogue import discover, find_root
+from grader.phrases import counted
 from grader.report.audience import HIDDEN
 
 
@@ -68,7 +69,8 @@ def publish(out: str) -> int:
         # Write batch.json last: if this run is killed before, a repeated run writes the same.
         count = restamp(store, known)
         store.write_batch(known)
-    print(f"The seed was {seed:#x}; {count} records and scorecards now hold it.")
+    holding = counted(count, "record and its scorecard now hold", "records and their scorecards now hold")
+    print(f"The seed was {seed:#x}; {holding} it.")
     return 0
 
 

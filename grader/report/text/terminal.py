@@ -283,13 +283,13 @@ def _printed(ink: Ink, printed: PrintedOutput) -> RenderableType:
     """Return the start and the end of what the submission printed."""
     if not printed.text:
         return Group()
-    title = f"Your code printed {printed.total_bytes} bytes"
-    title += f" ({printed.cut_bytes} of them are not in the record)" if printed.cut_bytes else ""
+    title = f"Your code printed {counted(printed.total_bytes, 'byte')}"
+    title += f" ({printed.cut_bytes:,} of them are not in the record)" if printed.cut_bytes else ""
     lines = view.block(printed.text).split("\n")
     half, cut = _PRINTED_LINES // 2, len(lines) - _PRINTED_LINES
     shown: list[RenderableType] = [quoted(ink, lines)]
     if cut > 0:
-        shown = [quoted(ink, lines[:half]), ink(f"… {cut} lines cut …", "dim"), quoted(ink, lines[-half:])]
+        shown = [quoted(ink, lines[:half]), ink(f"… {counted(cut, 'line')} cut …", "dim"), quoted(ink, lines[-half:])]
     return Group(ink(title, "bold"), *(indent(entry, 2) for entry in shown), Text())
 
 
