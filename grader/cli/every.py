@@ -18,12 +18,10 @@ from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, discover, find_root
 from grader.phrases import counted
 from grader.processes import Processes
-from grader.record import Record, exit_code, headline
+from grader.record import Record, exit_code, headline, worst_code
 from grader.text import as_json
 
 SCHEMA = "grade/all/v1"
-# The worst first. 4 comes last: an exercise that this machine cannot judge does not spoil the others.
-_WORST = (5, 2, 1, 3, 0, 4)
 
 
 @dataclass(frozen=True)
@@ -41,8 +39,9 @@ class ExerciseEnd:
 
 
 def worst(codes: Sequence[int]) -> int:
-    """Return the one exit code for several gradings; 4 without any."""
-    return min(codes, key=_WORST.index, default=4)
+    """Return the one exit code for all exercises. One that this machine cannot judge does not spoil the others."""
+    judged = [code for code in codes if code != 4]
+    return worst_code(judged) if judged else 4
 
 
 def grade_all(options: RunOptions, json_target: str | None, *, open_card: bool) -> int:

@@ -232,8 +232,9 @@ def _read(
 def _notes(report: SanitizerReport, *, cut: bool) -> tuple[str, ...]:
     notes = [f"compute-sanitizer says: {clean(trouble, 300)}" for trouble in report.troubles[:_MOST_TROUBLES]]
     if report.unprinted or cut:
-        more = f"{report.unprinted} more reports" if report.unprinted else "More reports than could be kept"
-        notes.append(f"{more} are not listed: correct what is, and look again.")
+        some = counted(report.unprinted, "more report is", "more reports are")
+        more = some if report.unprinted else "More reports than could be kept are"
+        notes.append(f"{more} not listed: correct what is, and look again.")
     return tuple(notes)
 
 

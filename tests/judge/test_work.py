@@ -501,7 +501,7 @@ def test_what_the_model_lets_programs_read_again_is_no_waste() -> None:
 
 def test_large_ratios_and_many_launches_read_well() -> None:
     assert "12,345 times the 12,000 bytes" in cause(judged(moved(12000 * 12345, 0))).rationale
-    assert cause(judged(*[moved(12000, 0)] * 9)).rationale.endswith("stores 0 bytes; and 5 more launches.")
+    assert cause(judged(*[moved(12000, 0)] * 9)).rationale.endswith("stores 0 bytes; and 5 more.")
 
 
 def test_too_much_memory_is_said_with_its_bound() -> None:
