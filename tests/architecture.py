@@ -34,7 +34,7 @@ WAY = (
         "grader/exercise/plan.py",
         "Draws a frozen list of cases from a seed, by Hypothesis. The submission is not loaded yet.",
     ),
-    ("grader/grading/whole.py", "Goes through the plan part by part: answers first, speed last."),
+    ("grader/grading/pipeline.py", "Goes through the plan part by part: answers first, speed last."),
     ("grader/grading/answers.py", "Judges the checks of a part, one after the other."),
     ("grader/judge/rules/", "The check's rule asks the bench for calls on the planned cases."),
     ("grader/judge/bench.py", "Has a call recorded and replayed, examines it, and keeps the evidence."),
@@ -68,7 +68,7 @@ WAY = (
         "Beside the grading: compiles each part's kernels for several GPUs, and for the judged calls. None is needed.",
     ),
     (
-        "grader/grading/compilation.py",
+        "grader/grading/compile_gate.py",
         "Without a GPU: holds back the passes of checks on kernels until the compiler has answered. A pass becomes a "
         "failure if the kernels compile for no GPU.",
     ),

@@ -15,7 +15,7 @@ from grader.diagnosis.explain import Diagnosis
 from grader.exercise.cases import Case
 from grader.exercise.model import Part, check_id
 from grader.exercise.plan import PlannedCase, PlannedCheck
-from grader.grading.compilation import Compilation
+from grader.grading.compile_gate import CompileGate
 from grader.grading.fitness import crowded_out, fitting_now, unfit_here
 from grader.grading.job import Job
 from grader.grading.results import grader_failed, result_of, unjudged
@@ -56,7 +56,7 @@ class Answers:
         counting: Pair,
         truth: Truth,
         lock: GpuLock | None,
-        compilation: Compilation,
+        gate: CompileGate,
         diagnosis: Diagnosis,
         refusal: Callable[[RecordedAnswer, int], str],
     ) -> None:
@@ -67,7 +67,7 @@ class Answers:
         self._counting = counting
         self._truth = truth
         self._lock = lock
-        self._compilation = compilation
+        self._gate = gate
         self._diagnosis = diagnosis
         self._shrinking = Shrinking(job)
         self._load_failure: Failure | None = None
@@ -98,7 +98,7 @@ class Answers:
                 if reason := unfit_here(check, on_gpu=self._session.runs_on_gpu):
                     yield result_of(check, None, status="skipped_environment", reason=reason)
                 elif check.check.rule.targets:
-                    yield self._compilation.judge(check)
+                    yield self._gate.judge(check)
                 elif check.cases == ():
                     yield unjudged(check, on_gpu=self._session.runs_on_gpu)
                 elif blocked is not None:

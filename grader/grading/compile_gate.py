@@ -31,7 +31,7 @@ _PATIENCE_S = 120.0
 _MOST_CHECKING_S = 120.0
 
 
-class Compilation:
+class CompileGate:
     """The checks of one grading that need a compiler. Use as a context manager.
 
     on_gpu: kernels run compiled anyway. for_record: kernels are compiled for the record. cache_file: the file of judged
@@ -62,7 +62,7 @@ class Compilation:
         # By part, and by the name of a judged call.
         self._checks: dict[str, dict[str, Future[list[CompileOutcome]]]] = defaultdict(dict)
 
-    def __enter__(self) -> Compilation:
+    def __enter__(self) -> CompileGate:
         return self
 
     def __exit__(self, *_: object) -> None:

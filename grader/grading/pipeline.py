@@ -22,10 +22,10 @@ from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
 from grader.exercise.plan import Plan, PlannedCheck
 from grader.grading.answers import Answers
-from grader.grading.compilation import Compilation
+from grader.grading.compile_gate import CompileGate
 from grader.grading.excerpts import with_excerpt, with_repeats
 from grader.grading.job import Job
-from grader.grading.prefetch import prefetching
+from grader.grading.kernel_prefetch import prefetching
 from grader.grading.results import was_run
 from grader.grading.source_scan import sightings
 from grader.grading.speed import SpeedResult
@@ -100,16 +100,16 @@ def grade(
             cache_file=outcomes_file,
             capability=gpu.capability if gpu else "",
         ) as compiling,
-        Compilation(
+        CompileGate(
             job.plan,
             compiling,
             diagnosis,
             on_gpu=gpu is not None,
             for_record=job.compiled,
             cache_file=outcomes_file.with_suffix(ACCEPTED),
-        ) as compilation,
+        ) as gate,
     ):
-        answers = Answers(job, pair, counting, truth, setup.lock, compilation, diagnosis, compiler.refusal)
+        answers = Answers(job, pair, counting, truth, setup.lock, gate, diagnosis, compiler.refusal)
         speed = SpeedResult(job, pair, setup, answers)
 
         def report_results(found: Iterable[CheckResult]) -> None:
@@ -122,10 +122,10 @@ def grade(
                 # Begin at the first sign of something to compile.
                 if job.compiled and was_run(result):
                     compiling.send()
-                if not compilation.hold(result, answers.launching(part.name)):
+                if not gate.hold(result, answers.launching(part.name)):
                     yield result
 
-        if compilation.is_needed:
+        if gate.is_needed:
             compiling.send()
         with prefetching(lambda: Session(server, start, limits), pair.compilers, job.plan) as begin_to_end:
             for part, planned in parts:
@@ -137,9 +137,9 @@ def grade(
                 if speed.is_due:
                     aside.submit(beside)
                 deadline = monotonic() + max(job.patience_s, _GPU_PATIENCE_S if gpu else 0.0)
-                compilation.wait()
+                gate.wait()
                 compiling.recall(max(0.0, deadline - monotonic()))
-        report_results(compilation.release(dict(results)))
+        report_results(gate.release(dict(results)))
         if counting is not pair:
             counting.end()
         report_results(speed.results())
