@@ -64,7 +64,7 @@ WAY = (
     ("grader/grading/shrinking.py", "Finds the smallest case that fails in the same way."),
     ("grader/diagnosis/explain.py", "Ranks what may be behind the failure, by all that was seen of the part."),
     (
-        "grader/judge/compiler.py",
+        "grader/judge/part_compiler.py",
         "Beside the grading: compiles each part's kernels for several GPUs, and for the judged calls. None is needed.",
     ),
     (
@@ -104,7 +104,7 @@ model](trust-model.md)):
 From the top floor down: a room imports only from rooms below it. `tests/test_rooms.py` reads the imports of every
 module and refuses a circle; it also says which room may open which door, that only `cli` prints, and that no module
 knows an exercise by name. `calls`, `interpreter`, `recorder`, `replay` and `sandbox/inside` run in child processes, and
-so does `compile` but for its two readers of reports (`cache`, `findings`).
+so does `compile` but for its two readers of reports (`outcome_cache`, `findings`).
 
 """
 

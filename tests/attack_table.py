@@ -205,7 +205,7 @@ MORE: Mapping[int, str] = {
     52: "every element counts; `tests/judge/test_compare.py`",
     60: "in a GPU's shared memory: `grade sanitize`, `tests/sanitizer/test_sanitize.py`",
     62: "the list itself, attacked: `tests/replay/test_kernels.py`",
-    74: "cached kernels: `tests/sandbox/test_kernels.py`",
+    74: "cached kernels: `tests/sandbox/test_kernel_cache.py`",
 }
 
 INTRODUCTION = """\

@@ -316,7 +316,7 @@ def test_the_trusted_side_reads_of_compilers_only_their_reports() -> None:
     inside = (*IN_A_CHILD, "grader.compile")
     trusted = [name for name in FILES if not any(within(name, room) for room in inside)]
     opened = {module for name in trusted for module in imported_by(name) if within(module, "grader.compile")}
-    assert opened == {"grader.compile.cache", "grader.compile.findings"}
+    assert opened == {"grader.compile.outcome_cache", "grader.compile.findings"}
 
 
 def test_diagnosis_has_one_door_and_a_list_of_kinds() -> None:

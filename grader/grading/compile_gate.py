@@ -10,14 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
-from grader.compile import cache
-from grader.compile.cache import CompileOutcome
+from grader.compile import outcome_cache
+from grader.compile.outcome_cache import CompileOutcome
 from grader.diagnosis.explain import Diagnosis
 from grader.exercise.plan import Plan, PlannedCheck
 from grader.grading.fitness import unfit_here
 from grader.grading.results import grader_failed, result_of
-from grader.judge.compiler import Compiling
 from grader.judge.launched import JudgedCall
+from grader.judge.part_compiler import PartCompiler
 from grader.judge.rules import decide_compiled
 from grader.judge.rules.compiles import compiles_nowhere, late_words
 from grader.record import CheckResult, Status
@@ -41,7 +41,7 @@ class CompileGate:
     def __init__(
         self,
         plan: Plan,
-        compiling: Compiling,
+        part_compiler: PartCompiler,
         diagnosis: Diagnosis,
         *,
         on_gpu: bool,
@@ -49,13 +49,13 @@ class CompileGate:
         cache_file: Path | None = None,
     ) -> None:
         self._planned = {planned.id: planned for planned in plan.checks}
-        self._compiling = compiling
+        self._part_compiler = part_compiler
         self._diagnosis = diagnosis
         self._on_gpu = on_gpu
         self._for_record = for_record
         self._held: list[CheckResult] = []
         self._cache_file = cache_file
-        self._accepted = cache.accepted(cache_file) if cache_file else frozenset[str]()
+        self._accepted = outcome_cache.accepted(cache_file) if cache_file else frozenset[str]()
         self._settled: set[str] = set()
         self._checking_s: dict[str, float] = defaultdict(float)
         self._pool = ThreadPoolExecutor(1)
@@ -81,7 +81,8 @@ class CompileGate:
         started = monotonic()
         try:
             outcomes = [
-                self._compiling.outcome(planned.part.name, target, _PATIENCE_S) for target in planned.check.rule.targets
+                self._part_compiler.outcome(planned.part.name, target, _PATIENCE_S)
+                for target in planned.check.rule.targets
             ]
             ruling = decide_compiled(outcomes, planned)
             if ruling.failure:
@@ -132,15 +133,15 @@ class CompileGate:
             return []
         if self._checking_s[part] > _MOST_CHECKING_S:
             why = f"the compiler takes more than {_MOST_CHECKING_S:g} s for the kernels of this part's calls"
-            return [CompileOutcome(part, one.name, why=why, is_late=True) for one in self._compiling.targets]
+            return [CompileOutcome(part, one.name, why=why, is_late=True) for one in self._part_compiler.targets]
         began_s = monotonic()
-        outcomes = self._compiling.check(judged)
+        outcomes = self._part_compiler.check(judged)
         self._checking_s[part] += monotonic() - began_s
         if compiles_nowhere(outcomes) or late_words(outcomes):
             self._settled.add(part)
         if self._cache_file and not (outcomes[-1].kernels or outcomes[-1].why):
             self._accepted |= {name}
-            cache.accept(self._cache_file, self._accepted)
+            outcome_cache.accept(self._cache_file, self._accepted)
         return outcomes
 
     def wait(self) -> None:
@@ -160,7 +161,7 @@ class CompileGate:
             except Exception as fault:
                 yield result_of(planned, grader_failed(fault), duration_s=result.duration_s)
                 continue
-            nowhere = filter(None, map(compiles_nowhere, [self._compiling.outcomes(result.part), *judged]))
+            nowhere = filter(None, map(compiles_nowhere, [self._part_compiler.outcomes(result.part), *judged]))
             refused, late = next(nowhere, None), next(filter(None, map(late_words, judged)), "")
             if refused:
                 yield result_of(planned, refused, duration_s=result.duration_s)

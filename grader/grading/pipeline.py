@@ -16,7 +16,7 @@ from time import monotonic
 import torch
 
 from grader import __version__, machine
-from grader.compile.cache import ACCEPTED, place_for
+from grader.compile.outcome_cache import ACCEPTED, place_for
 from grader.diagnosis.explain import Diagnosis
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
@@ -29,7 +29,7 @@ from grader.grading.kernel_prefetch import prefetching
 from grader.grading.results import was_run
 from grader.grading.source_scan import sightings
 from grader.grading.speed import SpeedResult
-from grader.judge.compiler import Compiling
+from grader.judge.part_compiler import PartCompiler
 from grader.judge.truth import MOST_KNOWN, Truth
 from grader.protocol.messages import Start
 from grader.record import (
@@ -45,8 +45,8 @@ from grader.record import (
     Tool,
     verdict_of,
 )
-from grader.sandbox.compiling import CleanCompiler
-from grader.sandbox.kernels import cache_entry_for
+from grader.sandbox.clean_compiler import CleanCompiler
+from grader.sandbox.kernel_cache import cache_entry_for
 from grader.sandbox.pair import Pair, paired
 from grader.sandbox.server import Server
 from grader.sandbox.session import Printed, Session
@@ -92,17 +92,17 @@ def grade(
         _counting_pair(job, server, start, pair) as counting,
         CleanCompiler(lambda: server.beside("compile"), start, limits) as compiler,
         open_setup(entry, gpu.uuid if gpu else "", baseline_process, timed=job.timed and _has_speed(job.plan)) as setup,
-        Compiling(
+        PartCompiler(
             lambda: server.beside("compile"),
             start,
             limits,
             [part for part, _ in parts],
             cache_file=outcomes_file,
             capability=gpu.capability if gpu else "",
-        ) as compiling,
+        ) as part_compiler,
         CompileGate(
             job.plan,
-            compiling,
+            part_compiler,
             diagnosis,
             on_gpu=gpu is not None,
             for_record=job.compiled,
@@ -121,12 +121,12 @@ def grade(
             for result in answers.judge_part(part, [one for one in planned if not speed.is_timed(one)]):
                 # Begin at the first sign of something to compile.
                 if job.compiled and was_run(result):
-                    compiling.send()
+                    part_compiler.send()
                 if not gate.hold(result, answers.launching(part.name)):
                     yield result
 
         if gate.is_needed:
-            compiling.send()
+            part_compiler.send()
         with prefetching(lambda: Session(server, start, limits), pair.compilers, job.plan) as begin_to_end:
             for part, planned in parts:
                 with spent(f"answers of {part.name}"):
@@ -138,7 +138,7 @@ def grade(
                     aside.submit(beside)
                 deadline = monotonic() + max(job.patience_s, _GPU_PATIENCE_S if gpu else 0.0)
                 gate.wait()
-                compiling.recall(max(0.0, deadline - monotonic()))
+                part_compiler.recall(max(0.0, deadline - monotonic()))
         report_results(gate.release(dict(results)))
         if counting is not pair:
             counting.end()
@@ -157,7 +157,7 @@ def grade(
     return _record(
         job,
         checks,
-        tuple(replace(_part_info(part, checks, compiling), coverage=answers.coverage(part)) for part, _ in parts),
+        tuple(replace(_part_info(part, checks, part_compiler), coverage=answers.coverage(part)) for part, _ in parts),
         machine.environment(server.mode, isolation, gpu),
         session.printed,
         monotonic() - started,
@@ -225,7 +225,7 @@ def _counting_pair(job: Job, server: Server, start: Start, pair: Pair) -> Iterat
         yield counted_pair
 
 
-def _part_info(part: Part, checks: Iterable[CheckResult], compiling: Compiling) -> PartInfo:
-    if not compiling.sent or not any(was_run(check) for check in checks if check.part == part.name):
+def _part_info(part: Part, checks: Iterable[CheckResult], part_compiler: PartCompiler) -> PartInfo:
+    if not part_compiler.sent or not any(was_run(check) for check in checks if check.part == part.name):
         return PartInfo(part.name, part.title)
-    return PartInfo(part.name, part.title, *compiling.kernels_of(part.name))
+    return PartInfo(part.name, part.title, *part_compiler.kernels_of(part.name))

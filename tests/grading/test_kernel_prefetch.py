@@ -10,7 +10,7 @@ from typing import Any, cast
 from grader.protocol.messages import Call, Precompile, Precompiled, Raised, Recipe
 from grader.protocol.trace import Choose, KernelText, Launch, TensorValue, Trace, Window
 from grader.sandbox.joining import Joining
-from grader.sandbox.kernels import SlowKernels
+from grader.sandbox.kernel_cache import SlowKernels
 from grader.sandbox.outcome import TimedOut
 from grader.sandbox.precompiling import Late, precompile
 

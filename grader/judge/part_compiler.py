@@ -20,9 +20,9 @@ from itertools import chain
 from pathlib import Path
 from time import monotonic, sleep
 
-from grader.compile import cache
-from grader.compile.cache import CompileOutcome
+from grader.compile import outcome_cache
 from grader.compile.findings import MOST_KERNELS, described
+from grader.compile.outcome_cache import CompileOutcome
 from grader.exercise.cases import Case
 from grader.exercise.formula import evaluate
 from grader.exercise.gpus import ARCHITECTURES, USUAL, Architecture, compiled_for, named, why_unknown
@@ -33,7 +33,7 @@ from grader.protocol.messages import UNTOLD, Compiled, Loaded, Raised, Recipe, R
 from grader.protocol.trace import Deed
 from grader.record import CompiledKernel
 from grader.sandbox.cancellation import Cancelled
-from grader.sandbox.compiling import CleanCompiler
+from grader.sandbox.clean_compiler import CleanCompiler
 from grader.sandbox.outcome import CompiledTooLong, Died, Garbled, OutOfMemory, OutOfSpace, TimedOut, Unanswered
 from grader.sandbox.server import Spawner
 from grader.sandbox.session import Session
@@ -67,12 +67,12 @@ def case_for(part: Part) -> Case | None:
     return next(chain.from_iterable(judged), None)
 
 
-class Compiling:
+class PartCompiler:
     """Compiles parts, one after the other. Use as a context manager; its thread and its process end with it.
 
     Call `send` to compile on a thread, or `run` to compile on the caller's. server: returns a server of mode "compile";
     called once there is something to compile. every: compile all configurations of autotuned kernels. limit_s: for one
-    part and one GPU; 0: 60 s. cache_file: of outcomes (grader.compile.cache), or None. capability: of the GPU
+    part and one GPU; 0: 60 s. cache_file: of outcomes (grader.compile.outcome_cache), or None. capability: of the GPU
     in this machine, as its driver gives it; kernels are compiled for it first, because it is shown first.
 
     targets: the GPUs, in that order. sent: `send` was called.
@@ -110,7 +110,7 @@ class Compiling:
         self._checking = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def __enter__(self) -> Compiling:
+    def __enter__(self) -> PartCompiler:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -126,7 +126,7 @@ class Compiling:
         if self.sent:
             return
         self.sent = True
-        for outcome in cache.load(self._cache_file) if self._cache_file else ():
+        for outcome in outcome_cache.load(self._cache_file) if self._cache_file else ():
             self._outcomes[outcome.part, outcome.target] = outcome
         if not all((part.name, target.name) in self._outcomes for part in self._parts for target in self.targets):
             self._outcomes.clear()
@@ -198,7 +198,7 @@ class Compiling:
                 and not self._recalled.is_set()
                 and all(not (o.implemented and o.why) for o in outcomes)
             ):
-                cache.store(self._cache_file, outcomes)
+                outcome_cache.store(self._cache_file, outcomes)
         except Cancelled:
             # The waiting thread gets the same exception when it asks for its next process.
             return

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from grader.compile.cache import CompileOutcome, load, place_for
+from grader.compile.outcome_cache import CompileOutcome, load, place_for
 from grader.errors import GradeError
 from grader.exercise.cases import Value
 from grader.exercise.catalogue import Entry
@@ -20,8 +20,8 @@ from grader.exercise.gpus import why_unknown
 from grader.exercise.model import Agrees, Compiles, Limits, Part, SpeedBand
 from grader.exercise.plan import default_seed
 from grader.grading import Job, grade
-from grader.judge import compiler as runner
-from grader.judge.compiler import GRADER_FAILED, LATE, NO_KERNEL, Compiling, case_for
+from grader.judge import part_compiler
+from grader.judge.part_compiler import GRADER_FAILED, LATE, NO_KERNEL, PartCompiler, case_for
 from grader.judge.rules.compiles import compiles_nowhere
 from grader.judge.rules.compiles import decide as compiles
 from grader.protocol.messages import Start
@@ -61,7 +61,7 @@ def finding(compiler: ForkServer, ex_15: Entry, part: Part) -> Finding:
     def find(text: str, limit_s: float = 60.0, capability: str = "") -> object:
         start = Start("ex.py", HEAD + text, ex_15.source("inputs.py"), (part.name,))
         limits = Limits(call_s=min(limit_s, 10.0))
-        with Compiling(lambda: compiler, start, limits, [part], limit_s=limit_s, capability=capability) as compiling:
+        with PartCompiler(lambda: compiler, start, limits, [part], limit_s=limit_s, capability=capability) as compiling:
             compiling.run()
         kernels, missing = compiling.kernels_of(part.name)
         return [(kernel.kernel, kernel.target) for kernel in kernels], missing
@@ -158,7 +158,9 @@ def test_the_gpu_that_is_here_is_among_those_that_kernels_are_compiled_for(findi
 
 def test_for_a_gpu_that_cute_s_compiler_does_not_know_a_sentence_says_so(compiler: ForkServer, part: Part) -> None:
     start = Start("ex.py", f"{HEAD}{COPY}{ADD}", INPUTS, (part.name,))
-    with Compiling(lambda: compiler, start, Limits(), [replace(part, tensors="cute")], capability="7.5") as compiling:
+    with PartCompiler(
+        lambda: compiler, start, Limits(), [replace(part, tensors="cute")], capability="7.5"
+    ) as compiling:
         compiling.run()
     assert compiling.kernels_of(part.name)[1]["sm_75"] == "CuTe's compiler does not know sm_75"
 
@@ -175,7 +177,7 @@ def test_a_part_that_crashes_takes_no_other_with_it(compiler: ForkServer, part: 
     inputs = f"{INPUTS}\ndef _any(case, generator):\n    return (torch.zeros(1 << 12),)\nlaunch = second = _any\n"
     start = Start("ex.py", text, inputs, ("second", "launch"))
     heard: list[CompileOutcome] = []
-    with Compiling(lambda: compiler, start, Limits(), parts) as compiling:
+    with PartCompiler(lambda: compiler, start, Limits(), parts) as compiling:
         compiling.run(heard.append)
     assert [(one.part, one.target, bool(one.kernels)) for one in heard][:2] == [
         ("second", "sm_90", False),
@@ -192,7 +194,7 @@ def test_what_is_not_done_when_it_is_recalled_is_late_and_its_process_is_gone(
 ) -> None:
     endless = f"{HEAD}\ndef vector_add(x, y):\n    while True: pass\n"
     start = Start("ex.py", endless, ex_15.source("inputs.py"), ("vector_add",))
-    with Compiling(lambda: compiler, start, Limits(), [part]) as compiling:
+    with PartCompiler(lambda: compiler, start, Limits(), [part]) as compiling:
         compiling.send()
         deadline = time.monotonic() + 30
         while not (pid := compiling._session and compiling._session.pid) and time.monotonic() < deadline:
@@ -210,7 +212,7 @@ def test_a_fault_of_ours_is_told_and_ends_nothing(part: Part) -> None:
         raise GradeError("the fork server must answer, but it ended")
 
     broken: Any = SimpleNamespace(mode="compile", spawn=spawn)
-    with Compiling(lambda: broken, Start("ex.py", "", "", ()), Limits(), [part]) as compiling:
+    with PartCompiler(lambda: broken, Start("ex.py", "", "", ()), Limits(), [part]) as compiling:
         compiling.send()
         compiling.recall(patience_s=20.0)
         _, missing = compiling.kernels_of("vector_add")
@@ -223,11 +225,11 @@ def test_what_was_compiled_is_kept_for_the_same_text_and_no_other(
 ) -> None:
     cache_file = tmp_path / "kept" / "kernels.json"
     start = Start("ex.py", HEAD + COPY + ADD, ex_15.source("inputs.py"), (part.name,))
-    with Compiling(lambda: compiler, start, Limits(), [part], cache_file=cache_file) as first:
+    with PartCompiler(lambda: compiler, start, Limits(), [part], cache_file=cache_file) as first:
         first.send()
         first.recall(patience_s=120.0)
     fail = partial(pytest.fail, "there is nothing left to compile")
-    with Compiling(fail, start, Limits(), [part], cache_file=cache_file) as second:
+    with PartCompiler(fail, start, Limits(), [part], cache_file=cache_file) as second:
         second.send()
         assert second.kernels_of(part.name) == first.kernels_of(part.name)
     versions = ("3.7", "2.13")
@@ -239,7 +241,7 @@ def test_what_was_compiled_is_kept_for_the_same_text_and_no_other(
 def test_what_could_not_be_compiled_this_time_is_tried_again_the_next(part: Part, tmp_path: Path) -> None:
     cache_file = tmp_path / "kernels.json"
     broken: Any = SimpleNamespace(mode="compile", spawn=None)
-    with Compiling(lambda: broken, Start("ex.py", "", "", ()), Limits(), [part], cache_file=cache_file) as compiling:
+    with PartCompiler(lambda: broken, Start("ex.py", "", "", ()), Limits(), [part], cache_file=cache_file) as compiling:
         compiling.send()
         compiling.recall(patience_s=20.0)
     assert not cache_file.exists()
@@ -255,7 +257,7 @@ def test_a_broken_file_of_kept_kernels_is_no_kept_kernels(tmp_path: Path, text: 
 
 def test_one_that_was_never_sent_has_nothing_to_recall(part: Part) -> None:
     fail = partial(pytest.fail, "nothing was sent")
-    with Compiling(fail, Start("ex.py", "", "", ()), Limits(), [part]) as compiling:
+    with PartCompiler(fail, Start("ex.py", "", "", ()), Limits(), [part]) as compiling:
         compiling.recall(patience_s=20.0)
         assert not compiling.sent
 
@@ -290,13 +292,13 @@ def test_the_record_holds_the_kernels_of_the_parts_that_were_called(recorded: Gr
 
 
 def test_a_stub_starts_no_compiler(recorded: Graded, ex_15: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner.Compiling, "send", lambda *_: pytest.fail("sent"))
+    monkeypatch.setattr(PartCompiler, "send", lambda *_: pytest.fail("sent"))
     text = ex_15.pristine_stub.read_text(encoding="utf-8")
     assert all(not part.kernels for part in recorded(text, "vector_add").parts)
 
 
 def test_nor_does_a_grading_that_does_not_want_kernels(recorded: Graded, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner.Compiling, "send", lambda *_: pytest.fail("sent"))
+    monkeypatch.setattr(PartCompiler, "send", lambda *_: pytest.fail("sent"))
     (part,) = recorded(f"{HEAD}{COPY}{ADD}", "vector_add", compiled=False).parts
     assert (part.kernels, part.uncompiled) == ((), {})
 
@@ -348,7 +350,7 @@ def test_the_same_with_types_that_stay_is_one(recorded: Graded) -> None:
 def test_what_is_shown_to_the_compiler_does_not_stand_in_for_what_is_judged(
     path: Path, recorded: Graded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "_CALL_S", 2.0)
+    monkeypatch.setattr(part_compiler, "_CALL_S", 2.0)
     checks = {check.id: check for check in recorded(path.read_text(encoding="utf-8"), "vector_add").checks}
     technique, status = checks["vector_add.kernels"], claim(path)[0]
     # Where a GPU runs other code than was judged, its values earn nothing either.
@@ -361,7 +363,7 @@ def test_kernels_that_take_the_compiler_long_are_open_and_not_refused(
     recorded: Graded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = CompileOutcome("global_sum", "sm_90", why="not done within 60 s while compiling sum_kernel", is_late=True)
-    monkeypatch.setattr(runner.Compiling, "check", lambda *_: [late])
+    monkeypatch.setattr(PartCompiler, "check", lambda *_: [late])
     # A text of its own: what the compiler has accepted once is not read again.
     text = GROWING_COUNT.replace("tl.full((), 1, tl.int64)", "tl.full((), 1, tl.int32)") + "# It takes long.\n"
     checks = {check.id: check for check in recorded(f"{HEAD}{text}", "global_sum").checks}
@@ -376,7 +378,7 @@ def test_the_verdict_on_judged_kernels_is_stored_where_they_are_accepted(
 ) -> None:
     text = GROWING_COUNT.replace("tl.full((), 1, tl.int64)", "tl.full((), 1, tl.int32)")
     first = recorded(f"{HEAD}{text}", "global_sum")
-    monkeypatch.setattr(runner.Compiling, "check", lambda *_: pytest.fail("there is nothing left to check"))
+    monkeypatch.setattr(PartCompiler, "check", lambda *_: pytest.fail("there is nothing left to check"))
     assert recorded(f"{HEAD}{text}", "global_sum").score == first.score > 0
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.sandbox import kernels
-from grader.sandbox.kernels import cache_entry_for, restore, save
+from grader.sandbox import kernel_cache
+from grader.sandbox.kernel_cache import cache_entry_for, restore, save
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_a_group_file_that_is_none_is_no_trouble(scratch: Path, tmp_path: Path, 
 def test_where_there_is_no_room_for_all_the_latest_are_kept(
     scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kernels, "_MOST_BYTES", 2 * 4096)
+    monkeypatch.setattr(kernel_cache, "_MOST_BYTES", 2 * 4096)
     for number, name in enumerate(("NEWER", "NEWEST", "OLDEST")):
         folder = scratch / "triton" / name
         folder.mkdir()
@@ -112,7 +112,7 @@ def test_links_pipes_and_odd_names_are_left_behind(scratch: Path, tmp_path: Path
 def test_empty_files_without_end_are_not_all_kept(
     scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kernels, "_MOST_BYTES", 7 * 4096)
+    monkeypatch.setattr(kernel_cache, "_MOST_BYTES", 7 * 4096)
     for number in range(63):
         (scratch / "triton" / "HASH" / f"empty{number}.cubin").touch()
     assert len(saved(scratch, tmp_path / "entry")) == 7
