@@ -293,7 +293,11 @@ def test_of_what_serves_a_child_the_trusted_side_shares_the_clock_and_what_outpu
         ("grader.recorder", {"grader.sandbox.inside.worker"}),
         (
             "grader.replay",
-            {"grader.sandbox.inside.worker", "grader.sandbox.inside.traced", "grader.sandbox.inside.counted"},
+            {
+                "grader.sandbox.inside.worker",
+                "grader.sandbox.inside.tool_worker",
+                "grader.sandbox.inside.counter_worker",
+            },
         ),
         ("grader.replay.clock", {"grader.replay.timing", "grader.speed.baseline_main"}),
     ],

@@ -32,10 +32,10 @@ _ENVIRONMENT = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "TRITON_DISABLE_LINE_INFO
 
 def main(number: int) -> None:
     """Serve the grader that listens in the working directory."""
-    attend(number, WatchedWorker, partial(Replayer, guarded=False), _ENVIRONMENT)
+    attend(number, ToolWorker, partial(Replayer, guarded=False), _ENVIRONMENT)
 
 
-class WatchedWorker(Worker):
+class ToolWorker(Worker):
     """A worker that runs calls and leaves the watching to the tool."""
 
     def __init__(self, start: Start, scratch: str, device: torch.device, announcer: Announcer) -> None:

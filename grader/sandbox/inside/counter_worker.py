@@ -10,12 +10,12 @@ import torch
 
 from grader.protocol.messages import Call
 from grader.replay.replayer import Replayer
-from grader.sandbox.inside.traced import WatchedWorker, attend
+from grader.sandbox.inside.tool_worker import ToolWorker, attend
 
 
 def main(number: int) -> None:
     """Serve the grader that listens in the working directory."""
-    attend(number, CountingWorker, partial(Replayer, guarded=False, draws_on_device=True, around=counters), {})
+    attend(number, CounterWorker, partial(Replayer, guarded=False, draws_on_device=True, around=counters), {})
 
 
 def counters() -> AbstractContextManager[object]:
@@ -23,7 +23,7 @@ def counters() -> AbstractContextManager[object]:
     return torch.cuda.profiler.profile() if torch.cuda.is_initialized() else nullcontext()  # type: ignore[no-untyped-call]
 
 
-class CountingWorker(WatchedWorker):
+class CounterWorker(ToolWorker):
     """A worker that runs each call twice: the second is counted, when everything is compiled and tuned."""
 
     def _arguments_of(self, call: Call, device: torch.device) -> list[object]:

@@ -59,13 +59,15 @@ class ToolOutput:
         return size
 
 
-class TracedServer:
+class ToolServer:
     """Gives a session processes under `tool`, a command line that takes the watched program as its last arguments.
 
     module: the grader module that this program runs.
     """
 
-    def __init__(self, server: ForkServer, tool: tuple[str, ...], module: str = "grader.sandbox.inside.traced") -> None:
+    def __init__(
+        self, server: ForkServer, tool: tuple[str, ...], module: str = "grader.sandbox.inside.tool_worker"
+    ) -> None:
         self.mode: Mode = server.mode
         self.report = ToolOutput()
         self._server = server
