@@ -56,7 +56,7 @@ WAY = (
     ("grader/judge/truth.py", "Asks the exercise's `oracle.py` for float64 values and for how far honest code errs."),
     ("grader/judge/compare.py", "Compares every element: |got − expected| ≤ allowed."),
     (
-        "grader/judge/second_looks.py",
+        "grader/judge/perturbed_replays.py",
         "Without a GPU: replays a right call with other orders of programs and other numbers in unwritten memory, if "
         "these can matter. A right call may still fail here.",
     ),

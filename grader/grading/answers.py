@@ -23,7 +23,7 @@ from grader.grading.shrinking import Least, Shrinking
 from grader.judge.bench import Bench
 from grader.judge.coverage import coverage_of_wrong
 from grader.judge.failures import Failure, missing_function, why_not_loaded
-from grader.judge.launched import JudgedCall
+from grader.judge.kernel_groups import JudgedCall
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.rules import decide
 from grader.judge.ruling import Ruling
@@ -111,7 +111,7 @@ class Answers:
                         result = self._judge(bench, fitting_now(check, on_gpu=self._session.runs_on_gpu))
                         # Another grading may time next, and needs quiet cores.
                         prefetch.turn_to(())
-                    self._launching[part.name] = bench.findings.launched.calls()
+                    self._launching[part.name] = bench.findings.kernel_groups.calls()
                     self._statuses[check.id] = result.status
                     if result.status == "timeout":
                         timeouts.append(check.id)

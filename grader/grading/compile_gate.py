@@ -16,7 +16,7 @@ from grader.diagnosis.explain import Diagnosis
 from grader.exercise.plan import Plan, PlannedCheck
 from grader.grading.fitness import unfit_here
 from grader.grading.results import grader_failed, result_of
-from grader.judge.launched import JudgedCall
+from grader.judge.kernel_groups import JudgedCall
 from grader.judge.part_compiler import PartCompiler
 from grader.judge.rules import decide_compiled
 from grader.judge.rules.compiles import compiles_nowhere, late_words

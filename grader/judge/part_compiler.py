@@ -27,7 +27,7 @@ from grader.exercise.cases import Case
 from grader.exercise.formula import evaluate
 from grader.exercise.gpus import ARCHITECTURES, USUAL, Architecture, compiled_for, named, why_unknown
 from grader.exercise.model import Limits, Part
-from grader.judge.launched import JudgedCall
+from grader.judge.kernel_groups import JudgedCall
 from grader.phrases import counted
 from grader.protocol.messages import UNTOLD, Compiled, Loaded, Raised, Recipe, RecordCall, Start
 from grader.protocol.trace import Deed

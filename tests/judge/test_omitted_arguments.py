@@ -8,7 +8,7 @@ import pytest
 
 from grader.exercise.catalogue import discover
 from grader.exercise.plan import default_seed
-from grader.judge.bench import left_out
+from grader.judge.bench import omitted_arguments
 from grader.protocol.messages import Call, Recipe
 from tests.conftest import plan_of
 
@@ -40,7 +40,9 @@ def test_every_default_is_left_out_in_some_planned_case_and_given_in_another() -
     for entry in discover(ROOT):
         for part in entry.exercise.parts:
             planned = plan_of(entry, default_seed(entry.id), gpu=False, parts=frozenset({part.name})).checks
-            left = [left_out(part, Recipe(part.name, dict(one.case), 1)) for each in planned for one in each.cases]
+            left = [
+                omitted_arguments(part, Recipe(part.name, dict(one.case), 1)) for each in planned for one in each.cases
+            ]
             for name in part.defaults:
                 seen += 1
                 assert 3 <= sum(name in some for some in left) <= len(left) - 3

@@ -51,7 +51,7 @@ class RightCall:
         return examine(other, self.expected, self.inputs, self.path)[0]
 
 
-def made_again(pair: Pair, right: RightCall) -> Failure | None:
+def perturbed_failure(pair: Pair, right: RightCall) -> Failure | None:
     """Return the failure of a right call that is wrong in another order of programs or lanes, or with other garbage.
 
     Raises NotRunHere where only a GPU can finish such a replay.

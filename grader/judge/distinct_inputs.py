@@ -29,7 +29,7 @@ def whole_numbers(values: Sequence[object]) -> tuple[bytes, ...]:
     )
 
 
-def draw_unlike(drawn: Callable[[int], list[Recipe]], decoys: Sequence[Recipe], numbers: Numbers) -> list[Recipe]:
+def draw_distinct(drawn: Callable[[int], list[Recipe]], decoys: Sequence[Recipe], numbers: Numbers) -> list[Recipe]:
     """Return the first draw of recipes that differ in whole numbers from their decoys and from each other.
 
     drawn: gives the recipes of draw 0, 1, … Returns draw 0 where none of the first few differs.

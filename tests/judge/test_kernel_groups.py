@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from grader.judge.launched import LaunchedKernels
+from grader.judge.kernel_groups import KernelGroups
 from grader.protocol.messages import LaunchInfo, Returned
 from grader.sandbox.outcome import Finished
 
@@ -26,11 +26,11 @@ def called(digest: bytes, dtype: str = "float16", block: int = 64) -> Any:
 
 def kept(*calls: Any) -> dict[str, list[bytes]]:
     """The digests of the calls that are kept, by how far the compiler is to go."""
-    launched = LaunchedKernels()
+    groups = KernelGroups()
     for call in calls:
-        launched.note(*call)
+        groups.note(*call)
     found: dict[str, list[bytes]] = {"fit": [], "read": []}
-    for one in launched.calls():
+    for one in groups.calls():
         found[one.until].append(one.recorded.digest)
     return found
 
@@ -51,10 +51,10 @@ def test_a_dtype_may_be_any_text(dtype: str) -> None:
 
 
 def test_what_a_block_notes_can_be_forgotten() -> None:
-    launched = LaunchedKernels()
-    launched.note(*called(b"2"))
-    with launched.unchanged():
-        launched.note(*called(b"1", block=512))
-        assert len(launched.calls()) == 1
-        assert launched.calls()[0].recorded.digest == b"1"
-    assert [one.recorded.digest for one in launched.calls()] == [b"2"]
+    groups = KernelGroups()
+    groups.note(*called(b"2"))
+    with groups.unchanged():
+        groups.note(*called(b"1", block=512))
+        assert len(groups.calls()) == 1
+        assert groups.calls()[0].recorded.digest == b"1"
+    assert [one.recorded.digest for one in groups.calls()] == [b"2"]

@@ -50,7 +50,7 @@ class _KernelGroup:
     conditions: frozenset[tuple[tuple[int, ...], bool]]
 
 
-class LaunchedKernels:
+class KernelGroups:
     """The calls of one part whose kernels the compiler reads."""
 
     def __init__(self) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from grader.judge.distinct_inputs import draw_distinct, whole_numbers
 from grader.judge.truth import Truth
-from grader.judge.unlike import draw_unlike, whole_numbers
 from grader.protocol.messages import Recipe
 
 
@@ -24,7 +24,7 @@ def of_six(one: Recipe) -> tuple[bytes, ...]:
 
 
 def test_what_differs_stays() -> None:
-    assert draw_unlike(lambda draw: drawing(8 + draw), drawing(1), of_six) == drawing(8)
+    assert draw_distinct(lambda draw: drawing(8 + draw), drawing(1), of_six) == drawing(8)
 
 
 @pytest.mark.parametrize(
@@ -37,12 +37,12 @@ def test_what_differs_stays() -> None:
     ],
 )
 def test_what_is_alike_is_drawn_again(draws: list[list[int]], decoys: list[int], wanted: list[int]) -> None:
-    assert draw_unlike(lambda draw: drawing(*draws[draw]), drawing(*decoys), of_six) == drawing(*wanted)
+    assert draw_distinct(lambda draw: drawing(*draws[draw]), drawing(*decoys), of_six) == drawing(*wanted)
 
 
 def test_calls_of_other_parts_and_cases_may_be_alike() -> None:
     drawn = [recipe(2), recipe(8, part="decode"), recipe(14, S=5)]
-    assert draw_unlike(lambda draw: drawn if not draw else [], drawing(0, 0, 0), of_six) == drawn
+    assert draw_distinct(lambda draw: drawn if not draw else [], drawing(0, 0, 0), of_six) == drawn
 
 
 def test_whole_numbers_are_those_of_tensors_of_whole_numbers() -> None:
