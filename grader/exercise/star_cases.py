@@ -34,7 +34,7 @@ SHARES = (1.0, 0.5, 0.25, 0.125, 0.0625)
 Met = tuple[str, Value]
 
 
-def star(
+def star_cases(
     space: Space, count: int, seed: int, without: frozenset[Case] = frozenset(), *, together: int = 0
 ) -> list[Case]:
     """Return at most `count` cases with one long length each, then at most `together` with all lengths long.

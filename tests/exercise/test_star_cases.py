@@ -8,7 +8,7 @@ from grader.errors import SpecError
 from grader.exercise.cases import Case, Cases, Choice, Size, Space, Star
 from grader.exercise.model import Agrees, Check, Exercise, Part, Tolerance
 from grader.exercise.plan import ReplayToken, draw, replay_plan
-from grader.exercise.star import star
+from grader.exercise.star_cases import star_cases
 
 DTYPES = ("float32", "float16", "bfloat16")
 FAMILIES = ("normal", "masked")
@@ -31,7 +31,7 @@ def exercise(cases: Cases) -> Exercise:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_every_length_comes_to_the_last_part_of_what_is_allowed_while_the_others_are_short(seed: int) -> None:
-    columns, rows = star(FAR, 2, seed)
+    columns, rows = star_cases(FAR, 2, seed)
     assert int(rows["M"]) >= 7 / 8 * min(1000, 5000 // int(rows["N"])) - 1
     assert int(rows["N"]) <= 4
     assert int(columns["N"]) >= 7 / 8 * (5000 // int(columns["M"])) - 1
@@ -40,19 +40,19 @@ def test_every_length_comes_to_the_last_part_of_what_is_allowed_while_the_others
 
 @pytest.mark.parametrize("seed", range(5))
 def test_no_length_is_kept_far_below_the_most_by_what_was_drawn_for_the_others(seed: int) -> None:
-    assert int(star(FAR, 1, seed)[0]["N"]) >= 7 / 8 * 0.75 * 5000
+    assert int(star_cases(FAR, 1, seed)[0]["N"]) >= 7 / 8 * 0.75 * 5000
     shared = Space({"B": Size(1, 160), "H": Size(1, 160)}, lambda case: int(case["B"]) * int(case["H"]) <= 160)
-    assert all(int(case["B"]) * int(case["H"]) > 132 for case in star(shared, 2, seed))
+    assert all(int(case["B"]) * int(case["H"]) > 132 for case in star_cases(shared, 2, seed))
 
 
 def test_the_axis_that_may_be_longest_comes_first() -> None:
-    columns, rows = star(FAR, 2, seed=5)
+    columns, rows = star_cases(FAR, 2, seed=5)
     assert columns["N"] > 1000 > 100 > rows["N"]
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_in_a_second_turn_another_length_is_middling(seed: int) -> None:
-    (_, _, columns, rows) = star(FAR, 4, seed)
+    (_, _, columns, rows) = star_cases(FAR, 4, seed)
     assert 5 <= int(columns["M"]) <= 28
     assert int(columns["N"]) >= 7 / 8 * (5000 // int(columns["M"])) - 1
     assert 5 <= int(rows["N"]) <= 28
@@ -60,12 +60,12 @@ def test_in_a_second_turn_another_length_is_middling(seed: int) -> None:
 
 
 def test_no_case_costs_more_than_the_space_allows() -> None:
-    assert all(few_elements(case) for seed in range(10) for case in star(FAR, 8, seed))
+    assert all(few_elements(case) for seed in range(10) for case in star_cases(FAR, 8, seed))
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_far_end_of_every_length_meets_every_other_choice(seed: int) -> None:
-    cases = star(FAR, 8, seed)
+    cases = star_cases(FAR, 8, seed)
     for first in (0, 1):
         arm = cases[first::2]
         assert {case["dtype"] for case in arm} == {*DTYPES}
@@ -73,16 +73,16 @@ def test_the_far_end_of_every_length_meets_every_other_choice(seed: int) -> None
 
 
 def test_the_same_seed_gives_the_same_cases_and_another_others() -> None:
-    assert star(FAR, 6, 3) == star(FAR, 6, 3) != star(FAR, 6, 4)
+    assert star_cases(FAR, 6, 3) == star_cases(FAR, 6, 3) != star_cases(FAR, 6, 4)
 
 
 def test_lengths_keep_to_their_multiples() -> None:
     space = Space({"K": Size(8, 4096, multiple_of=8), "M": Size(8, 64, multiple_of=8)})
-    assert all(case in [space.case(**case)] for case in star(space, 6, 1))
+    assert all(case in [space.case(**case)] for case in star_cases(space, 6, 1))
 
 
 def test_a_space_without_a_length_has_no_star() -> None:
-    assert star(Space({"dtype": Choice(DTYPES)}), 4, 1) == []
+    assert star_cases(Space({"dtype": Choice(DTYPES)}), 4, 1) == []
     with pytest.raises(SpecError):
         Star(4, Space({"dtype": Choice(DTYPES)}))
 
@@ -113,7 +113,7 @@ def little_work(case: Case) -> bool:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_points_together_are_long_along_every_length_and_as_large_as_is_allowed(seed: int) -> None:
-    cases = star(Space(BROAD.axes, little_work), 0, seed, together=6)
+    cases = star_cases(Space(BROAD.axes, little_work), 0, seed, together=6)
     assert len(cases) == 6
     for case in cases:
         lengths = [int(case[name]) for name in "MNK"]
@@ -125,10 +125,10 @@ def test_points_together_are_long_along_every_length_and_as_large_as_is_allowed(
 
 
 def test_without_a_limit_points_together_end_where_the_lengths_do() -> None:
-    assert all(max(int(case[name]) for name in "MNK") >= 7000 for case in star(BROAD, 0, 1, together=4))
+    assert all(max(int(case[name]) for name in "MNK") >= 7000 for case in star_cases(BROAD, 0, 1, together=4))
 
 
 def test_points_together_come_after_the_arms_and_leave_them_as_they_are() -> None:
-    alone, both = star(FAR, 4, 2), star(FAR, 4, 2, together=2)
+    alone, both = star_cases(FAR, 4, 2), star_cases(FAR, 4, 2, together=2)
     assert both[:4] == alone
     assert len(both) == 6

@@ -6,7 +6,7 @@ import pytest
 
 from grader.errors import SpecError
 from grader.exercise.cases import Case, Cases, Choice, Size, Space
-from grader.exercise.turns import turns
+from grader.exercise.paired_cases import paired_cases
 
 SPACE = Space(
     {
@@ -25,7 +25,7 @@ def differing(one: Case, other: Case) -> list[str]:
 
 
 def test_each_axis_gets_both_orders_of_two_choices_at_lengths_of_their_own() -> None:
-    cases = turns(SPACE, ("dtype", "layout"), 3)
+    cases = paired_cases(SPACE, ("dtype", "layout"), 3)
     assert len(cases) == 8
     for place, axis in ((0, "dtype"), (4, "layout")):
         first, second, third, fourth = cases[place : place + 4]
@@ -36,15 +36,15 @@ def test_each_axis_gets_both_orders_of_two_choices_at_lengths_of_their_own() -> 
 
 
 def test_the_same_seed_gives_the_same_cases_and_none_that_is_planned_already() -> None:
-    first = turns(SPACE, ("dtype",), 1)
-    assert turns(SPACE, ("dtype",), 1) == first
-    assert not {*first} & {*turns(SPACE, ("dtype",), 1, without=frozenset(first))}
+    first = paired_cases(SPACE, ("dtype",), 1)
+    assert paired_cases(SPACE, ("dtype",), 1) == first
+    assert not {*first} & {*paired_cases(SPACE, ("dtype",), 1, without=frozenset(first))}
 
 
 def test_an_axis_with_one_value_and_a_space_that_allows_no_such_pair_have_none() -> None:
     narrow = Space({**SPACE.axes}, where=lambda case: case["layout"] == "rows")
-    assert turns(SPACE, ("causal",), 1) == []
-    assert turns(narrow, ("layout",), 1) == []
+    assert paired_cases(SPACE, ("causal",), 1) == []
+    assert paired_cases(narrow, ("layout",), 1) == []
 
 
 def test_only_choices_take_turns() -> None:

@@ -1,4 +1,4 @@
-"""Plan cases in turns: two of the same lengths, one after the other, that differ in a single choice.
+"""Plan pairs of cases: two of the same lengths, one after the other, that differ in a single choice.
 
 Launch code that keeps a plan, a kernel or a scale by the shape alone is right in the first of the two and wrong in the
 second. Both orders are planned, each with lengths of its own: a plan for float32 may also be right for float16.
@@ -17,7 +17,7 @@ _FEWEST, _SPREAD = 3, 8
 _TRIES = 200
 
 
-def turns(space: Space, axes: Sequence[str], seed: int, without: frozenset[Case] = frozenset()) -> list[Case]:
+def paired_cases(space: Space, axes: Sequence[str], seed: int, without: frozenset[Case] = frozenset()) -> list[Case]:
     """Return four cases for each of the axes, where the space allows them: each order of two choices.
 
     axes: names of axes that are a Choice. One with a single value has none. Other choices have their simplest value;
