@@ -164,10 +164,11 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
         ),
         ("grader.report.isolation", ()),
         ("grader.files", ("grader.errors",)),
+        ("grader.moments", ("grader.errors",)),
         ("grader.batch.uploads", ("grader.errors", "grader.files", "grader.phrases")),
         (
             "grader.batch.late",
-            ("grader.batch.moments", "grader.batch.tables", "grader.errors", "grader.protocol.decode"),
+            ("grader.batch.tables", "grader.errors", "grader.moments", "grader.protocol.decode"),
         ),
         (
             "grader.export",

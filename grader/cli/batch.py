@@ -23,9 +23,9 @@ from grader.cli.batch_mapping import handed_in, in_full, in_short
 from grader.cli.batch_options import BatchOptions, completed, requested
 from grader.cli.files import parse_seed
 from grader.cli.lacking import lacking
-from grader.cli.moment import now
 from grader.errors import MissingEnvironment
 from grader.exercise.catalogue import Entry, discover, find_root
+from grader.moments import now
 from grader.record import exit_code
 from grader.report.audience import HIDDEN
 from grader.report.isolation import missing

@@ -18,12 +18,12 @@ from grader.cli import listing
 from grader.cli.browser import show_in_browser
 from grader.cli.files import check_target, check_writable, chosen_file, named_again, parse_seed, write, write_or_print
 from grader.cli.finish import finish_of
-from grader.cli.moment import now
 from grader.cli.saved import card_for, keep_results, last_failure, note_attempt
 from grader.cli.say import say
 from grader.cli.terminal import show_progress, terminal_of
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, find_root
+from grader.moments import now
 from grader.processes import Processes
 from grader.record import Record, exit_code, to_json
 from grader.report import view

@@ -26,12 +26,12 @@ from grader.cli import listing, saved, stubs
 from grader.cli.browser import show_in_browser
 from grader.cli.files import read_submission
 from grader.cli.finish import finish_of
-from grader.cli.moment import now
 from grader.cli.run import RunOptions, can_keep, job_for, keep
 from grader.cli.say import say
 from grader.cli.terminal import terminal_of
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, discover, find_root, resolve
+from grader.moments import now
 from grader.processes import Processes
 from grader.progress import Progress
 from grader.record import CheckResult, Record
