@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from grader import machine
-from grader.cli import listing
 from grader.cli.browser import show_in_browser
 from grader.cli.files import check_target, check_writable, chosen_file, named_again, parse_seed, write, write_or_print
 from grader.cli.finish import finish_of
+from grader.cli.next_step import step_after
 from grader.cli.saved import card_for, keep_results, last_failure, note_attempt
 from grader.cli.say import say
 from grader.cli.terminal import show_progress, terminal_of
@@ -108,7 +108,7 @@ def _hand_out(record: Record, source: str, outputs: Outputs, entry: Entry, card:
     if card is not None:
         keep_results(entry, record, source)
     # Nobody waits for the plots to read the verdict.
-    show(record, stream, listing.step_after(entry, record))
+    show(record, stream, step_after(entry, record))
     with spent("write the scorecard"):
         page = _page(entry, record) if card is not None or outputs.html is not None else ""
         if card is not None:
@@ -141,7 +141,7 @@ def _page(entry: Entry, record: Record) -> str:
     """Return the scorecard. With plots it takes a second."""
     from grader.report.page import html
 
-    return html.render(record, finish=finish_of(entry, record), step=listing.step_after(entry, record))
+    return html.render(record, finish=finish_of(entry, record), step=step_after(entry, record))
 
 
 def _write_card(entry: Entry, record: Record, card: Path, page: str) -> None:

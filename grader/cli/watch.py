@@ -22,10 +22,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader import machine
-from grader.cli import listing, saved, stubs
+from grader.cli import saved
 from grader.cli.browser import show_in_browser
 from grader.cli.files import read_submission
 from grader.cli.finish import finish_of
+from grader.cli.list import exercise_table
+from grader.cli.next_step import next_exercise
+from grader.cli.reset import restore
 from grader.cli.run import RunOptions, can_keep, job_for, keep
 from grader.cli.say import say
 from grader.cli.terminal import terminal_of
@@ -234,9 +237,9 @@ class _Loop:
             case Do("quit"):
                 self._left = True
             case Do("list"):
-                self._post(TextShown(self._state.run, listing.table(self._entries, self._paper().ascii_only)))
+                self._post(TextShown(self._state.run, exercise_table(self._entries, self._paper().ascii_only)))
             case Do("reset"):
-                backup = stubs.restore(self._entry)
+                backup = restore(self._entry)
                 self._post(StatusLine(f"Your file: {backup}" if backup else "It is the untouched stub already."))
             case Do("open"):
                 address = self._live.address if self._live else self._card.resolve().as_uri()
@@ -249,7 +252,7 @@ class _Loop:
 
         After the last exercise the search continues with the first. If none is left, say so.
         """
-        following = listing.next_exercise(self._entry)
+        following = next_exercise(self._entry)
         if following is None:
             self._post(StatusLine("Every exercise is done."))
             return
@@ -413,11 +416,11 @@ class _Loop:
                     source = read_submission(entry.stub)
                     record = self._grade(token, entry, entry.stub, source, effect.run)
                     self._store_card(entry, entry.stub, record, source)
-            from grader.cli.every import write_index
+            from grader.cli.all import write_index
 
             if self._keeps:
                 write_index(self._entries)
-            table = listing.table(self._entries, self._paper().ascii_only)
+            table = exercise_table(self._entries, self._paper().ascii_only)
             self._post(TextShown(effect.run, table, self._every_progress()))
 
         return run

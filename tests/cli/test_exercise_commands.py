@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from grader.cli import model_solution, saved
-from grader.cli.every import worst, write_index
+from grader.cli import saved, solution
+from grader.cli.all import worst, write_index
 from grader.cli.finish import finish_of
-from grader.cli.listing import step_after
 from grader.cli.main import dispatch
+from grader.cli.next_step import step_after
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.exercise.model import check_id
 from grader.record import Counterexample, Record, Status, to_json
@@ -151,7 +151,7 @@ def test_the_solution_is_for_whoever_has_one(
             submission=replace(record.submission, sha256=sha256),
         )
 
-    monkeypatch.setattr(model_solution, "_counted", counted)
+    monkeypatch.setattr(solution, "_counted", counted)
     assert dispatch(["solution", "ex_15"]) == 1
     told = capsys.readouterr()
     assert (told.out, "not started" in told.err) == ("", True)
@@ -167,7 +167,7 @@ def test_the_solution_is_for_whoever_has_one(
     page = (tree / "scorecards" / "ex_15-beside.html").read_text()
     assert "def vector_add_kernel(" in page
     # What the solution costs is counted once, as long as solution and specification stay the same.
-    monkeypatch.setattr(model_solution, "_counted", None)
+    monkeypatch.setattr(solution, "_counted", None)
     assert said(capsys, "solution", "ex_15") == text
     document = json.loads(said(capsys, "solution", "ex_15", "--json"))
     assert [part["title"] for part in document["parts"]] == ["Vector addition"]

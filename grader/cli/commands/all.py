@@ -20,7 +20,7 @@ def command(
     quiet: Quiet = False,
 ) -> None:
     """Grade every exercise."""
-    from grader.cli.every import grade_all
+    from grader.cli.all import grade_all
     from grader.cli.run import RunOptions
 
     options = RunOptions(seed=seed, cpu=cpu, all_baselines=all_baselines, quiet=quiet)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader import __version__
-from grader.cli import listing, saved
+from grader.cli import saved
 from grader.cli.browser import show_in_browser
 from grader.cli.files import check_target, parse_seed, read_submission, write, write_or_print
+from grader.cli.next_step import next_line, progress_words
 from grader.cli.run import RunOptions, can_keep, job_for, keep
 from grader.cli.say import say
 from grader.cli.terminal import show_progress, terminal_of
@@ -105,7 +106,7 @@ def _summary(ended: Sequence[ExerciseEnd]) -> str:
     beyond = sum(record.max_score for record in records) - judged
     more = f"; {beyond:g} more could not be judged on this machine" if beyond else ""
     text = f"{earned:g} of {judged:g} points of {counted(len(records), 'exercise')} that could be judged here{more}."
-    following = listing.next_line([one.entry for one in ended])
+    following = next_line([one.entry for one in ended])
     return f"{text}\n{following}" if following else text
 
 
@@ -141,7 +142,7 @@ def write_index(entries: Sequence[Entry]) -> Path:
                 id=entry.id,
                 title=entry.exercise.title,
                 state=progress.state,
-                words=listing.progress_words(entry, progress),
+                words=progress_words(entry, progress),
                 file=str(entry.stub),
                 card=card.name if there else "",
                 attempts=saved.attempts(entry),

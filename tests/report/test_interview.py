@@ -9,7 +9,7 @@ import pytest
 from grader.exercise.interview import Figures, Question
 from grader.record import Record, Selection
 from grader.report.achieved import Finish, achievements
-from grader.report.answers import answers
+from grader.report.interview import answers
 from grader.report.page import html
 from grader.report.text import terminal
 from tests.records import compiled, samples

@@ -11,7 +11,7 @@ from grader.cli.finish import records_for
 from grader.cli.say import say
 from grader.cli.terminal import terminal_of
 from grader.exercise.catalogue import find_root, resolve
-from grader.report.answers import answers
+from grader.report.interview import answers
 
 
 def explain(exercise: str, *, as_json: bool) -> int:

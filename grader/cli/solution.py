@@ -11,7 +11,7 @@ from pathlib import Path
 from grader.cli import saved
 from grader.cli.browser import show_in_browser
 from grader.cli.files import write
-from grader.cli.listing import progress_words
+from grader.cli.next_step import progress_words
 from grader.cli.run import can_keep
 from grader.cli.say import say
 from grader.cli.terminal import terminal_of
