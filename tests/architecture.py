@@ -18,10 +18,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 # (module, what it does there)
 WAY = (
     ("grader/cli/commands/run.py", "Takes the options of `grade ex_15`. Each command has a file here."),
-    (
-        "grader/cli/run.py",
-        "Refuses what it can refuse before anything starts. Then starts the processes and makes the job (`job_for`).",
-    ),
+    ("grader/cli/run.py", "Refuses what it can refuse before anything starts. Then starts the processes."),
     (
         "grader/exercise/catalogue.py",
         "Finds the exercise and reads its `spec.py`. Only this module knows an exercise's files.",
@@ -30,6 +27,7 @@ WAY = (
         "grader/processes.py",
         "Starts the fork server, and on a GPU the baseline process, while this process imports torch.",
     ),
+    ("grader/cli/job.py", "Makes the job: the submission's text, and a plan of its cases."),
     (
         "grader/exercise/plan.py",
         "Draws a frozen list of cases from a seed, by Hypothesis. The submission is not loaded yet.",

@@ -9,7 +9,7 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
-from grader.cli.run import RunOptions, job_for
+from grader.cli.job import RunOptions, job_for
 from grader.exercise.catalogue import resolve
 from grader.grading import grade
 from grader.report.page import html

@@ -11,9 +11,10 @@ from grader import __version__
 from grader.cli import saved
 from grader.cli.browser import show_in_browser
 from grader.cli.files import check_target, parse_seed, read_submission, write, write_or_print
+from grader.cli.job import RunOptions, job_for
 from grader.cli.next_step import next_line, progress_words
-from grader.cli.run import RunOptions, can_keep, job_for, keep
 from grader.cli.say import say
+from grader.cli.scorecard import can_keep, keep
 from grader.cli.terminal import show_progress, terminal_of
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, discover, find_root

@@ -12,8 +12,8 @@ from grader.cli import saved
 from grader.cli.browser import show_in_browser
 from grader.cli.files import write
 from grader.cli.next_step import progress_words
-from grader.cli.run import can_keep
 from grader.cli.say import say
+from grader.cli.scorecard import can_keep
 from grader.cli.terminal import terminal_of
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, find_root, resolve

@@ -26,11 +26,12 @@ from grader.cli import saved
 from grader.cli.browser import show_in_browser
 from grader.cli.files import read_submission
 from grader.cli.finish import finish_of
+from grader.cli.job import RunOptions, job_for
 from grader.cli.list import exercise_table
 from grader.cli.next_step import next_exercise
 from grader.cli.reset import restore
-from grader.cli.run import RunOptions, can_keep, job_for, keep
 from grader.cli.say import say
+from grader.cli.scorecard import can_keep, keep
 from grader.cli.terminal import terminal_of
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, discover, find_root, resolve
