@@ -47,7 +47,7 @@ Grade = Callable[..., Record]
 
 # The files that take longest, the longest first: with `--dist loadfile`, one that began last would keep all waiting.
 _LONGEST = (
-    *("attacks/test_attacks", "attacks/test_elsewhere", "attacks/test_faults", "replay/test_backwards"),
+    *("attacks/test_attacks", "attacks/test_elsewhere", "attacks/test_faults", "interpreter/test_backwards"),
     *("diagnosis/test_ranking", "batch/test_whole_batch", "exercises/test_attention_designs"),
     *("attacks/test_timing", "recorder/test_recorder", "protocol/test_claims_fuzz", "test_escaping"),
     *("templates/test_templates", "exercise/test_plan", "interpreter/test_guard", "sanitizer/test_sanitize"),
