@@ -1,4 +1,4 @@
-"""`python -m tests.gpu_table`: writes the table of docs/gpus.md from the specifications and the rows of the GPUs."""
+"""`python -m tests.pages.gpu_table`: writes the table of docs/gpus.md from specifications and the rows of the GPUs."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from grader.speed import suite
 from grader.speed.baselines import title_of
 from grader.speed.prediction import DRAM_SHARE, TENSOR_SHARE
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "gpus.md"
-BEGIN, END = "<!-- python -m tests.gpu_table writes from here -->\n", "<!-- to here -->\n"
+BEGIN, END = "<!-- python -m tests.pages.gpu_table writes from here -->\n", "<!-- to here -->\n"
 NAMES = ("T4", "RTX 3090", "L4", "RTX 4090", "RTX 5090")
 # The driver and torch's context take part of the published memory.
 FREE = 0.92

@@ -1,4 +1,4 @@
-"""`python -m tests.card_picture`: makes docs/failing-card.png, the picture in README.md of a scorecard's first card.
+"""`python -m tests.pages.card_picture`: makes docs/failing-card.png, a scorecard's first card, for README.md.
 
 It grades a planted mistake as a learner's file, and takes the picture in a Chromium (tests/browsing.py).
 """
@@ -16,7 +16,7 @@ from grader.report.page import html
 from grader.sandbox.server import ForkServer
 from tests.browsing import Visit, browser
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PICTURE = ROOT / "docs" / "failing-card.png"
 MISTAKE = "vector_add_last_element"
 # As wide as README.md is shown, with some paper around the card.

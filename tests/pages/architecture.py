@@ -1,4 +1,4 @@
-"""`python -m tests.architecture`: writes docs/architecture.md from the rooms of grader/ as they are.
+"""`python -m tests.pages.architecture`: writes docs/architecture.md from the rooms of grader/ as they are.
 
 A room is a folder right below grader/, or a file there. What it is for is the first line of its docstring; what it
 imports is read from the syntax tree. The way of a case is told here, with the module of every step.
@@ -12,7 +12,7 @@ from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "architecture.md"
 
 # (module, what it does there)
@@ -82,7 +82,8 @@ WAY = (
 INTRODUCTION = """\
 # Architecture
 
-Made by `python -m tests.architecture`; do not edit. `tests/docs/test_architecture.py` fails when this page is stale.
+Made by `python -m tests.pages.architecture`; do not edit. `tests/docs/test_architecture.py` fails when this page is
+stale.
 
 ## The way of a case, from the command to the verdict
 

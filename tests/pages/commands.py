@@ -1,4 +1,4 @@
-"""`python -m tests.commands`: writes docs/commands.md, the reference of commands, from the commands' own definitions.
+"""`python -m tests.pages.commands`: writes docs/commands.md, the reference, from the commands' own definitions.
 
 What a command is for, its arguments and its options are what `grade help COMMAND` prints.
 """
@@ -13,13 +13,13 @@ import typer
 from grader.cli.main import app
 from grader.export.formats import formats
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "commands.md"
 
 INTRODUCTION = """\
 # Commands
 
-This page lists every command with its arguments and options. Made by `python -m tests.commands`; do not edit.
+This page lists every command with its arguments and options. Made by `python -m tests.pages.commands`; do not edit.
 `tests/docs/test_commands.py` fails when this page is stale.
 
 `grade ex_15` is short for `grade run ex_15`. `grade help COMMAND` prints what stands here. [The learner's

@@ -1,4 +1,4 @@
-"""`python -m tests.attack_table`: writes docs/attacks.md from what the submissions say of themselves.
+"""`python -m tests.pages.attack_table`: writes docs/attacks.md from what the submissions say of themselves.
 
 What each attack is, in a few words, stands here; which file is which attack, what it must get and which honest file
 looks like it stands in that file's own docstring, and nowhere else (tests/claims.py).
@@ -212,7 +212,7 @@ INTRODUCTION = """\
 # Attacks
 
 This page lists every known way to cheat a grader of kernels, what stops it here, and the files that try it. Made by
-`python -m tests.attack_table`; do not edit.
+`python -m tests.pages.attack_table`; do not edit.
 
 A file is named without its ending. It lies in `tests/submissions/` or in an exercise's folder under `reference/`, and
 its first line names the verdict that it must get. `tests/docs/test_attack_table.py` checks that this page matches the

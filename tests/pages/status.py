@@ -1,4 +1,4 @@
-"""`python -m tests.status`: writes docs/status.md, what is done and the command that shows it.
+"""`python -m tests.pages.status`: writes docs/status.md, what is done and the command that shows it.
 
 What an exercise holds is counted; every other line stands in `DONE`. A figure that a command measures stands on the
 page that the command writes.
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from grader.exercise.catalogue import Entry, discover
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "status.md"
 
 # (what is done, the commands that show it, the page that explains it)
@@ -135,8 +135,8 @@ NOT_DONE = (
 INTRODUCTION = """\
 # What is done, and what shows it
 
-Made by `python -m tests.status`; do not edit. `tests/docs/test_status.py` fails when this page is stale, or when a
-command names a file that is not there.
+Made by `python -m tests.pages.status`; do not edit. `tests/docs/test_status.py` fails when this page is stale, or when
+a command names a file that is not there.
 
 """
 

@@ -1,4 +1,4 @@
-"""`python -m tests.corpus`: writes docs/corpus.md, which files with known verdicts there are and how to use them.
+"""`python -m tests.pages.corpus`: writes docs/corpus.md, which files with known verdicts there are and how to use them.
 
 Counts are made from the files. What a folder of tests/submissions/ holds stands in `FOLDERS`.
 """
@@ -15,7 +15,7 @@ from grader.author import claim_of
 from grader.exercise.catalogue import Entry, discover
 from tests.claims import SUBMISSIONS, links
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "corpus.md"
 TRIED, BLIND = ROOT / "benchmarks" / "tried.json", ROOT / "benchmarks" / "blind"
 
@@ -40,7 +40,7 @@ INTRODUCTION = """\
 # The corpus: submissions with known verdicts
 
 This page shows the submissions whose right verdict is known, and how to measure another grader with them. Made by
-`python -m tests.corpus`; do not edit. `tests/docs/test_corpus.py` fails when this page is stale.
+`python -m tests.pages.corpus`; do not edit. `tests/docs/test_corpus.py` fails when this page is stale.
 
 A file is a Python module with the functions that its exercise's stub asks for. So a grader of another project can load
 it. The license is [MIT](../LICENSE).
