@@ -136,7 +136,7 @@ class Lent:
 _STARTERS = (
     "grader.processes",
     "grader.cli.doctor",
-    "grader.cli.solution",
+    "grader.cli.model_solution",
     "grader.cli.profile",
     "grader.cli.roofline",
     "grader.cli.sanitize",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.cli import saved, solution
+from grader.cli import model_solution, saved
 from grader.cli.all import worst, write_index
 from grader.cli.finish import finish_of
 from grader.cli.main import dispatch
@@ -151,7 +151,7 @@ def test_the_solution_is_for_whoever_has_one(
             submission=replace(record.submission, sha256=sha256),
         )
 
-    monkeypatch.setattr(solution, "_counted", counted)
+    monkeypatch.setattr(model_solution, "_counted", counted)
     assert dispatch(["solution", "ex_15"]) == 1
     told = capsys.readouterr()
     assert (told.out, "not started" in told.err) == ("", True)
@@ -167,7 +167,7 @@ def test_the_solution_is_for_whoever_has_one(
     page = (tree / "scorecards" / "ex_15-beside.html").read_text()
     assert "def vector_add_kernel(" in page
     # What the solution costs is counted once, as long as solution and specification stay the same.
-    monkeypatch.setattr(solution, "_counted", None)
+    monkeypatch.setattr(model_solution, "_counted", None)
     assert said(capsys, "solution", "ex_15") == text
     document = json.loads(said(capsys, "solution", "ex_15", "--json"))
     assert [part["title"] for part in document["parts"]] == ["Vector addition"]

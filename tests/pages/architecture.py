@@ -34,9 +34,17 @@ WAY = (
     ),
     ("grader/grading/pipeline.py", "Goes through the plan part by part: answers first, speed last."),
     ("grader/grading/answers.py", "Judges the checks of a part, one after the other."),
+    ("grader/judge/rules/__init__.py", "Finds the module of the check's rule, and has it decide."),
     ("grader/judge/rules/", "The check's rule asks the bench for calls on the planned cases."),
     ("grader/judge/bench.py", "Has a call recorded and replayed, examines it, and keeps the evidence."),
     ("grader/sandbox/pair.py", "Sends the case to two child processes, one after the other. Trusts neither."),
+    (
+        "grader/sandbox/session.py",
+        "Holds one of the two: sends the file and calls, limits time, memory and disk space, and replaces a process "
+        "that has ended.",
+    ),
+    ("grader/sandbox/server.py", "Asks the fork server for a child, which is confined before it reads the submission."),
+    ("grader/sandbox/inside/worker.py", "In the child: reads the grader's messages, and answers them."),
     (
         "grader/recorder/recorder.py",
         "In the submission's process: calls the function on decoys and writes down every allocation, copy and launch. "
@@ -60,7 +68,7 @@ WAY = (
     ),
     ("grader/judge/failures.py", "Gives a failed call its status and its cause in words."),
     ("grader/grading/shrinking.py", "Finds the smallest case that fails in the same way."),
-    ("grader/diagnosis/explain.py", "Ranks what may be behind the failure, by all that was seen of the part."),
+    ("grader/grading/results.py", "Writes the outcome of a check as a result of the record."),
     (
         "grader/judge/part_compiler.py",
         "Beside the grading: compiles each part's kernels for several GPUs, and for the judged calls. None is needed.",
@@ -71,6 +79,8 @@ WAY = (
         "failure if the kernels compile for no GPU.",
     ),
     ("grader/speed/suite.py", "On a GPU, after right answers: times the replay in interleaved rounds with baselines."),
+    ("grader/diagnosis/explain.py", "Ranks what may be behind the failure, by all that was seen of the part."),
+    ("grader/grading/excerpts.py", "Puts the lines that a cause names beside it."),
     ("grader/record.py", "Everything that was found, as one frozen record: `grade/result/v1`."),
     (
         "grader/report/text/terminal.py",

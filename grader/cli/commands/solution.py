@@ -20,6 +20,6 @@ def command(
     open_page: Annotated[bool, typer.Option("--open", help="open the page with both in a browser")] = False,
 ) -> None:
     """Show what the model solution costs, and where it lies."""
-    from grader.cli.solution import solution
+    from grader.cli.model_solution import solution
 
     raise typer.Exit(solution(exercise, show=show, copy=copy, as_json=json, open_page=open_page))
