@@ -1,4 +1,4 @@
-"""`grade check`: runs the author's gate and prints what it finds."""
+"""`grade check`: run the author's gate and print what it finds."""
 
 from __future__ import annotations
 

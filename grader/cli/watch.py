@@ -1,4 +1,4 @@
-"""`grade watch`: grades a file after every save, and shows the result on the terminal.
+"""`grade watch`: grade a file after every save, and show the result on the terminal.
 
 Takes the name of an exercise or the path of a file, keys, saves, and signals. Gives the screen or a log, the scorecard,
 the page that is served, and an exit code. Owns the terminal, the processes and the tasks.

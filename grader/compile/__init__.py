@@ -1,4 +1,4 @@
-"""Compiles a submission's kernels for a GPU that need not be there, and reads the compilers' output.
+"""Compile a submission's kernels for a GPU that need not be there, and read the compilers' output.
 
 kernels        describes what the Triton kernels of a trace compile to, and runs none
 cute           reads what the CuTe DSL's compiler made of a program

@@ -1,4 +1,4 @@
-"""Stores the compile outcomes of a submission for the next grading of the very same file.
+"""Store the compile outcomes of a submission for the next grading of the very same file.
 
 Takes and gives CompileOutcome; touches only its own folder below the user's cache folder.
 """

@@ -1,4 +1,4 @@
-"""Compiles recorded calls in a clean process, for GPUs that need not be there."""
+"""Compile recorded calls in a clean process, for GPUs that need not be there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Caches compiled kernels from one grading to the next.
+"""Cache compiled kernels from one grading to the next.
 
 Replayers compile into a scratch folder, which ends with them. Triton names its output by a hash of source and options,
 so every submission with that kernel can use it. An entry belongs to one owner (in a batch, a student): no submission

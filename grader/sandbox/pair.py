@@ -1,4 +1,4 @@
-"""Pairs a submission's process, which records, with clean processes that replay its traces.
+"""Pair a submission's process, which records, with clean processes that replay its traces.
 
 Takes calls; gives recorded answers and outcomes. Recorder and replayers keep memory from call to call.
 """

@@ -1,4 +1,4 @@
-"""Gives one submission's processes a folder, and a user that owns nothing else; removes both afterwards."""
+"""Give one submission's processes a folder, and a user that owns nothing else; remove both afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starts a submission's processes under a tool that watches from outside and writes a report.
+"""Start a submission's processes under a tool that watches from outside and writes a report.
 
 The tool starts the submission's process. Both are confined as every submission is: the fork server's child becomes the
 tool after all layers are in place. They talk to the grader over a socket in the scratch folder, since a tool need not

@@ -1,4 +1,4 @@
-"""Serves the grader under Nsight Compute, which counts the kernels of one call."""
+"""Serve the grader under Nsight Compute, which counts the kernels of one call."""
 
 from __future__ import annotations
 

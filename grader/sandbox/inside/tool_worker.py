@@ -1,4 +1,4 @@
-"""Serves the grader under a tool that watches this process from outside, such as compute-sanitizer.
+"""Serve the grader under a tool that watches this process from outside, such as compute-sanitizer.
 
 Such a tool sees the ends of allocations and the bytes that were never written. So every tensor gets an allocation of
 its own size, without guard bands, and nothing is filled unless the submission asks for it. Traces that were recorded
