@@ -325,7 +325,8 @@ def _why_not_compiled(answer: object, announced: str) -> str:
             how = f"{UNRECORDED}:" if answer.kind == UNTOLD else "the launch code raised"
             return f"{how} {_raised_words(answer)}"
         case TimedOut() | CompiledTooLong():
-            return f"not done within {answer.limit_s:g} s{during}"
+            at = f", at {announced}" if announced else ""
+            return f"compiling did not finish within {answer.limit_s:g} s{at}"
         case Died():
             return f"the process {answer.how}{during}"
         case OutOfMemory():

@@ -115,7 +115,7 @@ def test_kernels_of_every_gpu_are_found(finding: Finding) -> None:
             "the launch code raised AttributeError: 'Tensor' object has no attribute 'no_such' (line 4)",
         ),
         ("def vector_add(x, y):\n    os._exit(7)\n", "the process ended with exit status 7 before it answered"),
-        ("def vector_add(x, y):\n    while True: pass\n", "not done within 0.5 s"),
+        ("def vector_add(x, y):\n    while True: pass\n", "compiling did not finish within 0.5 s"),
         (
             COPY + ADD.replace("    return y", "    raise ValueError('no')"),
             "the launch code raised ValueError: no (line 11)",
@@ -129,7 +129,7 @@ def test_what_goes_wrong_is_told_for_every_gpu(finding: Finding, text: str, why:
 
 def test_the_kernel_that_the_compiler_does_not_finish_is_named(finding: Finding) -> None:
     endless = COPY + "    for _ in tl.static_range(1 << 30):\n        tl.store(y_ptr, 0.0)\n"
-    why = "not done within 1 s while compiling copy_kernel, line 5"
+    why = "compiling did not finish within 1 s, at copy_kernel, line 5"
     assert finding(endless + ADD, limit_s=1.0)[1] == dict.fromkeys(ALL, why)
 
 
@@ -362,14 +362,16 @@ def test_what_is_shown_to_the_compiler_does_not_stand_in_for_what_is_judged(
 def test_kernels_that_take_the_compiler_long_are_open_and_not_refused(
     recorded: Graded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    late = CompileOutcome("global_sum", "sm_90", why="not done within 60 s while compiling sum_kernel", is_late=True)
+    late = CompileOutcome(
+        "global_sum", "sm_90", why="compiling did not finish within 60 s, at sum_kernel", is_late=True
+    )
     monkeypatch.setattr(PartCompiler, "check", lambda *_: [late])
     # A text of its own: what the compiler has accepted once is not read again.
     text = GROWING_COUNT.replace("tl.full((), 1, tl.int64)", "tl.full((), 1, tl.int32)") + "# It takes long.\n"
     checks = {check.id: check for check in recorded(f"{HEAD}{text}", "global_sum").checks}
     technique = checks["global_sum.kernels"]
     assert (technique.status, technique.points, technique.cause) == ("inconclusive", 0, None)
-    assert technique.reason.endswith("for sm_90 not done within 60 s while compiling sum_kernel")
+    assert technique.reason.endswith("for sm_90 compiling did not finish within 60 s, at sum_kernel")
     assert checks["global_sum.tail"].status == "pass"
 
 
