@@ -76,9 +76,9 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
 - **Case contrast** (`grader/diagnosis/case_contrast.py`): all cases of the part, failing and passing, along every axis.
   A specification names the kind that an axis points to (`contrasts`). A kind that leaves other cases right is unlikely
   if those fail as well, and one that spares no such case if some pass. No mask is missing where the layout alone parts
-  failing and passing cases. Two sizes whose order alone parts them are taken for each other. A length that one block
-  holds wherever a case passes points to the blocks after the first one. A part that reduces nothing (`reduces=False`)
-  is offered no mistake in a sum or a maximum.
+  failing and passing cases. If failure depends only on which of two sizes is larger, two axes may be swapped. A length
+  that one block holds wherever a case passes points to the blocks after the first one. A part that reduces nothing
+  (`reduces=False`) is offered no mistake in a sum or a maximum.
 - **Variations** (`grader/diagnosis/variations.py`): the first failing case of a part is made again with one difference:
   in the simplest layout, with the simplest value of each declared axis, with sizes that fill every block, and with
   such sizes that are all equal. An access outside a tensor that full blocks make too is a wrong address. A case that

@@ -13,9 +13,9 @@ from grader.batch.reading import read_batch
 from grader.batch.store import Batch, BatchStore
 from grader.cli.batch_out import check_folder
 from grader.cli.files import parse_seed
-from grader.cli.moment import now
 from grader.errors import UsageError
 from grader.exercise.catalogue import discover, find_root
+from grader.moments import now
 from grader.phrases import counted
 from grader.report.audience import HIDDEN
 

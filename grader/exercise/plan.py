@@ -25,9 +25,9 @@ from grader.errors import MissingEnvironment, SpecError, UsageError
 from grader.exercise.cases import FAMILY, PLAIN, Case, Cases, Choice, Domain, Space, Value
 from grader.exercise.covering import covering
 from grader.exercise.model import Agrees, Check, Exercise, Part, check_id
+from grader.exercise.paired_cases import paired_cases
 from grader.exercise.seeds import shared
-from grader.exercise.star import star
-from grader.exercise.turns import turns
+from grader.exercise.star_cases import star_cases
 from grader.phrases import counted
 from grader.protocol.messages import Recipe
 
@@ -144,13 +144,13 @@ def _draw_check(part: Part, check: Check, seed: int, *, gpu: bool) -> PlannedChe
     chosen += covering(space, check.cases.covering, own, without=frozenset(chosen))
     if wide := check.cases.star:
         reach = wide.space if gpu else wide.space.without_gpu()
-        chosen += star(reach, wide.count, own, without=frozenset(chosen), together=wide.together)
+        chosen += star_cases(reach, wide.count, own, without=frozenset(chosen), together=wide.together)
     for number, region in enumerate(check.cases.regions):
         reach = region.space if gpu else region.space.without_gpu()
         chosen += covering(reach, region.count, _digest(f"{own}/{number}"), without=frozenset(chosen))
     chosen += [case for case in check.cases.named_far if gpu or not check.cases.space.needs_gpu(case)]
     chosen += check.cases.named_large if gpu else ()
-    chosen += turns(space, check.cases.turns, own, without=frozenset(chosen))
+    chosen += paired_cases(space, check.cases.turns, own, without=frozenset(chosen))
     cases = tuple(PlannedCase(case, case_seed(seed, name, i)) for i, case in enumerate(chosen))
     return PlannedCheck(part, check, cases, space, () if gpu else _left_out(check.cases))
 

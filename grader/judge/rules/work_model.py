@@ -16,9 +16,9 @@ from grader.judge.clue import Clue
 from grader.judge.configurations import other_configurations, words_of
 from grader.judge.evidence import Evidence
 from grader.judge.failures import Failure
-from grader.judge.meant import find_unplanned_cases
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest, NotRunHere, Trial
+from grader.judge.unplanned_cases import find_unplanned_cases
 from grader.phrases import listed
 from grader.protocol.messages import LaunchInfo, Traffic
 from grader.record import Cause, Number, Work

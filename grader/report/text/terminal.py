@@ -15,7 +15,7 @@ from rich.text import Text
 from grader.phrases import counted
 from grader.record import UNJUDGED, CheckResult, Coverage, PartInfo, PrintedOutput, Record, headline, worst_of
 from grader.report import efficiency, kernels, view
-from grader.report.answers import AnsweredQuestion
+from grader.report.interview import AnsweredQuestion
 from grader.report.page.beside import PartBeside
 from grader.report.status import LOOKS, in_part
 from grader.report.text import cause_lines, coverage_lines, efficiency_lines, kernel_lines, speed_lines
