@@ -127,8 +127,8 @@ def tensors_in(values: Any) -> list[Tensor]:
     """Return every tensor among the values, in tuples and lists too; calls no method of a submission's."""
     if isinstance(values, Tensor):
         return [values]
-    held: Iterator[Any] = iter(())
-    for kind in (tuple, list):
-        if isinstance(values, kind):
-            held = kind.__iter__(values)
+    if isinstance(values, tuple):
+        held: Iterator[Any] = tuple.__iter__(values)
+    else:
+        held = list.__iter__(values) if isinstance(values, list) else iter(())
     return [tensor for value in held for tensor in tensors_in(value)]
