@@ -62,7 +62,7 @@ WAY = (
     ),
     ("grader/judge/failures.py", "Gives a failed call its status and its cause in words."),
     ("grader/grading/shrinking.py", "Finds the smallest case that fails in the same way."),
-    ("grader/diagnosis/explain.py", "Ranks what may be behind the failure, by all that was seen of the part."),
+    ("grader/diagnosis/diagnosis.py", "Ranks what may be behind the failure, by all that was seen of the part."),
     (
         "grader/judge/compiler.py",
         "Beside the grading: compiles each part's kernels for several GPUs, and for the judged calls. None is needed.",

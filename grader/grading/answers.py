@@ -11,7 +11,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from time import monotonic
 
-from grader.diagnosis.explain import Diagnosis
+from grader.diagnosis.diagnosis import Diagnosis
 from grader.exercise.cases import Case
 from grader.exercise.model import Part, check_id
 from grader.exercise.plan import PlannedCase, PlannedCheck

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from grader.diagnosis.branches import KIND, Parting, partings_of
+from grader.diagnosis.probes.branches import KIND, Parting, partings_of
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.judge.clue import Clue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.diagnosis.contraction import contraction_clues
+from grader.diagnosis.probes.contraction import contraction_clues
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.judge.clue import Clue

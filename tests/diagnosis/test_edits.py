@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from grader.diagnosis.edits import Edit, edits_of
+from grader.diagnosis.edits.edits import Edit, edits_of
 
 RIGHT = """import torch
 import triton

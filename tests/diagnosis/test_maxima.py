@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from grader.diagnosis.edits import edits_of
-from grader.diagnosis.repairs import repair_clues
+from grader.diagnosis.edits.edits import edits_of
+from grader.diagnosis.edits.repairs import repair_clues
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.protocol.messages import Recipe

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.diagnosis.padding import padding_clues, padding_elsewhere
+from grader.diagnosis.probes.padding import padding_clues, padding_elsewhere
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry, resolve
 from grader.judge.clue import Clue

@@ -10,10 +10,11 @@ import pytest
 import torch
 
 from grader.author import claim_of, label_fault
+from grader.diagnosis.gathering import _is_filled, _reaches, _undecided, together
 from grader.diagnosis.kinds import GENERAL, OF_REDUCTIONS, known_kinds
 from grader.diagnosis.patterns import Answer
-from grader.diagnosis.ranking import _is_filled, _reaches, _undecided, explained, remedied, suspects_of, together
-from grader.diagnosis.variations import Change, Variation
+from grader.diagnosis.probes.variations import Change, Variation
+from grader.diagnosis.ranking import explained, remedied, suspects_of
 from grader.exercise.cases import Choice, Size, Space
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.exercise.causes import Contrast, Remedy

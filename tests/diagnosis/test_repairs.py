@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.diagnosis.repairs import repair_clues
+from grader.diagnosis.edits.repairs import repair_clues
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.judge.clue import Clue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.diagnosis.unmasked import TAIL, WHOLE, unmasked_clue
+from grader.diagnosis.edits.unmasked import TAIL, WHOLE, unmasked_clue
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import resolve
 from grader.judge.clue import Clue

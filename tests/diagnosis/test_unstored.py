@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.diagnosis.unstored import KIND, unstored_clue
+from grader.diagnosis.edits.unstored import KIND, unstored_clue
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.judge.clue import Clue

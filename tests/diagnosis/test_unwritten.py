@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from grader.diagnosis.unwritten import unwritten_clues
+from grader.diagnosis.probes.unwritten import unwritten_clues
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.sandbox.server import ForkServer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.diagnosis.variations import (
+from grader.diagnosis.probes.variations import (
     Change,
     Variation,
     fails_full,

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from grader.diagnosis.edit_scope import MOST, OFTEN, SOMETIMES, Edit, Scope, bare_name, called, names_in
+from grader.diagnosis.edits.edit_scope import MOST, OFTEN, SOMETIMES, Edit, Scope, bare_name, called, names_in
 
 _INFINITE = 'float("-inf")'
 _LOWEST = "-1e30"

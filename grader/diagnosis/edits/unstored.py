@@ -14,11 +14,11 @@ from typing import Literal
 
 from torch import Tensor
 
-from grader.diagnosis.edit_scope import Edit, Scope, called, keyword
-from grader.diagnosis.edited import Edited
-from grader.diagnosis.edits import scopes_of
-from grader.diagnosis.masks import conjuncts
-from grader.diagnosis.repairs import kernels_in
+from grader.diagnosis.edits.edit_scope import Edit, Scope, called, keyword
+from grader.diagnosis.edits.edited import Edited
+from grader.diagnosis.edits.edits import scopes_of
+from grader.diagnosis.edits.masks import conjuncts
+from grader.diagnosis.edits.repairs import kernels_in
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.compare import compare, tensor_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from grader.diagnosis.edit_scope import MOST, SOMETIMES, Edit, Scope, called, keyword
+from grader.diagnosis.edits.edit_scope import MOST, SOMETIMES, Edit, Scope, called, keyword
 
 _BY_VALUES = ("masked_by_values", "value_shortcut")
 _BEFORE = ("starts_before", "done_again")

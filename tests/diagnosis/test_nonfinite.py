@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.diagnosis.births import birth_clues
+from grader.diagnosis.probes.nonfinite import nonfinite_clues
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import resolve
 from grader.sandbox.server import ForkServer
@@ -93,7 +93,7 @@ def test_the_line_that_makes_the_nan_of_a_result_is_told(
     with bench_of(server, ENTRY, SOURCE.replace("STEPS", steps), part="row_softmax") as bench:
         failure = bench.try_case(case, 5).failure
         assert (failure is None) == (not kind)
-        found = birth_clues(bench, failure) if failure else []
+        found = nonfinite_clues(bench, failure) if failure else []
         assert [one.kind for one in found] == ([kind] if kind else [])
         assert all(words in one.seen for one in found), found
         # Notes of one call change no later one.

@@ -10,9 +10,9 @@ import ast
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from grader.diagnosis.edit_scope import is_long
-from grader.diagnosis.edited import Edited
-from grader.diagnosis.repairs import quick_calls
+from grader.diagnosis.edits.edit_scope import is_long
+from grader.diagnosis.edits.edited import Edited
+from grader.diagnosis.edits.repairs import quick_calls
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue
 from grader.protocol.messages import Recipe, WayTaken

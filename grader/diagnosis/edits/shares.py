@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from grader.diagnosis.edit_scope import (
+from grader.diagnosis.edits.edit_scope import (
     MOST,
     SOMETIMES,
     Edit,

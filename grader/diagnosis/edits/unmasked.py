@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ast
 
-from grader.diagnosis.edit_scope import Scope, called, keyword
-from grader.diagnosis.edited import Edited
-from grader.diagnosis.edits import scopes_of
-from grader.diagnosis.repairs import kernels_in
+from grader.diagnosis.edits.edit_scope import Scope, called, keyword
+from grader.diagnosis.edits.edited import Edited
+from grader.diagnosis.edits.edits import scopes_of
+from grader.diagnosis.edits.repairs import kernels_in
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue
 from grader.judge.failures import WrongCall

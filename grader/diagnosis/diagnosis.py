@@ -13,11 +13,17 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from grader.diagnosis.births import birth_clues
-from grader.diagnosis.branches import partings_of
-from grader.diagnosis.contraction import contraction_clues
-from grader.diagnosis.elsewhere import Shown, explaining, shown_by
-from grader.diagnosis.interpreted import (
+from grader.diagnosis.cross_check import Shown, explaining, shown_by
+from grader.diagnosis.edits.repairs import repair_clues
+from grader.diagnosis.edits.slips import SLIP
+from grader.diagnosis.edits.unmasked import unmasked_clue
+from grader.diagnosis.edits.unstored import KIND as UNWRITTEN
+from grader.diagnosis.edits.unstored import unstored_clue
+from grader.diagnosis.gathering import clues_in, gathered, space_of
+from grader.diagnosis.kinds import OF_REDUCTIONS, known_kinds
+from grader.diagnosis.probes.branches import partings_of
+from grader.diagnosis.probes.contraction import contraction_clues
+from grader.diagnosis.probes.interpreted import (
     ENDS_OF_A_CALL,
     EXPLAINED,
     is_right_relaunched,
@@ -25,27 +31,14 @@ from grader.diagnosis.interpreted import (
     right_in_interpreter,
     with_access,
 )
-from grader.diagnosis.kinds import OF_REDUCTIONS, known_kinds
-from grader.diagnosis.padding import KIND as PADDING
-from grader.diagnosis.padding import masks_lanes, padding_clues, padding_elsewhere
-from grader.diagnosis.ranking import (
-    again,
-    clues_in,
-    explained,
-    gathered,
-    remedied,
-    repeated_work,
-    space_of,
-    suspects_of,
-)
-from grader.diagnosis.repairs import repair_clues
-from grader.diagnosis.slips import SLIP
+from grader.diagnosis.probes.nonfinite import nonfinite_clues
+from grader.diagnosis.probes.padding import KIND as PADDING
+from grader.diagnosis.probes.padding import masks_lanes, padding_clues, padding_elsewhere
+from grader.diagnosis.probes.repeats import again, repeated_work
+from grader.diagnosis.probes.unwritten import unwritten_clues
+from grader.diagnosis.probes.variations import Variation, variations_of
+from grader.diagnosis.ranking import explained, remedied, suspects_of
 from grader.diagnosis.surroundings import with_surroundings
-from grader.diagnosis.unmasked import unmasked_clue
-from grader.diagnosis.unstored import KIND as UNWRITTEN
-from grader.diagnosis.unstored import unstored_clue
-from grader.diagnosis.unwritten import unwritten_clues
-from grader.diagnosis.variations import Variation, variations_of
 from grader.exercise.cases import QUICK_VOLUME
 from grader.exercise.model import Exercise, check_id
 from grader.exercise.plan import PlannedCase, PlannedCheck
@@ -140,7 +133,7 @@ class Diagnosis:
             if not any(clue.confirmed for clue in clues):
                 known_padding = [clue for one in others for clue in one if clue.kind == PADDING and clue.confirmed]
                 clues += self._padding_clues(bench, first) if is_quick else padding_elsewhere(first, known_padding)
-            for search in (contraction_clues, *(() if others else (again,)), unwritten_clues, birth_clues):
+            for search in (contraction_clues, *(() if others else (again,)), unwritten_clues, nonfinite_clues):
                 if is_quick and not any(clue.confirmed for clue in clues):
                     clues += search(bench, first)
             if first.status == "timeout":
@@ -308,7 +301,7 @@ class Diagnosis:
                 with bench.findings.aside():
                     clues, _ = gathered(bench, failure, (), known=False)
             if planned.id in self._slow:
-                clues += birth_clues(bench, failure)
+                clues += nonfinite_clues(bench, failure)
             self._clues[planned.id] = [*own, *clues]
 
     def look_in_interpreter(self, bench: Bench, planned: PlannedCheck, failure: Failure, one: PlannedCase) -> Failure:
@@ -341,7 +334,7 @@ class Diagnosis:
                 # The search for a repair begins with it.
                 self._smallest[planned.id] = repeated.seen.recipe
             clues, _ = gathered(interpreted, repeated, (), known=False)
-            for search in (self._padding_clues, contraction_clues, birth_clues):
+            for search in (self._padding_clues, contraction_clues, nonfinite_clues):
                 if not any(clue.confirmed for clue in clues):
                     clues += search(interpreted, repeated)
             shown = with_access(failure, repeated)

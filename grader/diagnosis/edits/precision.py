@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from grader.diagnosis.edit_scope import MOST, NOW_AND_THEN, Edit, Scope, called, keyword
+from grader.diagnosis.edits.edit_scope import MOST, NOW_AND_THEN, Edit, Scope, called, keyword
 
 # The kinds of mistakes that a dtype is.
 OF_DTYPES = ("low_precision_sum", "rounded_intermediate", "wrong_dtype")

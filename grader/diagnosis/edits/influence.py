@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from grader.diagnosis.edit_scope import arguments_of, called, is_long
+from grader.diagnosis.edits.edit_scope import arguments_of, called, is_long
 from grader.protocol.trace import Launch, TensorValue, Trace, Value, launches_in
 from grader.syntax import tree_of
 

@@ -37,7 +37,7 @@ _INFINITIES = ("-inf - -inf", "inf - inf", "-inf + inf", "inf + -inf")
 _LONGEST = 60
 
 
-def birth_clues(bench: Bench, failure: Failure) -> list[Clue]:
+def nonfinite_clues(bench: Bench, failure: Failure) -> list[Clue]:
     """Return the clue of the first line without whose infinities or NaN the result is finite."""
     seen = failure.seen
     if seen is None or failure.cause.mismatch is None or seen.recipe.part != bench.part.name or not _not_finite(seen):

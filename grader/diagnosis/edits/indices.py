@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from itertools import product
 
-from grader.diagnosis.edit_scope import MOST, OFTEN, SOMETIMES, Edit, Scope, bare_name, called
+from grader.diagnosis.edits.edit_scope import MOST, OFTEN, SOMETIMES, Edit, Scope, bare_name, called
 
 # The kinds behind quotients that are added up.
 _QUOTIENTS = ("remainder_skipped", "loop_bounds", "block_left_out", "last_left_out", "not_all_covered")

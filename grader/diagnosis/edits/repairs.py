@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from functools import cache, partial
 from itertools import islice, takewhile
 
-from grader.diagnosis.edit_scope import Edit, Launched
-from grader.diagnosis.edited import Edited
-from grader.diagnosis.edits import edits_of
-from grader.diagnosis.influence import outputs_of_lines
+from grader.diagnosis.edits.edit_scope import Edit, Launched
+from grader.diagnosis.edits.edited import Edited
+from grader.diagnosis.edits.edits import edits_of
+from grader.diagnosis.edits.influence import outputs_of_lines
+from grader.diagnosis.edits.loops import RETURN, WRONG_BRANCH
+from grader.diagnosis.edits.precision import OF_DTYPES
+from grader.diagnosis.edits.slips import SLIP
 from grader.diagnosis.kinds import GENERAL
 from grader.diagnosis.known_mistakes import passing_like
-from grader.diagnosis.loops import RETURN, WRONG_BRANCH
-from grader.diagnosis.precision import OF_DTYPES
-from grader.diagnosis.slips import SLIP
 from grader.exercise.cases import QUICK_VOLUME, Case
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure

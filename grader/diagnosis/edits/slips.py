@@ -1,7 +1,6 @@
 """Find small mistakes that a function may hold. Each finder takes one node of its tree and yields edits.
 
-An edit takes a mistake back. Finders run nothing, and most of their edits are wrong: grader.diagnosis.repairs tries
-them.
+An edit takes a mistake back. Finders run nothing, and most of their edits are wrong: `repairs` tries them.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise, product
 
-from grader.diagnosis.edit_scope import (
+from grader.diagnosis.edits.edit_scope import (
     MOST,
     NOW_AND_THEN,
     OFTEN,
@@ -24,12 +23,12 @@ from grader.diagnosis.edit_scope import (
     keyword,
     names_in,
 )
-from grader.diagnosis.indices import IN_INDICES
-from grader.diagnosis.loops import IN_LOOPS, bounds_a_loop, starts_a_loop, step_of
-from grader.diagnosis.masks import IN_MASKS
-from grader.diagnosis.maxima import IN_MAXIMA
-from grader.diagnosis.precision import IN_PRECISION, OF_DTYPES
-from grader.diagnosis.shares import IN_SHARES
+from grader.diagnosis.edits.indices import IN_INDICES
+from grader.diagnosis.edits.loops import IN_LOOPS, bounds_a_loop, starts_a_loop, step_of
+from grader.diagnosis.edits.masks import IN_MASKS
+from grader.diagnosis.edits.maxima import IN_MAXIMA
+from grader.diagnosis.edits.precision import IN_PRECISION, OF_DTYPES
+from grader.diagnosis.edits.shares import IN_SHARES
 
 # The kinds of mistakes that an edit may take back; the first one is its own.
 _SIZES = ("axes_exchanged", "wrong_address", "not_all_covered", "missing_mask", "strides_ignored", "bad_index")

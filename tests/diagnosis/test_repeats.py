@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from grader.diagnosis.ranking import clues_in, repeated_work
+from grader.diagnosis.gathering import clues_in
+from grader.diagnosis.probes.repeats import repeated_work
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.sandbox.server import ForkServer

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 import torch
 
-from grader.diagnosis.elsewhere import LIMITS, Shown, explaining, may_explain, shown_by
+from grader.diagnosis.cross_check import LIMITS, Shown, explaining, may_explain, shown_by
 from grader.diagnosis.kinds import GENERAL
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure, WrongCall

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
 
-from grader.diagnosis.edit_scope import (
+from grader.diagnosis.edits.edit_scope import (
     MOST,
     NOW_AND_THEN,
     OFTEN,
