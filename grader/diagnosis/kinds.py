@@ -496,6 +496,32 @@ _KINDS = (
         "query heads that read the wrong kv head",
         "Neighbouring query heads share a kv head: write down the kv head of each, for 4 query heads and 2 kv heads.",
     ),
+    Kind("not_normalised", "rows that are not divided by their sum", "Which step divides by the sum, and when?"),
+    Kind(
+        "delta_missing",
+        "a delta that is missing or has the wrong sign",
+        "The gradient of a softmax p is ds = p ∘ (dp - delta), with one delta for each row.",
+    ),
+    Kind(
+        "past_length",
+        "a read past the length of a sequence",
+        "What lies past the length may be NaN, and 0 · NaN is NaN: which loads must skip it?",
+    ),
+    Kind(
+        "causal_missing",
+        "a missing causal mask",
+        "Which keys may query i see, and what are the others' logits?",
+    ),
+    Kind(
+        "causal_alignment",
+        "a causal mask that is aligned with the first key instead of the last",
+        "Which keys does the last query see if there are more keys than queries?",
+    ),
+    Kind(
+        "causal_loop",
+        "a loop over keys that ends before the last key that a causal row sees",
+        "Where does the loop end for queries first … first + BLOCK - 1? The last of them sees the most keys.",
+    ),
 )
 
 # Mistakes in a sum, a maximum or a softmax: a part that reduces nothing cannot have them.
@@ -514,19 +540,33 @@ OF_REDUCTIONS = frozenset(
             "scale_inverted",
             "scale_ignored",
             "heads_mapping",
+            "not_normalised",
+            "delta_missing",
+            "causal_missing",
+            "causal_alignment",
+            "causal_loop",
         ),
     }
 )
 
 GENERAL: Mapping[str, Kind] = {kind.name: kind for kind in _KINDS}
 
-
-# Mistakes in a product of queries and keys: known where a contrast of the exercise points to one of them.
-OF_ATTENTION = frozenset({"scale_missing", "scale_inverted", "scale_ignored", "scaled_maximum", "heads_mapping"})
+_OF_CAUSAL_MASKS = frozenset({"causal_missing", "causal_alignment", "causal_loop"})
+# Each set is known where a contrast of the exercise points to one of its kinds: mistakes in a product of queries and
+# keys, in a causal mask, and in sequences of several lengths.
+_OF_SOME_EXERCISES = (
+    frozenset({"scale_missing", "scale_inverted", "scale_ignored", "scaled_maximum", "heads_mapping"})
+    | {"not_normalised", "delta_missing"},
+    _OF_CAUSAL_MASKS,
+    frozenset({"past_length"}),
+)
+# Kinds that name a step of one formula. Like an exercise's own kinds, they say more than what an edit changes.
+PARTICULAR = frozenset({"not_normalised", "delta_missing", "past_length"}) | _OF_CAUSAL_MASKS
 
 
 def known_kinds(exercise: Exercise) -> dict[str, Kind]:
     """Return all kinds that an exercise may name, by name: its own and the general ones."""
-    unknown = frozenset() if any(one.kind in OF_ATTENTION for one in exercise.contrasts) else OF_ATTENTION
+    pointed = {one.kind for one in exercise.contrasts}
+    unknown = {name for names in _OF_SOME_EXERCISES if not names & pointed for name in names}
     general = {name: kind for name, kind in GENERAL.items() if name not in unknown}
     return {**general, **{kind.name: kind for kind in exercise.kinds}}

@@ -20,7 +20,7 @@ from grader.diagnosis.edits.influence import outputs_of_lines
 from grader.diagnosis.edits.loops import RETURN, WRONG_BRANCH
 from grader.diagnosis.edits.precision import OF_DTYPES
 from grader.diagnosis.edits.slips import SLIP
-from grader.diagnosis.kinds import GENERAL
+from grader.diagnosis.kinds import GENERAL, PARTICULAR
 from grader.diagnosis.known_mistakes import passing_like
 from grader.exercise.cases import QUICK_VOLUME, Case
 from grader.judge.bench import Bench
@@ -234,13 +234,13 @@ def _clue(edit: Edit, suspected: Sequence[str], known: Collection[str]) -> Clue:
     An edit that fits no suspicion, and that several kinds of mistakes could need, is a slip. One that clears
     memory, or rounds a count up, shows one kind, whatever was suspected.
     """
-    fitting = [one for one in edit.kinds if one in known] or [*edit.kinds]
+    fitting = [one for one in edit.kinds if one in known] or [SLIP]
     kind = next((one for one in suspected if one in fitting), fitting[0])
     kind = edit.kinds[0] if edit.kinds[0] in _SHOWN else kind
     if not edit.in_kernel and kind in _IN_KERNELS and kind not in suspected:
         kind = SLIP
     if kind != SLIP and edit.kinds[0] not in _SHOWN:
-        kind = next((one for one in (*suspected[:1], *fitting[:1]) if one not in GENERAL), kind)
+        kind = next((one for one in (*suspected[:1], *fitting[:1]) if one not in GENERAL or one in PARTICULAR), kind)
     after, before = edit.shown or _shown(edit.after, edit.before)
     others = " and each like it" if edit.twins else ""
     words = f"`{after}` in place of `{before}` in line {edit.line}{others}"
