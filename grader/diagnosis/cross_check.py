@@ -66,7 +66,7 @@ LIMITS = (
     ),
     Limit(
         (
-            *("read_again", "reads_unneeded", "large_temporary", "values_read", "other_means"),
+            *("read_again", "moves_unneeded", "large_temporary", "values_read", "other_means"),
             *("shared_memory", "spills", "no_tensor_cores"),
         ),
         frozenset({Shown.BESIDE}),

@@ -381,9 +381,9 @@ _KINDS = (
         "Which elements does program 0 take, and which program 1? Do programs overlap, or iterations of a loop?",
     ),
     Kind(
-        "reads_unneeded",
+        "moves_unneeded",
         "bytes that are moved but not needed",
-        "Which of the loaded bytes can change the answer? Neither load nor store the others.",
+        "Which of these bytes can change the answer? Do not load or store the others.",
     ),
     Kind(
         "large_temporary",
