@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
+from grader.diagnosis.kinds import of_family
 from grader.exercise.cases import Case, Size, Space, Value
 from grader.exercise.causes import Contrast
 from grader.judge.clue import Clue
@@ -17,10 +18,8 @@ from grader.judge.trial import TriedCase
 
 # Blocks that lengths may or may not fill.
 _BLOCKS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
-# Kinds that show only where blocks are not full.
-RAGGED_KINDS = ("missing_mask", "remainder_skipped", "padding_counted")
-# The likelier ones come first.
-_RAGGED = (0.5, 0.45, 0.45)
+# Weights of kinds that show only where blocks are not full: a missing mask is the likeliest.
+_UNMASKED, _RAGGED = 0.5, 0.45
 # The kind that layouts point to.
 LAYOUT_KIND = "strides_ignored"
 # The kind that is named where two axes that must be equal differ.
@@ -31,8 +30,6 @@ _DIFFER = 0.75
 _LEAST_BLOCK, _LATER = 16, 0.33
 # For so many failing cases, one like them may pass by luck: the strides of short tensors may be equal.
 _LUCKY = 20
-# Kinds that spare no case.
-EVERYWHERE_KINDS = ("zeros", "copies_input", "last_left_out", "not_cleared")
 # This many passing cases are not chance.
 _SOME = 3
 # Every usual block divides this.
@@ -172,13 +169,13 @@ def refuted(
         if spared and kind not in shown:
             factors[kind] = REFUTED
     if by_layout_alone(tried, declared, space):
-        factors.update(dict.fromkeys(RAGGED_KINDS, REFUTED))
+        factors.update(dict.fromkeys(of_family("ragged"), REFUTED))
     sizes = _sizes(space)
     if sizes and any(all(int(case.get(axis, 0)) % FULL == 0 for axis in sizes) for case in failing):
-        factors.update(dict.fromkeys(RAGGED_KINDS, REFUTED))
+        factors.update(dict.fromkeys(of_family("ragged"), REFUTED))
     passing = sum(not one.failed for one in tried)
     if passing >= _SOME and _LUCKY * passing > len(failing):
-        factors.update(dict.fromkeys(EVERYWHERE_KINDS, REFUTED))
+        factors.update(dict.fromkeys(of_family("everywhere"), REFUTED))
     return factors
 
 
@@ -225,8 +222,8 @@ def _ragged(tried: Sequence[TriedCase], space: Space) -> Iterator[Clue]:
         return
     strength, block, name, parted = best
     seen = parted.sentence(f"in which {name} is no multiple of {block}")
-    for kind, weight in zip(RAGGED_KINDS, _RAGGED, strict=True):
-        yield Clue(kind, weight * strength, seen)
+    for kind in of_family("ragged"):
+        yield Clue(kind, (_UNMASKED if kind == "missing_mask" else _RAGGED) * strength, seen)
 
 
 def _unequal(tried: Sequence[TriedCase], space: Space) -> Iterator[Clue]:

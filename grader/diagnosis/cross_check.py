@@ -6,12 +6,12 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from enum import Enum, auto
+from collections.abc import Collection, Iterable, Iterator
 
 from torch import Tensor
 
+from grader.diagnosis.kinds import GENERAL
+from grader.exercise.causes import Shown
 from grader.judge.clue import Clue
 from grader.judge.failures import Failure
 from grader.judge.truth import Expected
@@ -20,83 +20,7 @@ from grader.judge.truth import Expected
 # float16 is off by a few hundredths, and another element's value by far more.
 _NEAR = 2.0**-3
 # Statuses of a call that did not return.
-_ENDS = ("crash", "compile_error", "timeout", "oom")
-
-
-class Shown(Enum):
-    """Name what a failing check shows.
-
-    ENDED: the call did not return. ACCESS: an access that must not be. BESIDE: anything else than values, such as a
-    form, launches or bytes. NEAR, FAR: values that are off by a rounding, or by more. NOT_FINITE: infinities or NaN,
-    and no value that is far off.
-    """
-
-    ENDED = auto()
-    ACCESS = auto()
-    BESIDE = auto()
-    NEAR = auto()
-    FAR = auto()
-    NOT_FINITE = auto()
-
-
-_VALUES = frozenset({Shown.NEAR, Shown.FAR, Shown.NOT_FINITE})
-
-
-@dataclass(frozen=True)
-class Limit:
-    """Kinds that explain no more than some failures of other checks, and why."""
-
-    kinds: tuple[str, ...]
-    explain: frozenset[Shown]
-    why: str
-
-
-# A kind that none of them names explains any failure.
-LIMITS = (
-    Limit(
-        ("low_precision_sum", "rounded_intermediate"),
-        frozenset({Shown.NEAR, Shown.NOT_FINITE}),
-        "Too few bits spoil the last digits, or overflow. They move no address.",
-    ),
-    Limit(("tf32",), frozenset({Shown.NEAR}), "TF32 has the range of float32: it does not overflow either."),
-    Limit(
-        ("several_launches", "through_memory"),
-        frozenset({Shown.BESIDE, Shown.NEAR}),
-        "What goes through memory may be rounded on the way, and no more.",
-    ),
-    Limit(
-        (
-            *("read_again", "moves_unneeded", "large_temporary", "values_read", "other_means"),
-            *("shared_memory", "spills", "no_tensor_cores"),
-        ),
-        frozenset({Shown.BESIDE}),
-        "How much work it is, and who does it, changes no value.",
-    ),
-    Limit(
-        ("compiled_differs", "pipelined", "compiled_for_warps"),
-        frozenset(),
-        "What a compiler does to one call tells nothing of a call that the interpreter finds wrong too.",
-    ),
-    Limit(
-        ("work_outside_kernels",),
-        _VALUES | {Shown.BESIDE},
-        "Torch accesses nothing outside a tensor. Its values may be wrong, though this is a rule of its own.",
-    ),
-    Limit(
-        ("wrong_dtype", "wrong_form"),
-        frozenset({Shown.BESIDE}),
-        "Values are compared where the form is right: another case has another one.",
-    ),
-    Limit(
-        (
-            *("overflow", "clamped", "value_shortcut", "wrong_factor", "no_maximum", "no_rescale", "scale_missing"),
-            *("scale_inverted", "scale_ignored", "scaled_maximum", "maximum_of_hidden", "logarithm_base"),
-        ),
-        _VALUES | {Shown.BESIDE},
-        "A step of the formula moves no address.",
-    ),
-)
-_EXPLAIN: Mapping[str, frozenset[Shown]] = {kind: limit.explain for limit in LIMITS for kind in limit.kinds}
+_NOT_RETURNED = ("crash", "compile_error", "timeout", "oom")
 
 
 def may_explain(kind: str, told_by: Shown, shown: Shown) -> bool:
@@ -106,7 +30,7 @@ def may_explain(kind: str, told_by: Shown, shown: Shown) -> bool:
     """
     if told_by is Shown.ENDED:
         return shown is Shown.ENDED
-    return shown in _EXPLAIN.get(kind, frozenset(Shown))
+    return kind not in GENERAL or shown in GENERAL[kind].explains
 
 
 def explaining(clues: Iterable[Clue], told_by: Shown, shown: Shown, named: Collection[str] = ()) -> Iterator[Clue]:
@@ -125,7 +49,7 @@ def shown_by(failure: Failure) -> Shown:
     cause = failure.cause
     if cause.kind in ("out_of_bounds", "race"):
         return Shown.ACCESS
-    if failure.status in _ENDS:
+    if failure.status in _NOT_RETURNED:
         return Shown.ENDED
     if cause.mismatch is None:
         return Shown.BESIDE

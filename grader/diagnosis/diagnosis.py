@@ -13,18 +13,17 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from grader.diagnosis.cross_check import Shown, explaining, shown_by
+from grader.diagnosis.cross_check import explaining, shown_by
 from grader.diagnosis.edits.repairs import repair_clues
 from grader.diagnosis.edits.slips import SLIP
 from grader.diagnosis.edits.unmasked import unmasked_clue
 from grader.diagnosis.edits.unstored import KIND as UNWRITTEN
 from grader.diagnosis.edits.unstored import unstored_clue
 from grader.diagnosis.gathering import clues_in, gathered, space_of
-from grader.diagnosis.kinds import OF_REDUCTIONS, known_kinds
+from grader.diagnosis.kinds import known_kinds, of_family
 from grader.diagnosis.probes.branches import partings_of
 from grader.diagnosis.probes.contraction import contraction_clues
 from grader.diagnosis.probes.interpreted import (
-    ENDS_OF_A_CALL,
     EXPLAINED,
     is_right_relaunched,
     remembered_there,
@@ -40,6 +39,7 @@ from grader.diagnosis.probes.variations import Variation, variations_of
 from grader.diagnosis.ranking import explained, remedied, suspects_of
 from grader.diagnosis.surroundings import with_surroundings
 from grader.exercise.cases import QUICK_VOLUME
+from grader.exercise.causes import Shown
 from grader.exercise.model import Exercise, check_id
 from grader.exercise.plan import PlannedCase, PlannedCheck
 from grader.judge.bench import Bench
@@ -56,10 +56,8 @@ from grader.record import CheckResult, Suspect
 
 # A failing call that takes longer is not repeated for clues.
 _PROBE_S = 0.5
-# Kinds of causes that lie in earlier calls, or seem to be in the recorded call.
-_OF_EARLIER_CALLS = frozenset({"remembered_input", "remembered_result", "work_outside_kernels"})
-# Kinds of too few bits, which values confirm without a line; the weight of the line beside them.
-_OF_BITS, _LINE = frozenset({"low_precision_sum", "rounded_intermediate"}), 0.9
+# The weight of the line beside a kind of too few bits, which values confirm without a line.
+_LINE = 0.9
 # The least weight of a clue that names a kind, so that what another check confirms of it holds here too.
 _NAMED = 0.3
 # From this weight on, a known mistake says more than an edit that has no name.
@@ -195,7 +193,7 @@ class Diagnosis:
         if seen is None or seen.recipe.part != bench.part.name:
             return ()
         known = {clue.kind for clues in others for clue in clues if clue.confirmed}
-        if known - _OF_EARLIER_CALLS or bench.part.name in self._varied:
+        if known.difference(of_family("earlier calls")) or bench.part.name in self._varied:
             return ()
         found = self._remembered(bench, seen, alike)
         if not found:
@@ -219,7 +217,7 @@ class Diagnosis:
         if not failed:
             return
         if known := [clue.kind for clue in self._clues.get(failed[0].id, ()) if clue.confirmed]:
-            if _OF_BITS.issuperset(known):
+            if set(known) <= set(of_family("few bits")):
                 self._name_dtype(bench, failed, text, known[0])
             self._name_what_is_not_stored(bench, failed, text)
             return
@@ -256,7 +254,7 @@ class Diagnosis:
         """Add the line whose dtype makes a part wrong to what its values have confirmed: a kind of too few bits."""
         with self._noting_faults(*(one.id for one in failed)):
             calls, kinds = self._failing_calls(failed), known_kinds(self._exercise)
-            found = repair_clues(bench, text, calls, [kind], kinds, among=_OF_BITS)
+            found = repair_clues(bench, text, calls, [kind], kinds, among=of_family("few bits"))
             for one in failed if found else ():
                 own = self._clues.get(one.id, [])
                 line = replace(found[0], kind=kind, weight=_LINE)
@@ -311,7 +309,7 @@ class Diagnosis:
         """
         part, interpreted = planned.part.name, bench.interpreted()
         ended = {clue.kind for clue in self._clues.get(planned.id, ()) if clue.confirmed}
-        known = ended - ENDS_OF_A_CALL
+        known = ended.difference(of_family("ending"))
         if known or failure.status not in EXPLAINED or self._interpreted.get(part, 0) >= _MOST_INTERPRETED:
             return failure
         if one.case.volume > _LARGEST_INTERPRETED:
@@ -382,7 +380,7 @@ class Diagnosis:
         kinds = known_kinds(self._exercise)
         if not planned.part.reduces:
             # What a replay proved stays: a kernel may reduce where its part does not.
-            left_out = OF_REDUCTIONS - {clue.kind for clue in own if clue.confirmed}
+            left_out = set(of_family("reduction")) - {clue.kind for clue in own if clue.confirmed}
             kinds = {name: kind for name, kind in kinds.items() if name not in left_out}
         tried = self._tried.get(planned.part.name, [])
         suspects = suspects_of(

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from grader.diagnosis.altered import altered_clues, blocks_of
+from grader.diagnosis.kinds import GENERAL, of_family
 from grader.diagnosis.known_mistakes import agree, mistake_clues, mistakes_in, passing_like, rounding_clues
 from grader.diagnosis.misplaced import misplaced_clues
 from grader.diagnosis.patterns import Answer, Reach, clues_of, first_wrong
@@ -46,41 +47,14 @@ _WATCHED = 0.12
 _TO_A_COPY = 0.97
 # The factor of a known mistake's weight if it would fail a case that passes.
 _UNLIKELY = 0.4
-# Kinds in which two programs access one element.
-_MEETINGS = ("stores_collide", "lost_update", "race")
-# Kinds that exact values confirm, though another rounding may give them.
-_EXACT = ("rounded_intermediate",)
+# The kind that exact values confirm, though another rounding may give them.
+_EXACT = "rounded_intermediate"
 # The weights of both then. A mistake that the oracle knows is the commoner one.
 _EITHER, _LIKELIER = 0.6, 0.8
 # Symptoms that keep their name whatever mistake leads to them.
 _PLAIN = ("zeros", "copy_of_input")
-# Symptoms that are causes by themselves.
-_BY_SYMPTOM = {
-    "stale_result": "remembered_result",
-    "alias": "reused_output",
-    "no_kernel": "work_outside_kernels",
-    "library_call": "work_outside_kernels",
-    "value_read": "values_read",
-    "decoy_kernel": "work_outside_kernels",
-    "outside_kernels": "work_outside_kernels",
-    "other_means": "other_means",
-    "launches": "several_launches",
-    "memory": "large_temporary",
-    "input_changed": "input_changed",
-    "wrong_dtype": "wrong_dtype",
-    "wrong_shape": "wrong_form",
-    "wrong_count": "wrong_form",
-    "wrong_type": "wrong_form",
-    "wrong_device": "wrong_form",
-    "no_choice": "not_offered",
-    "compile_error": "compile_error",
-    "shared_memory": "shared_memory",
-    "spills": "spills",
-    "no_tensor_cores": "no_tensor_cores",
-    "timeout": "timeout",
-    "oom": "out_of_memory",
-    "disk": "out_of_memory",
-}
+# The kind of a symptom that has no other cause.
+_BY_SYMPTOM = {symptom: kind.name for kind in GENERAL.values() for symptom in kind.symptoms}
 
 
 def clues_in(failure: Failure, part: Part, truth: Truth, among: Collection[str] | None = None) -> list[Clue]:
@@ -126,14 +100,14 @@ def clues_in(failure: Failure, part: Part, truth: Truth, among: Collection[str] 
         if watched and not any(clue.kind == "missing_mask" for clue in looks):
             # Every access was seen, and none was outside.
             looks.append(Clue("padding_counted", _WATCHED))
-        if all(clue.kind in _EXACT for clue in looks if clue.confirmed):
+        if all(clue.kind == _EXACT for clue in looks if clue.confirmed):
             looks = _undecided(looks, rounding_clues(truth, part, seen))
         if not any(clue.confirmed for clue in looks):
             looks += _misplaced(answers, seen.outcome.answer.launches)
         found += looks
         if len(traffic) == 1 and watched and all(one is not None and one.complete for one in traffic):
             # Two programs that meet in an element would have been seen.
-            found = [clue for clue in found if clue.kind not in _MEETINGS]
+            found = [clue for clue in found if clue.kind not in of_family("meeting")]
     return found
 
 

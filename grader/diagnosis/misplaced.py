@@ -26,8 +26,6 @@ _LARGEST = 1 << 17
 # Rounding around a value, in eps of the dtype and of the stretch's largest value.
 _ROUNDINGS = 4.0
 _WEIGHT = 0.9
-# Kinds of values that stand where others belong.
-MISPLACED_KINDS = ("position_shifted", "wrong_address")
 
 _Place = tuple[int, ...]
 

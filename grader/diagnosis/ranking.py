@@ -11,7 +11,6 @@ from math import prod
 
 from grader.diagnosis.case_contrast import (
     EXCHANGED_KIND,
-    RAGGED_KINDS,
     REFUTED,
     by_layout_alone,
     contrasts,
@@ -19,8 +18,7 @@ from grader.diagnosis.case_contrast import (
     only_size,
     refuted,
 )
-from grader.diagnosis.misplaced import MISPLACED_KINDS
-from grader.diagnosis.probes.padding import KIND as PADDING
+from grader.diagnosis.kinds import GENERAL, of_family
 from grader.diagnosis.probes.variations import Variation, fails_full, layout_matters, not_varied, variation_clues
 from grader.exercise.cases import Space
 from grader.exercise.causes import Contrast, Kind, Remedy
@@ -40,12 +38,8 @@ _RULED, _HANDED_ON = 0.4, 0.9
 _NO_MASK = 0.6
 # Symptoms that are facts by themselves.
 _FACTS = ("out_of_bounds", "race")
-# Kinds that say how a call ended, and not why.
-_ENDS = ("exception", "compile_error")
-# Kinds of numbers that are not finite, and the factor of a shortcut by values then: large inputs lead to these.
-_NOT_FINITE, _BY_VALUES = ("overflow", "inf_minus_inf"), 0.5
-# Kinds of small errors.
-_ROUNDINGS = ("rounded_intermediate", "low_precision_sum", "padding_counted")
+# The factor of a shortcut by values where numbers are not finite: large inputs lead to those.
+_BY_VALUES = 0.5
 # From this weight on, errors count as those of a rounding.
 _SMALL = 0.5
 # The factor of what variations tell then: other inputs may pass by luck.
@@ -71,11 +65,11 @@ def suspects_of(
     elsewhere: clues of the part's other failed checks. varied: variations of failing cases.
     """
     own = list(clues)
-    if space is not None and any(clue.confirmed and clue.kind in _ENDS for clue in own):
+    if space is not None and any(clue.confirmed and clue.kind in of_family("ending") for clue in own):
         assumed = only_size(tried, space)
         own = [replace(clue, confirmed=False, weight=_ELSEWHERE) for clue in own] + assumed if assumed else own
     if not any(clue.confirmed for clue in own):
-        rounded = bool(own) and all(clue.kind in _ROUNDINGS for clue in own)
+        rounded = bool(own) and all(clue.kind in of_family("small errors") for clue in own)
         own += [_from_elsewhere(clue, rounded=rounded) for clue in elsewhere if clue.confirmed]
     factors: Mapping[str, float] = {}
     declared = [one for one in declared if one.part in ("", part)]
@@ -84,7 +78,7 @@ def suspects_of(
         if any(clue.by_known_mistake and clue.weight >= _TELLING for clue in clues):
             shared = [replace(clue, weight=_BESIDE_VALUES * clue.weight) for clue in shared]
         told = list(variation_clues(varied, declared))
-        if any(clue.kind in _ROUNDINGS and clue.weight >= _SMALL for clue in clues):
+        if any(clue.kind in of_family("small errors") and clue.weight >= _SMALL for clue in clues):
             told = [clue if clue.firm else replace(clue, weight=_BY_LUCK * clue.weight) for clue in told]
         own += [*shared, *told]
         known = {clue.kind for clue in clues if clue.by_known_mistake}
@@ -94,14 +88,14 @@ def suspects_of(
             own = [_with_wrong_address(clue) for clue in own]
         spared = layout_matters(varied, declared) or fails_full(varied)
         if spared:
-            factors = {**factors, **dict.fromkeys(RAGGED_KINDS, REFUTED)}
+            factors = {**factors, **dict.fromkeys(of_family("ragged"), REFUTED)}
         by_layout = layout_matters(varied, declared) or by_layout_alone(tried, declared, space)
         if by_layout:
             # Values stand in wrong places because of the strides.
-            factors = {**factors, **dict.fromkeys(MISPLACED_KINDS, REFUTED)}
+            factors = {**factors, **dict.fromkeys(of_family("misplaced"), REFUTED)}
         if spared or by_layout:
-            # A second mistake may be behind that. A replay with other values in masked lanes has seen that they matter.
-            doubted = {*RAGGED_KINDS} - {PADDING}
+            # A second mistake may be behind that, unless a replay has proved it.
+            doubted = [name for name in of_family("ragged") if not GENERAL[name].by_replay]
             own = [replace(clue, firm=False) if clue.kind in doubted else clue for clue in own]
     # The part cannot have a kind that is not among them.
     own = [clue for clue in own if clue.kind in kinds]
@@ -117,14 +111,14 @@ def _outweighed(clues: Sequence[Clue]) -> dict[str, float]:
     """Return the factors of kinds that are unlikely beside these clues, or say less."""
     found: dict[str, float] = {}
     kinds = {clue.kind for clue in clues}
-    if not {*_NOT_FINITE}.isdisjoint(kinds):
+    if not kinds.isdisjoint(of_family("not finite")):
         found["value_shortcut"] = _BY_VALUES
     if any(clue.by_known_mistake and clue.weight >= _TOLD for clue in clues):
         # A mistake that gives these infinities says more than that there are some.
         found["overflow"] = _BESIDE_VALUES
     if "not_all_covered" in kinds:
         # What was never stored was not rounded.
-        found |= dict.fromkeys(_ROUNDINGS, REFUTED)
+        found |= dict.fromkeys(of_family("small errors"), REFUTED)
     if "lost_update" in kinds:
         # Two programs share an element only where two sizes differ, such as two numbers of heads.
         found[EXCHANGED_KIND] = REFUTED

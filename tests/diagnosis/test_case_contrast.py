@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from grader.diagnosis.case_contrast import (
-    EVERYWHERE_KINDS,
-    RAGGED_KINDS,
     Split,
     by_layout_alone,
     contrasts,
@@ -12,6 +10,7 @@ from grader.diagnosis.case_contrast import (
     refuted,
     split,
 )
+from grader.diagnosis.kinds import of_family
 from grader.exercise.cases import Case, Choice, Size, Space
 from grader.exercise.causes import Contrast
 from grader.judge.clue import Clue
@@ -78,7 +77,7 @@ def test_two_axes_may_point_to_one_kind_together() -> None:
 
 def test_lengths_that_fill_no_block_point_to_masks_tails_and_padding() -> None:
     clues = found("--xx-x-x")
-    assert set(clues) == set(RAGGED_KINDS)
+    assert set(clues) == set(of_family("ragged"))
     assert "no multiple of 64" in clues["missing_mask"].seen
 
 
@@ -95,9 +94,9 @@ def test_a_kind_that_leaves_a_failing_case_alone_is_refuted() -> None:
 
 
 def test_a_full_case_that_fails_speaks_against_masks_and_passing_ones_against_what_spares_none() -> None:
-    assert set(RAGGED_KINDS) <= set(refuted(tried("-x------", *CASES), (), SPACE))
-    assert set(EVERYWHERE_KINDS) <= set(refuted(tried("-x------", *CASES), (), SPACE))
-    assert not set(EVERYWHERE_KINDS) & set(refuted(tried("xxxxxxxx", *CASES), (), SPACE))
+    assert set(of_family("ragged")) <= set(refuted(tried("-x------", *CASES), (), SPACE))
+    assert set(of_family("everywhere")) <= set(refuted(tried("-x------", *CASES), (), SPACE))
+    assert not set(of_family("everywhere")) & set(refuted(tried("xxxxxxxx", *CASES), (), SPACE))
 
 
 def test_a_split_needs_passing_cases_on_the_other_side() -> None:
@@ -117,7 +116,7 @@ def test_what_nearly_all_passing_cases_have_as_well_is_hardly_evidence() -> None
 def test_what_more_passing_cases_have_than_failing_ones_is_no_evidence_for_a_mask() -> None:
     # Of the five lengths that 128 does not divide, one fails.
     one_of_five = contrasts(tried(".......x", *CASES), (), SPACE)
-    assert [clue.kind for clue in one_of_five if clue.kind in RAGGED_KINDS and "others" not in clue.seen] == []
+    assert [clue.kind for clue in one_of_five if clue.kind in of_family("ragged") and "others" not in clue.seen] == []
     assert not any("128" in clue.seen for clue in one_of_five)
 
 
@@ -125,7 +124,7 @@ def test_a_layout_that_parts_failing_and_passing_cases_speaks_against_a_mask() -
     cases = [(100, layout, 0) for layout in ("rows", "rows", "rows", "columns", "columns", "sliced")]
     apart = tried("...xxx", *cases)
     assert by_layout_alone(apart, (LAYOUT,), SPACE)
-    assert all(refuted(apart, (LAYOUT,), SPACE)[kind] < 1 for kind in RAGGED_KINDS)
+    assert all(refuted(apart, (LAYOUT,), SPACE)[kind] < 1 for kind in of_family("ragged"))
     assert not by_layout_alone(tried("..xxxx", *cases), (LAYOUT,), SPACE)
 
 

@@ -142,3 +142,8 @@ def test_a_misspelt_kind_is_found(line: str, tmp_path: Path, monkeypatch: pytest
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(importlib.import_module("sys").modules, "misspelt", raising=False)
     assert "missing_msk" in kinds_named_in(importlib.import_module("misspelt"))
+
+
+def test_a_symptom_leads_to_one_kind() -> None:
+    symptoms = [symptom for kind in GENERAL.values() for symptom in kind.symptoms]
+    assert len(symptoms) == len(set(symptoms))

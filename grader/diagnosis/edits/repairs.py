@@ -20,7 +20,7 @@ from grader.diagnosis.edits.influence import outputs_of_lines
 from grader.diagnosis.edits.loops import RETURN, WRONG_BRANCH
 from grader.diagnosis.edits.precision import OF_DTYPES
 from grader.diagnosis.edits.slips import SLIP
-from grader.diagnosis.kinds import GENERAL, PARTICULAR
+from grader.diagnosis.kinds import GENERAL
 from grader.diagnosis.known_mistakes import passing_like
 from grader.exercise.cases import QUICK_VOLUME, Case
 from grader.judge.bench import Bench
@@ -49,33 +49,6 @@ _SUSPECTED, _SHARED_LINE, _SPARED_LINE = 3.0, 0.5, 0.02
 _PARTING, _PARTING_CONDITION = 2.0, 30.0
 # The factor of edits of launch code, where that is suspected.
 _IN_LAUNCH = 50.0
-# Kinds that launch code cannot have: it computes no address.
-_IN_KERNELS = frozenset({"wrong_address", "bad_index", "position_shifted", "heads_mapping"})
-# Kinds that an edit shows by itself, whatever was suspected.
-_SHOWN = frozenset(
-    {
-        "not_cleared",
-        "strides_ignored",
-        "remainder_skipped",
-        "group_not_cut",
-        "not_restarted",
-        "runs_in_every_step",
-        "runs_once",
-        "size_assumed",
-        "count_too_large",
-        "other_axis_block",
-        "maximum_restarted",
-        "lines_exchanged",
-        WRONG_BRANCH,
-        "loop_bounds",
-        RETURN,
-        "relative_index",
-        "guard_carried",
-        "masked_by_values",
-        "starts_before",
-        "maximum_of_hidden",
-    }
-)
 # Names of dtypes in a kernel's text, by the language's own.
 _DTYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}
 # Longer texts are cut, and of a beginning that two texts share, so many letters are shown.
@@ -236,16 +209,25 @@ def _clue(edit: Edit, suspected: Sequence[str], known: Collection[str]) -> Clue:
     """
     fitting = [one for one in edit.kinds if one in known] or [SLIP]
     kind = next((one for one in suspected if one in fitting), fitting[0])
-    kind = edit.kinds[0] if edit.kinds[0] in _SHOWN else kind
-    if not edit.in_kernel and kind in _IN_KERNELS and kind not in suspected:
+    kind = edit.kinds[0] if GENERAL[edit.kinds[0]].by_edit else kind
+    if not edit.in_kernel and not _may_be_in_launch_code(kind) and kind not in suspected:
         kind = SLIP
-    if kind != SLIP and edit.kinds[0] not in _SHOWN:
-        kind = next((one for one in (*suspected[:1], *fitting[:1]) if one not in GENERAL or one in PARTICULAR), kind)
+    if kind != SLIP and not GENERAL[edit.kinds[0]].by_edit:
+        kind = next((one for one in (*suspected[:1], *fitting[:1]) if _is_particular(one)), kind)
     after, before = edit.shown or _shown(edit.after, edit.before)
     others = " and each like it" if edit.twins else ""
     words = f"`{after}` in place of `{before}` in line {edit.line}{others}"
     seen = f"With {words}, every failing call that was made again is right."
     return sure(kind, seen, help_text=edit.help if kind in OF_DTYPES else "")
+
+
+def _is_particular(kind: str) -> bool:
+    """Return whether a kind is the exercise's own, or names a step of one formula."""
+    return kind not in GENERAL or GENERAL[kind].particular
+
+
+def _may_be_in_launch_code(kind: str) -> bool:
+    return kind not in GENERAL or GENERAL[kind].in_launch_code
 
 
 def _shown(*texts: str) -> Iterator[str]:

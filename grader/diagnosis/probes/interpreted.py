@@ -21,8 +21,6 @@ from grader.protocol.trace import relaunched
 KIND = "compiled_differs"
 # Statuses of failures that the interpreter can see more of: wrong values, and processes that a wild address ended.
 EXPLAINED = ("fail", "crash")
-# Certain, but no cause: a wild address ends a call on a GPU in one of these ways.
-ENDS_OF_A_CALL = frozenset({"exception", "process_died"})
 # Causes that an access proves.
 _ACCESSES = ("out_of_bounds", "race")
 # Right by little: an error of this share of the allowed one; honest kernels stay below it. Wrong by little: at most so

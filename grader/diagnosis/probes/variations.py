@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from grader.diagnosis.case_contrast import EXCHANGED_KIND, FULL, LAYOUT_KIND, RAGGED_KINDS
+from grader.diagnosis.case_contrast import EXCHANGED_KIND, FULL, LAYOUT_KIND
+from grader.diagnosis.kinds import of_family
 from grader.exercise.cases import QUICK_VOLUME, Case, Size, Space, Value
 from grader.exercise.causes import Contrast
 from grader.judge.bench import Bench
@@ -157,7 +158,7 @@ def not_varied(contrasted: Sequence[Clue], varied: Sequence[Variation]) -> list[
     A case with full blocks that fails is no ragged one, and equal sizes were tried with everything else alike.
     """
     full = [one for one in varied if one.change is Change.FULL]
-    answered = RAGGED_KINDS if any(one.failed for one in full) else ()
+    answered = of_family("ragged") if any(one.failed for one in full) else ()
     compared = (EXCHANGED_KIND,) if full and any(one.change is Change.EQUAL for one in varied) else ()
     return [clue for clue in contrasted if clue.kind not in (*answered, *compared)]
 
