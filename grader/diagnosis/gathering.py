@@ -6,7 +6,7 @@ Takes a bench and failures; the oracle and passing cases are asked about known m
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -57,6 +57,11 @@ _PLAIN = ("zeros", "copy_of_input")
 _BY_SYMPTOM = {symptom: kind.name for kind in GENERAL.values() for symptom in kind.symptoms}
 
 
+def has_proof(clues: Iterable[Clue]) -> bool:
+    """Return whether a clue is confirmed."""
+    return any(clue.confirmed for clue in clues)
+
+
 def clues_in(failure: Failure, part: Part, truth: Truth, among: Collection[str] | None = None) -> list[Clue]:
     """Return the clues of one failure by itself: from the rule, the symptom and the values.
 
@@ -66,7 +71,7 @@ def clues_in(failure: Failure, part: Part, truth: Truth, among: Collection[str] 
     if not part.reduces:
         # There is nothing to join: programs that meet compute one address twice.
         found = [replace(clue, kind="wrong_address") if clue.kind == "stores_collide" else clue for clue in found]
-    if any(clue.confirmed for clue in found):
+    if has_proof(found):
         return found
     cause = failure.cause
     if (kind := _kind_of(cause)) and not found:
@@ -83,7 +88,7 @@ def clues_in(failure: Failure, part: Part, truth: Truth, among: Collection[str] 
         traffic = [launch.traffic for launch in seen.outcome.answer.launches]
         found += _to_a_copy(answers, traffic, part)
         found += mistake_clues(mistakes_in(truth, part, seen, among), seen, untouched=_is_untouched(answers))
-        if any(clue.confirmed for clue in found):
+        if has_proof(found):
             return found
         multiplies = any(one is None or one.dot_flops for one in traffic)
         watched = bool(traffic) and None not in traffic
@@ -102,7 +107,7 @@ def clues_in(failure: Failure, part: Part, truth: Truth, among: Collection[str] 
             looks.append(Clue("padding_counted", _WATCHED))
         if all(clue.kind == _EXACT for clue in looks if clue.confirmed):
             looks = _undecided(looks, rounding_clues(truth, part, seen))
-        if not any(clue.confirmed for clue in looks):
+        if not has_proof(looks):
             looks += _misplaced(answers, seen.outcome.answer.launches)
         found += looks
         if len(traffic) == 1 and watched and all(one is not None and one.complete for one in traffic):
@@ -268,7 +273,7 @@ def gathered(bench: Bench, first: Failure, alike: Sequence[Failure], *, known: b
         for clue in together(several)
     ]
     clues += _without_launch(bench, first)
-    if not known and not any(clue.confirmed for clue in clues):
+    if not known and not has_proof(clues):
         altered = altered_clues(bench, failures)
         clues += altered
         several[0] = [*several[0], *altered]

@@ -18,6 +18,7 @@ from grader.diagnosis.case_contrast import (
     only_size,
     refuted,
 )
+from grader.diagnosis.gathering import has_proof
 from grader.diagnosis.kinds import GENERAL, of_family
 from grader.diagnosis.probes.variations import Variation, fails_full, layout_matters, not_varied, variation_clues
 from grader.exercise.cases import Space
@@ -68,7 +69,7 @@ def suspects_of(
     if space is not None and any(clue.confirmed and clue.kind in of_family("ending") for clue in own):
         assumed = only_size(tried, space)
         own = [replace(clue, confirmed=False, weight=_ELSEWHERE) for clue in own] + assumed if assumed else own
-    if not any(clue.confirmed for clue in own):
+    if not has_proof(own):
         rounded = bool(own) and all(clue.kind in of_family("small errors") for clue in own)
         own += [_from_elsewhere(clue, rounded=rounded) for clue in elsewhere if clue.confirmed]
     factors: Mapping[str, float] = {}
