@@ -139,37 +139,41 @@ def altered_clues(bench: Bench, failures: Sequence[Failure]) -> list[Clue]:
     Only small calls are looked at: the oracle computes each of them some hundred times.
     """
     part, until = bench.part, time.thread_time() + _MOST_S
-    calls = [one.seen for one in failures if one.seen is not None and one.cause.mismatch is not None]
+    calls = [one.wrong_call for one in failures if one.wrong_call is not None and one.cause.mismatch is not None]
     calls = sorted((one for one in calls if one.recipe.part == part.name and _tells(one)), key=_size)
     names = [name if name not in part.mutates else "" for name in part.arguments]
-    for seen in calls[:_LOOKED_AT]:
-        inputs, answers = bench.truth.inputs(seen.recipe), list(seen.answers())
+    for wrong_call in calls[:_LOOKED_AT]:
+        inputs, answers = bench.truth.inputs(wrong_call.recipe), list(wrong_call.answers())
         found = []
-        reads = alterations(names, inputs, blocks_of(seen.outcome.answer.launches))
+        reads = alterations(names, inputs, blocks_of(wrong_call.outcome.answer.launches))
         ways: Iterator[_Mistake] = chain(stored_by_others(part.outputs, names, inputs), reads)
         for one in ways:
             if time.thread_time() > until:
                 break
             if _gives(one, bench, answers, inputs):
                 found.append(one)
-        others = [each for each in calls[: _LOOKED_AT + 1] if each is not seen]
+        others = [each for each in calls[: _LOOKED_AT + 1] if each is not wrong_call]
         for one in found:
             shows = all(_gives(one, bench, list(each.answers()), bench.truth.inputs(each.recipe)) for each in others)
-            if shows and not _fails_passing(one, bench, seen):
-                kind = "wrong_address" if isinstance(one, Alteration) and _by_program(one, seen, inputs) else one.kind
+            if shows and not _fails_passing(one, bench, wrong_call):
+                kind = (
+                    "wrong_address"
+                    if isinstance(one, Alteration) and _by_program(one, wrong_call, inputs)
+                    else one.kind
+                )
                 clue = sure(kind, "The values are those of this mistake.", one.title, one.help)
                 return [replace(clue, by_known_mistake=True)]
     return []
 
 
-def _tells(seen: WrongCall) -> bool:
+def _tells(wrong_call: WrongCall) -> bool:
     """Return whether the wrong values are numbers."""
-    wrong = [got[marks] for got, marks, _ in seen.answers() if bool(marks.any())]
+    wrong = [got[marks] for got, marks, _ in wrong_call.answers() if bool(marks.any())]
     return any(bool(values.isfinite().any()) and bool(values.any()) for values in wrong)
 
 
-def _size(seen: WrongCall) -> int:
-    return sum(output.value.numel() for output in seen.expected)
+def _size(wrong_call: WrongCall) -> int:
+    return sum(output.value.numel() for output in wrong_call.expected)
 
 
 def blocks_of(launched: Sequence[LaunchInfo]) -> list[int]:
@@ -200,9 +204,9 @@ def _outputs(
         return None
 
 
-def _fails_passing(one: _Mistake, bench: Bench, seen: WrongCall) -> bool:
+def _fails_passing(one: _Mistake, bench: Bench, wrong_call: WrongCall) -> bool:
     """Return whether the alteration would fail a case that passes; looks at those most like the failing one."""
-    for recipe in passing_like(bench, seen):
+    for recipe in passing_like(bench, wrong_call):
         right = bench.truth.expect(bench.part, recipe)
         outputs = _outputs(one, bench, bench.truth.inputs(recipe), right)
         if outputs is not None and not agree(outputs, right):
@@ -210,7 +214,7 @@ def _fails_passing(one: _Mistake, bench: Bench, seen: WrongCall) -> bool:
     return False
 
 
-def _by_program(one: Alteration, seen: WrongCall, inputs: Sequence[object]) -> bool:
+def _by_program(one: Alteration, wrong_call: WrongCall, inputs: Sequence[object]) -> bool:
     """Return whether other programs, not steps of a loop, read a block again: where it belongs, all is right.
 
     The axis is then one of the output as well.
@@ -218,7 +222,7 @@ def _by_program(one: Alteration, seen: WrongCall, inputs: Sequence[object]) -> b
     value = inputs[one.arguments[0]]
     if one.kind != "not_advanced" or not isinstance(value, Tensor):
         return False
-    for got, wrong, _ in seen.answers():
+    for got, wrong, _ in wrong_call.answers():
         for axis, size in enumerate(got.shape):
             lines = wrong.movedim(axis, 0).reshape(size, -1).any(1) if size in value.shape else None
             if lines is not None and not bool(lines[0]) and bool(lines.any()):

@@ -119,8 +119,8 @@ def only_size(tried: Sequence[TriedCase], space: Space) -> list[Clue]:
         right = sum(not one.failed for one in tried)
         if sizes and len(passing) == 1 and failing and not passing & failing and right >= _SOME:
             (size,) = passing
-            seen = f"All {right} cases that pass have {name}={size}, and no failing one has."
-            return [Clue("size_assumed", 1.0, seen, confirmed=True)]
+            evidence = f"All {right} cases that pass have {name}={size}, and no failing one has."
+            return [Clue("size_assumed", 1.0, evidence, confirmed=True)]
     return []
 
 
@@ -221,9 +221,9 @@ def _ragged(tried: Sequence[TriedCase], space: Space) -> Iterator[Clue]:
     if best is None or best[0] <= _WEAK:
         return
     strength, block, name, parted = best
-    seen = parted.sentence(f"in which {name} is no multiple of {block}")
+    evidence = parted.sentence(f"in which {name} is no multiple of {block}")
     for kind in of_family("ragged"):
-        yield Clue(kind, (_UNMASKED if kind == "missing_mask" else _RAGGED) * strength, seen)
+        yield Clue(kind, (_UNMASKED if kind == "missing_mask" else _RAGGED) * strength, evidence)
 
 
 def _unequal(tried: Sequence[TriedCase], space: Space) -> Iterator[Clue]:
@@ -236,8 +236,8 @@ def _unequal(tried: Sequence[TriedCase], space: Space) -> Iterator[Clue]:
             if exact and min(parted.failing_with, parted.passing_without) >= _SOME:
                 likely = _DIFFER * parted.strength
                 if best is None or likely > best[0]:
-                    seen = parted.sentence(f"in which {one} is {relation} {other}")
-                    best = likely, Clue(EXCHANGED_KIND, likely, seen)
+                    evidence = parted.sentence(f"in which {one} is {relation} {other}")
+                    best = likely, Clue(EXCHANGED_KIND, likely, evidence)
     if best:
         yield best[1]
 
@@ -249,8 +249,8 @@ def _longer(tried: Sequence[TriedCase], space: Space) -> Iterator[Clue]:
             parted = split(tried, _longer_than(axis, block))
             exact = parted.holds and _LUCKY * parted.passing_with <= parted.failing_with
             if block >= _LEAST_BLOCK and exact and min(parted.failing_with, parted.passing_without) >= _SOME:
-                seen = parted.sentence(f"in which {axis} is larger than {block}")
-                yield Clue("later_blocks", _LATER * parted.strength, seen)
+                evidence = parted.sentence(f"in which {axis} is larger than {block}")
+                yield Clue("later_blocks", _LATER * parted.strength, evidence)
                 return
 
 

@@ -53,9 +53,9 @@ def shown_by(failure: Failure) -> Shown:
         return Shown.ENDED
     if cause.mismatch is None:
         return Shown.BESIDE
-    if failure.seen is None:
+    if failure.wrong_call is None:
         return Shown.NEAR
-    return next((_look(*one) for one in failure.seen.answers() if bool(one[1].any())), Shown.NEAR)
+    return next((_look(*one) for one in failure.wrong_call.answers() if bool(one[1].any())), Shown.NEAR)
 
 
 def _look(got: Tensor, wrong: Tensor, expected: Expected) -> Shown:

@@ -134,8 +134,8 @@ class Diagnosis:
         if first is None or first.status in NO_CAUSE:
             return first
         check = self._checks[planned.id]
-        if first.seen is not None and first.seen.recipe.part == planned.part.name:
-            check.wrong = first.seen
+        if first.wrong_call is not None and first.wrong_call.recipe.part == planned.part.name:
+            check.wrong = first.wrong_call
         check.shown = shown_by(first)
         others = self._elsewhere(planned)
         self._parts[planned.part.name].tried = bench.findings.tried
@@ -202,26 +202,26 @@ class Diagnosis:
         undefined lanes. alike: the failures of the check, the one to show first.
         """
         first = alike[0]
-        if first.seen is None:
+        if first.wrong_call is None:
             return ()
-        undefined = first.seen.outcome.answer.undefined
-        return self._remembered(bench, first.seen, alike) or [
+        undefined = first.wrong_call.outcome.answer.undefined
+        return self._remembered(bench, first.wrong_call, alike) or [
             clue for clue in (self._padding_clues(bench, first, doubting=True) if undefined else ()) if clue.confirmed
         ]
 
-    def _remembered(self, bench: Bench, seen: WrongCall, alike: Sequence[Failure]) -> Sequence[Clue]:
+    def _remembered(self, bench: Bench, wrong_call: WrongCall, alike: Sequence[Failure]) -> Sequence[Clue]:
         """Return the clue of a call that an earlier one spoils. Stop probing a part after the first "no"."""
         part = self._parts[bench.part.name]
-        if seen.recipe.part != bench.part.name or part.is_alone:
+        if wrong_call.recipe.part != bench.part.name or part.is_alone:
             return ()
-        found = remembered(bench, seen.recipe, seen.outcome)
+        found = remembered(bench, wrong_call.recipe, wrong_call.outcome)
         if not found:
             part.is_alone = True
         elif found[0].kind == "remembered_input" and any(
             clue.kind == LEFT_OVER for failure in alike for clue in failure.clues
         ):
             # An input that is remembered is missing without the memory that holds it.
-            return [sure(LEFT_OVER, f"{found[0].seen} It is right without their memory too.")]
+            return [sure(LEFT_OVER, f"{found[0].evidence} It is right without their memory too.")]
         return found
 
     def _probed(
@@ -232,23 +232,23 @@ class Diagnosis:
         A cause that another check has confirmed explains this one too. alike: the failures of the check, the one to
         show first.
         """
-        seen = alike[0].seen
-        if seen is None or seen.recipe.part != bench.part.name:
+        wrong_call = alike[0].wrong_call
+        if wrong_call is None or wrong_call.recipe.part != bench.part.name:
             return ()
         known = {clue.kind for clues in others for clue in clues if clue.confirmed}
         if known.difference(of_family("earlier calls")) or self._parts[bench.part.name].varied is not None:
             return ()
-        found = self._remembered(bench, seen, alike)
+        found = self._remembered(bench, wrong_call, alike)
         if not found:
-            self._vary(bench, planned, seen)
+            self._vary(bench, planned, wrong_call)
         return found
 
-    def _vary(self, bench: Bench, planned: PlannedCheck, seen: WrongCall) -> None:
+    def _vary(self, bench: Bench, planned: PlannedCheck, wrong_call: WrongCall) -> None:
         """Run variations of a failing case."""
         part, cases = planned.part.name, planned.check.cases
-        if cases is not None and seen.recipe.patch_seed is None:
+        if cases is not None and wrong_call.recipe.patch_seed is None:
             declared = [one for one in self._exercise.contrasts if one.part in ("", part)]
-            self._parts[part].varied = variations_of(bench, seen, declared, cases.space)
+            self._parts[part].varied = variations_of(bench, wrong_call, declared, cases.space)
 
     def search_repair(self, bench: Bench, planned: Sequence[PlannedCheck], text: str) -> None:
         """Search for an edit of the submission's text that makes a part right.
@@ -308,10 +308,10 @@ class Diagnosis:
     def _name_unmasked_index(self, bench: Bench, failed: Mapping[str, WrongCall], text: str) -> None:
         """Add the index on which a mask has no condition, to each check in which an access left a tensor by it."""
         told: dict[int, Clue | None] = {}
-        for one, seen in failed.items():
-            for found in seen.outcome.answer.findings[:1]:
+        for one, wrong_call in failed.items():
+            for found in wrong_call.outcome.answer.findings[:1]:
                 if found.line not in told:
-                    told[found.line] = unmasked_clue(bench, text, seen)
+                    told[found.line] = unmasked_clue(bench, text, wrong_call)
                 if clue := told[found.line]:
                     self._add([one], clue)
 
@@ -333,8 +333,8 @@ class Diagnosis:
         failure: of the smallest case.
         """
         check = self._checks[planned.id]
-        if failure.seen is not None and failure.seen.recipe.part == planned.part.name:
-            check.smallest = failure.seen.recipe
+        if failure.wrong_call is not None and failure.wrong_call.recipe.part == planned.part.name:
+            check.smallest = failure.wrong_call.recipe
         with self._noting_faults(planned.id):
             own = self._clues(planned.id)
             if failure.status in NO_CAUSE or has_proof(own):
@@ -373,9 +373,9 @@ class Diagnosis:
                     or right_in_interpreter(failure, worst, partial(is_right_relaunched, bench, one.case, one.seed))
                 ]
                 return failure
-            if repeated.seen is not None and repeated.seen.recipe.part == planned.part.name:
+            if repeated.wrong_call is not None and repeated.wrong_call.recipe.part == planned.part.name:
                 # The search for a repair begins with it.
-                check.smallest = repeated.seen.recipe
+                check.smallest = repeated.wrong_call.recipe
             clues, _ = gathered(interpreted, repeated, (), known=False)
             searches = (self._padding_clues, contraction_clues, nonfinite_clues)
             clues = _until_proof(clues, searches, interpreted, repeated)

@@ -76,18 +76,22 @@ def clues_in(failure: Failure, part: Part, truth: Truth, among: Collection[str] 
     cause = failure.cause
     if (kind := _kind_of(cause)) and not found:
         return [sure(kind, "", cause.title, cause.help)]
-    if cause.mismatch is not None and failure.seen is not None and failure.seen.recipe.part == part.name:
-        seen = failure.seen
-        if changed := [name for name in seen.outcome.answer.changed if name not in part.mutates]:
+    if cause.mismatch is not None and failure.wrong_call is not None and failure.wrong_call.recipe.part == part.name:
+        wrong_call = failure.wrong_call
+        if changed := [name for name in wrong_call.outcome.answer.changed if name not in part.mutates]:
             names = clean(" and ".join(changed[:_MOST_NAMED]), _LONGEST)
             return [*found, sure("input_changed", f"After the call, {names} holds other values than before.")]
-        before = truth.inputs(seen.recipe)
+        before = truth.inputs(wrong_call.recipe)
         named = list(zip(part.arguments, before, strict=True))
         olds = {name: value for name, value in named if name in part.mutates and isinstance(value, Tensor)}
-        answers = [Answer(got, wrong, expected, olds.get(expected.name)) for got, wrong, expected in seen.answers()]
-        traffic = [launch.traffic for launch in seen.outcome.answer.launches]
+        answers = [
+            Answer(got, wrong, expected, olds.get(expected.name)) for got, wrong, expected in wrong_call.answers()
+        ]
+        traffic = [launch.traffic for launch in wrong_call.outcome.answer.launches]
         found += _to_a_copy(answers, traffic, part)
-        found += mistake_clues(mistakes_in(truth, part, seen, among), seen, untouched=_is_untouched(answers))
+        found += mistake_clues(
+            mistakes_in(truth, part, wrong_call, among), wrong_call, untouched=_is_untouched(answers)
+        )
         if has_proof(found):
             return found
         multiplies = any(one is None or one.dot_flops for one in traffic)
@@ -97,18 +101,18 @@ def clues_in(failure: Failure, part: Part, truth: Truth, among: Collection[str] 
             named,
             multiplies=multiplies,
             watched=watched,
-            filled=_is_filled(answers, seen.outcome.answer.launches, part),
-            rereads=_may_reread(answers, seen.outcome.answer),
-            reaches=_reaches(seen.outcome.answer.launches),
+            filled=_is_filled(answers, wrong_call.outcome.answer.launches, part),
+            rereads=_may_reread(answers, wrong_call.outcome.answer),
+            reaches=_reaches(wrong_call.outcome.answer.launches),
         )
         looks += [*_overlapping(looks, answers, traffic), *_loaded_again(answers, traffic)]
         if watched and not any(clue.kind == "missing_mask" for clue in looks):
             # Every access was seen, and none was outside.
             looks.append(Clue("padding_counted", _WATCHED))
         if all(clue.kind == _EXACT for clue in looks if clue.confirmed):
-            looks = _undecided(looks, rounding_clues(truth, part, seen))
+            looks = _undecided(looks, rounding_clues(truth, part, wrong_call))
         if not has_proof(looks):
-            looks += _misplaced(answers, seen.outcome.answer.launches)
+            looks += _misplaced(answers, wrong_call.outcome.answer.launches)
         found += looks
         if len(traffic) == 1 and watched and all(one is not None and one.complete for one in traffic):
             # Two programs that meet in an element would have been seen.
@@ -152,11 +156,11 @@ def _overlapping(looks: Sequence[Clue], answers: Sequence[Answer], traffic: Sequ
     is_short = different < due or any(clue.kind == "not_all_covered" for clue in looks)
     if not 0 < OVERLAP * different <= stored or not is_short:
         return []
-    seen_text = f"{stored:,} bytes are stored to {different:,} different ones, and others are never stored to."
+    evidence = f"{stored:,} bytes are stored to {different:,} different ones, and others are never stored to."
     if 0 < traffic[0].loaded_bytes < OVERLAP * traffic[0].unique_loaded_bytes:
         # Two programs that meet in an element would have been seen: one program stores there in several steps.
-        return [Clue("not_advanced", 0.9, f"Steps load different bytes, but {seen_text}", firm=True)]
-    return [Clue("not_all_covered", 0.85, seen_text, firm=True)]
+        return [Clue("not_advanced", 0.9, f"Steps load different bytes, but {evidence}", firm=True)]
+    return [Clue("not_all_covered", 0.85, evidence, firm=True)]
 
 
 def _loaded_again(answers: Sequence[Answer], traffic: Sequence[Traffic | None]) -> list[Clue]:
@@ -179,8 +183,8 @@ def _to_a_copy(answers: Sequence[Answer], traffic: Sequence[Traffic | None], par
     if stored < sum(map(_due_bytes, answers)):
         return []
     names = " and ".join(one.expected.name for one in wrong)
-    seen_text = f"Kernels stored {stored:,} different bytes, as many as are due, and {names} holds what it held before."
-    return [Clue("copy_changed", _TO_A_COPY, seen_text, firm=True)]
+    evidence = f"Kernels stored {stored:,} different bytes, as many as are due, and {names} holds what it held before."
+    return [Clue("copy_changed", _TO_A_COPY, evidence, firm=True)]
 
 
 def _due_bytes(one: Answer) -> int:
@@ -289,16 +293,16 @@ def gathered(bench: Bench, first: Failure, alike: Sequence[Failure], *, known: b
 
 def _without_launch(bench: Bench, failure: Failure) -> list[Clue]:
     """Return the clue of a call that launched no kernel, where another call of these sizes did."""
-    seen, space = failure.seen, space_of(bench.part)
-    if seen is None or space is None or failure.cause.mismatch is None or seen.outcome.answer.launches:
+    wrong_call, space = failure.wrong_call, space_of(bench.part)
+    if wrong_call is None or space is None or failure.cause.mismatch is None or wrong_call.outcome.answer.launches:
         return []
     sizes = [name for name, domain in space.axes.items() if isinstance(domain, Size)]
-    own = [seen.recipe.case.get(name) for name in sizes]
+    own = [wrong_call.recipe.case.get(name) for name in sizes]
     launching = (one.case for one in bench.findings.evidence if one.kernels)
     if not bench.part.is_replayed or not any([case.get(name) for name in sizes] == own for case in launching):
         return []
-    seen_text = "This call launched no kernel, and another call of these sizes did."
-    return [Clue("remembered_result", 0.85, seen_text, firm=True)]
+    evidence = "This call launched no kernel, and another call of these sizes did."
+    return [Clue("remembered_result", 0.85, evidence, firm=True)]
 
 
 def _would_show(bench: Bench, failure: Failure, clue: Clue, *, several: bool) -> bool:
@@ -306,7 +310,7 @@ def _would_show(bench: Bench, failure: Failure, clue: Clue, *, several: bool) ->
 
     Looks at the passing cases most like the failing one. several: other known mistakes explain the failure as well.
     """
-    for recipe in passing_like(bench, failure.seen, several=several):
+    for recipe in passing_like(bench, failure.wrong_call, several=several):
         expected = bench.truth.expect(bench.part, recipe)
         alike = [each for each in bench.truth.known_mistakes(bench.part, recipe) if each.kind == clue.kind]
         # A title may name a number that another case does not have.

@@ -51,7 +51,9 @@ _RIGHT_THERE = 0.7
 _MOST = 3
 
 
-def mistakes_in(truth: Truth, part: Part, seen: WrongCall, among: Collection[str] | None = None) -> list[KnownMistake]:
+def mistakes_in(
+    truth: Truth, part: Part, wrong_call: WrongCall, among: Collection[str] | None = None
+) -> list[KnownMistake]:
     """Return up to _MOST known mistakes, of different kinds, whose values the wrong call returned.
 
     among: the kinds to look for; None for all. Of one kind, a mistake that fits in every respect is preferred.
@@ -59,12 +61,12 @@ def mistakes_in(truth: Truth, part: Part, seen: WrongCall, among: Collection[str
     most = _MOST if among is None else min(_MOST, len(among))
     if not most:
         return []
-    answers = [*seen.answers()]
+    answers = [*wrong_call.answers()]
     for i, (got, wrong, output) in enumerate(answers):
         if bool(wrong.any()):
             found: dict[str, KnownMistake] = {}
             exact: set[str] = set()
-            for one in truth.known_mistakes(part, seen.recipe):
+            for one in truth.known_mistakes(part, wrong_call.recipe):
                 wanted = one.kind not in exact and (among is None or one.kind in among)
                 if wanted and _explains(one.outputs[i], got, wrong, output):
                     fits = torch.equal(one.outputs[i].isnan(), got.isnan()) and _spares(one.outputs, answers)
@@ -107,15 +109,15 @@ def explains_all(
     )
 
 
-def passing_like(bench: Bench, seen: WrongCall | None, *, several: bool = False) -> Iterator[Recipe]:
+def passing_like(bench: Bench, wrong_call: WrongCall | None, *, several: bool = False) -> Iterator[Recipe]:
     """Yield the few passing calls most like a failing one. A mistake that was made leaves them right.
 
     Large calls come last, and of calls that are equally like it the smallest come first: the oracle computes each of
     them many times. Calls that launch none of the failing one's kernels tell nothing, and are left out. several: more
     of them, to tell several mistakes apart.
     """
-    failing = seen.recipe.case if seen is not None else {}
-    others = _by_other_kernels(bench, seen)
+    failing = wrong_call.recipe.case if wrong_call is not None else {}
+    others = _by_other_kernels(bench, wrong_call)
 
     def unlikeness(case: Case) -> tuple[bool, int, int]:
         return case.volume > QUICK_VOLUME, sum(failing.get(name) != case[name] for name in case), case.volume
@@ -126,9 +128,9 @@ def passing_like(bench: Bench, seen: WrongCall | None, *, several: bool = False)
         yield Recipe(bench.part.name, dict(one.case), one.seed)
 
 
-def _by_other_kernels(bench: Bench, seen: WrongCall | None) -> set[tuple[Case, int]]:
+def _by_other_kernels(bench: Bench, wrong_call: WrongCall | None) -> set[tuple[Case, int]]:
     """Return the cases and seeds of the calls that launched other kernels alone than a wrong call did."""
-    own = {*kernels_of(seen.outcome.answer.launches)} if seen is not None else set()
+    own = {*kernels_of(wrong_call.outcome.answer.launches)} if wrong_call is not None else set()
     told = (one for one in bench.findings.evidence if one.kernels) if own else ()
     return {(one.case, one.seed) for one in told if own.isdisjoint(one.kernels)}
 
@@ -201,16 +203,16 @@ def _largest(value: torch.Tensor) -> float:
     return largest if isfinite(largest) else float(value.nan_to_num(0.0, 0.0, 0.0).abs().amax())
 
 
-def rounding_clues(truth: Truth, part: Part, seen: WrongCall) -> list[Clue]:
+def rounding_clues(truth: Truth, part: Part, wrong_call: WrongCall) -> list[Clue]:
     """Return kinds of too low a precision whose errors resemble those of a call."""
     found: dict[str, Clue] = {}
-    for i, (got, wrong, output) in enumerate(seen.answers()):
+    for i, (got, wrong, output) in enumerate(wrong_call.answers()):
         if not bool(wrong.any()):
             continue
         if not bool(got[wrong].any()):
             # No rounding makes zeros of all that is wrong.
             break
-        for kind, outputs in truth.roundings(part, seen.recipe):
+        for kind, outputs in truth.roundings(part, wrong_call.recipe):
             clue = _alike(kind, _error(got, output.value), _error(outputs[i], output.value))
             if clue and (kind not in found or clue.weight > found[kind].weight):
                 found[kind] = clue
@@ -254,12 +256,12 @@ def _spread(error: torch.Tensor) -> float:
     return float(square.sum() ** 2 / (error.numel() * square.square().sum()))
 
 
-def mistake_clues(likely: Sequence[KnownMistake], seen: WrongCall, *, untouched: bool = False) -> Iterator[Clue]:
+def mistake_clues(likely: Sequence[KnownMistake], wrong_call: WrongCall, *, untouched: bool = False) -> Iterator[Clue]:
     """Yield clues to mistakes that give these values.
 
     Zeros, NaN and infinities without a number, and unchanged memory (`untouched`) have many causes and weigh less.
     """
-    answers = [*seen.answers()]
+    answers = [*wrong_call.answers()]
     place, (got, wrong, _) = next((i, one) for i, one in enumerate(answers) if bool(one[1].any()))
     values = got[wrong]
     usual, what = 1.0, "values"

@@ -62,8 +62,8 @@ def misplaced_clues(
         for held in (wide, expected.value) if fresh else ():
             if found := stretches.found_in(wide - expected.value, held):
                 first = found[0]
-                seen = f"{name}{list(first.stands)} is too large by the value of {name}{list(first.belongs)}"
-                yield Clue("not_cleared", _WEIGHT, f"{seen}, and others in the same way.", firm=True)
+                evidence = f"{name}{list(first.stands)} is too large by the value of {name}{list(first.belongs)}"
+                yield Clue("not_cleared", _WEIGHT, f"{evidence}, and others in the same way.", firm=True)
                 return
 
 
@@ -112,15 +112,15 @@ class _Stretches:
 
 def _elsewhere(name: str, found: Sequence[Found], blocks: Sequence[int]) -> Clue:
     first = found[0]
-    seen = (
+    evidence = (
         f"{name}{list(first.stands)} holds the right value of {name}{list(first.belongs)}, and others are as far off."
     )
     if len({one.moved for one in found}) == 1:
-        return Clue("position_shifted", _WEIGHT, seen)
-    seen = seen.replace("others are as far off", "others stand in other places too")
+        return Clue("position_shifted", _WEIGHT, evidence)
+    evidence = evidence.replace("others are as far off", "others stand in other places too")
     if any(all(map(turned, found)) for turned in _exchanges(len(first.stands), blocks)):
-        return Clue("axes_exchanged", _WEIGHT, seen)
-    return Clue("wrong_address", _WEIGHT, seen)
+        return Clue("axes_exchanged", _WEIGHT, evidence)
+    return Clue("wrong_address", _WEIGHT, evidence)
 
 
 def _exchanges(axes: int, blocks: Sequence[int]) -> Iterator[Callable[[Found], bool]]:

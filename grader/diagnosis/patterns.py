@@ -323,10 +323,12 @@ def _read_around(answer: Answer, around: Tensor, *, watched: bool) -> Iterator[C
         # A view of the same memory that begins elsewhere is a tensor too.
         yield Clue("start_ignored", 0.5 if bool(around.all()) else 0.35)
         return
-    seen = f"{share} of {answer.expected.name} came from memory that belongs to no input: NaN lies around each of them."
-    yield Clue("missing_mask", 0.6, seen)
-    yield Clue("start_ignored", 0.5 if bool(around.all()) else 0.35, seen)
-    yield Clue("strides_ignored", 0.4, seen)
+    evidence = (
+        f"{share} of {answer.expected.name} came from memory that belongs to no input: NaN lies around each of them."
+    )
+    yield Clue("missing_mask", 0.6, evidence)
+    yield Clue("start_ignored", 0.5 if bool(around.all()) else 0.35, evidence)
+    yield Clue("strides_ignored", 0.4, evidence)
 
 
 def _never_written(answer: Answer, unwritten: Tensor, reaches: Sequence[Reach]) -> Iterator[Clue]:
@@ -348,16 +350,16 @@ def _never_written(answer: Answer, unwritten: Tensor, reaches: Sequence[Reach]) 
         if not bool((any_of == all_of).all()) or not bool(all_of[first:].all()) or first == 0:
             continue
         left = size - first
-        seen = f"The last {left} of {size}" if left > 1 else "The last"
-        seen = f"{seen} along axis {axis} of {name} {'were' if left > 1 else 'was'} never stored to."
+        evidence = f"The last {left} of {size}" if left > 1 else "The last"
+        evidence = f"{evidence} along axis {axis} of {name} {'were' if left > 1 else 'was'} never stored to."
         yield from _by_reach(first, size, _whole(reaches, shape, axis))
-        yield from _end_unwritten(first, left, seen)
-        yield Clue("not_all_covered", 0.35, seen)
+        yield from _end_unwritten(first, left, evidence)
+        yield Clue("not_all_covered", 0.35, evidence)
         return
     for axis, first in _box_ends(unwritten):
-        seen = f"From index {first} on, nothing along axis {axis} of {name} was ever stored to."
+        evidence = f"From index {first} on, nothing along axis {axis} of {name} was ever stored to."
         yield from _by_reach(first, shape[axis], _whole(reaches, shape, axis))
-        yield from _end_unwritten(first, unwritten.shape[axis] - first, seen)
+        yield from _end_unwritten(first, unwritten.shape[axis] - first, evidence)
     ragged = _last_rows(unwritten)
     if ragged:
         yield Clue("remainder_skipped", 0.5, f"{ragged} of {name} were never stored to.")
@@ -396,8 +398,8 @@ def _by_reach(first: int, size: int, reaches: Sequence[Reach]) -> Iterator[Clue]
         if one.elements == first:
             advice = f"How many programs do {size:,} elements need? triton.cdiv(n, {one.argument}), with the right n."
             weight = 0.75 if one.programs > 1 else 0.55
-            seen = f"{_covered(one)} of {size:,}."
-            yield Clue("not_all_covered", weight, seen, help=advice, firm=True, in_launch=True)
+            evidence = f"{_covered(one)} of {size:,}."
+            yield Clue("not_all_covered", weight, evidence, help=advice, firm=True, in_launch=True)
             return
     for one in reaches:
         if one.programs > 1 and first % one.elements == 0 and left < one.elements < first:
@@ -412,18 +414,18 @@ def _covered(one: Reach) -> str:
     return f"{programs} × {block} ({one.name}) cover{'s' if one.programs == 1 else ''} {one.elements:,}"
 
 
-def _end_unwritten(first: int, left: int, seen: str) -> Iterator[Clue]:
+def _end_unwritten(first: int, left: int, evidence: str) -> Iterator[Clue]:
     """Yield clues to an end that is missing, from index `first` on."""
     block = next((power for power in _POWERS if first % power == 0), 1)
     if left == 1:
-        yield Clue("last_left_out", 0.7, seen)
-        yield Clue("remainder_skipped", 0.4, seen)
+        yield Clue("last_left_out", 0.7, evidence)
+        yield Clue("remainder_skipped", 0.4, evidence)
     else:
         # A remainder is shorter than a block, and a block divides its start.
         weight = 0.75 if block >= 4 and left < block else 0.45
-        yield Clue("remainder_skipped", weight if left < first else _NO_REMAINDER, seen)
+        yield Clue("remainder_skipped", weight if left < first else _NO_REMAINDER, evidence)
     if (block >= 512 and left >= block // 8) or left >= block == first >= 4:
-        yield Clue("size_assumed", 0.35 if left < block else 0.6, seen)
+        yield Clue("size_assumed", 0.35 if left < block else 0.6, evidence)
 
 
 def _last_rows(unwritten: Tensor) -> str:
@@ -473,11 +475,11 @@ def _by_value(
             yield Clue("inf_minus_inf", 0.55, stored)
         elif fresh and answer.before is None:
             # Something was added to it, or computed from it.
-            seen = f"Every element of {name} is NaN, as fresh memory is."
+            evidence = f"Every element of {name} is NaN, as fresh memory is."
             infinite = next((argument for argument, one in inputs if _holds_infinity(one)), "")
             if infinite:
                 yield Clue("inf_minus_inf", 0.6, f"{infinite} has elements that are -inf.")
-            yield Clue("not_cleared", 0.2 if infinite else 0.45, seen, firm=True)
+            yield Clue("not_cleared", 0.2 if infinite else 0.45, evidence, firm=True)
         words = "infinite" if bool(bad[not_finite].isinf().all()) else "NaN"
         weight = (0.5 if computed else 0.3) * (1.0 if share >= _MOST else 0.7)
         if bool(bad[not_finite].isnan().all()) and _largest(inputs) <= _ORDINARY:
@@ -499,11 +501,11 @@ def _one_sign(answer: Answer) -> Iterator[Clue]:
     for sign, of_sign, others in (("negative", value < 0, value > 0), ("positive", value > 0, value < 0)):
         many = min(int((wrong & of_sign).sum()), int(others.sum())) >= _MANY
         if many and not bool((wrong & ~of_sign).any()) and float(wrong[of_sign].double().mean()) >= _SOME:
-            seen = (
+            evidence = (
                 f"Only {sign} elements of {answer.expected.name} are wrong: all {int(others.sum())} others are right."
             )
             title = f"Looks like a step that is wrong where the result is {sign}"
-            yield Clue("value_shortcut", 0.85, seen, title=title, help=_ONE_SIGN)
+            yield Clue("value_shortcut", 0.85, evidence, title=title, help=_ONE_SIGN)
 
 
 def _beyond(answer: Answer) -> Iterator[Clue]:
@@ -525,9 +527,9 @@ def _beyond(answer: Answer) -> Iterator[Clue]:
         if values[first] == values[first - 1] or values[first] * values[first - 1] <= 0:
             continue
         limit = float(values[first])
-        seen = f"No element of {name} {where} {limit:.4g} is wrong, and the {_IN_A_ROW} next to it all are."
+        evidence = f"No element of {name} {where} {limit:.4g} is wrong, and the {_IN_A_ROW} next to it all are."
         title = "Looks like a step that is wrong for some numbers only"
-        yield Clue("value_shortcut", 0.85, seen, title=title, help=_BEYOND)
+        yield Clue("value_shortcut", 0.85, evidence, title=title, help=_BEYOND)
         return
 
 
@@ -578,22 +580,22 @@ def _rounding(answer: Answer, *, exact: bool) -> Iterator[Clue]:
     typical = float(off.median())
     placed = _has_place(wrong)
     where = "" if placed else ", and lie anywhere"
-    seen = f"The errors are small, about {typical:.0e} of the values around them{where}."
-    rounded = Clue("rounded_intermediate", 0.5, seen, help=_OF_FLOAT32 if answer.got.dtype == torch.float32 else "")
+    evidence = f"The errors are small, about {typical:.0e} of the values around them{where}."
+    rounded = Clue("rounded_intermediate", 0.5, evidence, help=_OF_FLOAT32 if answer.got.dtype == torch.float32 else "")
     if placed:
         # A few rows, all wrong beside others that are right: rounding alone is rarely so choosy.
         yield replace(rounded, weight=_PLACED)
-        yield Clue("low_precision_sum", _PLACED, seen)
+        yield Clue("low_precision_sum", _PLACED, evidence)
         return
     if answer.got.dtype == torch.float32 and exact:
         low, high = _TF32
         if low <= typical <= high:
-            yield Clue("tf32", 0.5, seen)
+            yield Clue("tf32", 0.5, evidence)
         yield replace(rounded, weight=0.4)
-        yield Clue("low_precision_sum", 0.4, seen)
+        yield Clue("low_precision_sum", 0.4, evidence)
     else:
         yield rounded
-        yield Clue("low_precision_sum", 0.5, seen)
+        yield Clue("low_precision_sum", 0.5, evidence)
 
 
 def _has_place(wrong: Tensor) -> bool:
@@ -632,15 +634,15 @@ def _by_place(answer: Answer) -> Iterator[Clue]:
             continue
         where = f"along axis {axis} of {name}"
         if bool(lines[-count:].all()):
-            seen = (
+            evidence = (
                 f"Only the last {count} of {size} {where} are wrong."
                 if count > 1
                 else f"Only the last {where} is wrong."
             )
-            yield Clue("missing_mask", 0.45, seen)
-            yield Clue("remainder_skipped", 0.25, seen)
+            yield Clue("missing_mask", 0.45, evidence)
+            yield Clue("remainder_skipped", 0.25, evidence)
             if count == 1:
-                yield Clue("last_left_out", 0.35, seen)
+                yield Clue("last_left_out", 0.35, evidence)
         elif bool(lines[:count].all()):
             yield Clue("position_shifted", 0.2, f"Only the first {count} of {size} {where} are wrong.")
         return

@@ -129,19 +129,23 @@ def _outweighed(clues: Sequence[Clue]) -> dict[str, float]:
 def _with_wrong_address(clue: Clue) -> Clue:
     """Return a missing mask's clue by an access as that of a wrong address; any other as it is."""
     by_access = clue.kind == "missing_mask" and not clue.confirmed and clue.firm
-    return Clue("wrong_address", _NO_MASK * clue.weight, clue.seen, firm=True) if by_access else clue
+    return Clue("wrong_address", _NO_MASK * clue.weight, clue.evidence, firm=True) if by_access else clue
 
 
 def _from_elsewhere(clue: Clue, *, rounded: bool) -> Clue:
     """Return a clue that another check has confirmed. rounded: this check's errors look like rounding."""
-    seen = f"In another check: {clue.seen[0].lower()}{clue.seen[1:]}" if clue.seen else "Another check shows it."
+    evidence = (
+        f"In another check: {clue.evidence[0].lower()}{clue.evidence[1:]}"
+        if clue.evidence
+        else "Another check shows it."
+    )
     # What values or a probe have proved there holds whatever the cases have in common.
     weight = _ELSEWHERE
     if clue.kind == "work_outside_kernels":
         # Who computes is a rule of its own, and rarely the reason for wrong values. But what another program goes on
         # with has been rounded to the dtype of the memory between the two.
         weight = _HANDED_ON if rounded else _RULED
-    return Clue(clue.kind, weight * min(clue.weight, 1.0), seen, firm=True)
+    return Clue(clue.kind, weight * min(clue.weight, 1.0), evidence, firm=True)
 
 
 def _weighed(clues: Sequence[Clue], factors: Mapping[str, float]) -> Iterator[tuple[float, list[Clue]]]:
@@ -167,7 +171,7 @@ def _suspect(kind: Kind, same: Sequence[Clue]) -> Suspect:
     phrase = kind.is_a[0].upper() + kind.is_a[1:] if confirmed else f"Looks like {kind.is_a}"
     # Next to a proof, what is only likely says nothing.
     told = [clue for clue in same if clue.confirmed] or same
-    evidence = " ".join(dict.fromkeys(clue.seen for clue in told[:2] if clue.seen))
+    evidence = " ".join(dict.fromkeys(clue.evidence for clue in told[:2] if clue.evidence))
     return Suspect(kind.name, title or phrase, evidence, help_text, confirmed)
 
 

@@ -25,12 +25,12 @@ def with_surroundings(failure: Failure, part: Part, truth: Truth) -> Failure:
 
     A failure without a finished call of this part stays as it is.
     """
-    seen = failure.seen
-    if seen is None or seen.recipe.part != part.name:
+    wrong_call = failure.wrong_call
+    if wrong_call is None or wrong_call.recipe.part != part.name:
         return failure
-    inputs = dict(zip(part.arguments, truth.inputs(seen.recipe), strict=True))
+    inputs = dict(zip(part.arguments, truth.inputs(wrong_call.recipe), strict=True))
     mismatch = failure.cause.mismatch
-    for got, wrong, expected in seen.answers():
+    for got, wrong, expected in wrong_call.answers():
         if mismatch is not None and expected.name == mismatch.output:
             mismatch = replace(mismatch, around=around(mismatch, got, wrong, expected.value, inputs))
     said = tuple(input_words(name, value) for name, value in list(inputs.items())[:_MOST_INPUTS])

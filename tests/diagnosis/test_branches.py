@@ -75,14 +75,14 @@ def test_a_condition_that_holds_in_failing_calls_alone_is_told(server: ForkServe
     assert clue is not None
     assert clue.kind == KIND
     words = "In line 12 the condition holds in all 5 failing calls that were made again, and in none of 8 passing ones."
-    assert clue.seen == words
+    assert clue.evidence == words
 
 
 def test_a_loop_that_makes_several_turns_in_failing_calls_alone_is_told(server: ForkServer, ex_15: Entry) -> None:
     found, clue = partings(server, ex_15, LATER="+ (step > 0)")
     assert told(found)[0] == (9, "several turns", True)
     assert clue is not None
-    assert "In line 9 the loop makes several turns in all 5 failing calls" in clue.seen
+    assert "In line 9 the loop makes several turns in all 5 failing calls" in clue.evidence
 
 
 def test_a_launch_of_failing_calls_alone_is_told(server: ForkServer, ex_15: Entry) -> None:
@@ -90,7 +90,7 @@ def test_a_launch_of_failing_calls_alone_is_told(server: ForkServer, ex_15: Entr
     assert (28, "launch", True) in told(found)
     assert 20 in found[0].lines
     assert clue is not None
-    assert "In line 28 a kernel is launched in all 5 failing calls" in clue.seen
+    assert "In line 28 a kernel is launched in all 5 failing calls" in clue.evidence
 
 
 @pytest.mark.parametrize("wrong", [{}, {"LATER": "+ 1"}, {"COPIED": "* (n % 2 + 1)"}], ids=["right", "all", "some"])
@@ -132,4 +132,4 @@ def test_a_persistent_program_that_is_wrong_from_its_second_tile_on_is_told_as_s
         _, clue = partings_of(bench, PERSISTENT, failing)
     assert clue is not None
     assert clue.kind == "later_blocks"
-    assert "a program's first tile is right, and a later one is not" in clue.seen
+    assert "a program's first tile is right, and a later one is not" in clue.evidence

@@ -26,7 +26,7 @@ MISMATCH = Mismatch("y", 1, 16, 1.0, 1.0, (0, 0), "scattered", ())
 def wrong_values(got: torch.Tensor) -> Failure:
     raw = got.float().contiguous().view(torch.uint8).numpy().tobytes()
     seen = WrongCall(Recipe("part", {}, 0), Finished(cast("Returned", SimpleNamespace()), (raw,)), (EXPECTED,))
-    return Failure("fail", Cause("mismatch", "Wrong values", "y: wrong.", mismatch=MISMATCH), seen=seen)
+    return Failure("fail", Cause("mismatch", "Wrong values", "y: wrong.", mismatch=MISMATCH), wrong_call=seen)
 
 
 def with_one(value: float) -> torch.Tensor:

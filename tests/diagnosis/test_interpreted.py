@@ -97,7 +97,7 @@ def test_a_case_that_is_right_with_more_warps_is_told_as_the_compiler_s() -> Non
     failure = Failure("fail", Cause("mismatch", "Wrong values", "1 of 9 elements wrong"))
     clue = right_in_interpreter(failure, 0.3, lambda way: way.changed({}) == {"num_warps": 8})
     assert (clue.kind, clue.confirmed) == ("compiled_for_warps", True)
-    assert clue.seen == "Launched with twice as many warps, the same call is right on this GPU."
+    assert clue.evidence == "Launched with twice as many warps, the same call is right on this GPU."
 
 
 KEEPING = VECTOR_ADD.replace("x + y,", "x + y + OTHER,").replace("BLOCK: tl.constexpr", "OTHER, BLOCK: tl.constexpr")

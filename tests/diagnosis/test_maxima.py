@@ -85,7 +85,7 @@ def test_a_maximum_that_is_overwritten_too_early_is_kept_for_the_factor(
         assert failing
         (clue,) = repair_clues(bench, source, failing, ())
     assert (clue.kind, clue.confirmed) == ("no_rescale", True)
-    assert words in clue.seen
+    assert words in clue.evidence
 
 
 def test_what_is_chosen_by_a_maximum_hides_no_element_of_one() -> None:

@@ -95,7 +95,7 @@ def test_the_line_that_makes_the_nan_of_a_result_is_told(
         assert (failure is None) == (not kind)
         found = nonfinite_clues(bench, failure) if failure else []
         assert [one.kind for one in found] == ([kind] if kind else [])
-        assert all(words in one.seen for one in found), found
+        assert all(words in one.evidence for one in found), found
         # Notes of one call change no later one.
         again = bench.try_case(case, 5).failure
         assert (again is None) == (failure is None)

@@ -67,7 +67,7 @@ def test_what_kept_a_program_from_storing_what_is_read_is_told_with_its_line(
     clue = found(server, ex_15, instead)
     assert clue
     assert (clue.kind, clue.confirmed) == (KIND, True)
-    assert clue.seen.startswith(line)
+    assert clue.evidence.startswith(line)
     assert says in clue.title
 
 

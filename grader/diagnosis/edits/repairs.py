@@ -217,8 +217,8 @@ def _clue(edit: Edit, suspected: Sequence[str], known: Collection[str]) -> Clue:
     after, before = edit.shown or _shown(edit.after, edit.before)
     others = " and each like it" if edit.twins else ""
     words = f"`{after}` in place of `{before}` in line {edit.line}{others}"
-    seen = f"With {words}, every failing call that was made again is right."
-    return sure(kind, seen, help_text=edit.help if kind in OF_DTYPES else "")
+    evidence = f"With {words}, every failing call that was made again is right."
+    return sure(kind, evidence, help_text=edit.help if kind in OF_DTYPES else "")
 
 
 def _is_particular(kind: str) -> bool:

@@ -26,16 +26,16 @@ _ACCESSES = frozenset({"load", "store"})
 _LONGEST = 60
 
 
-def unmasked_clue(bench: Bench, text: str, seen: WrongCall) -> Clue | None:
+def unmasked_clue(bench: Bench, text: str, wrong_call: WrongCall) -> Clue | None:
     """Return the clue of the index that the mask of the first access outside a tensor has no condition on; or None.
 
     bench: interprets. text: the submission's.
     """
-    found = next(iter(seen.outcome.answer.findings), None)
+    found = next(iter(wrong_call.outcome.answer.findings), None)
     if found is None or found.kind not in _ACCESSES or found.element < found.elements:
         return None
     with bench.findings.aside():
-        recorded = Edited.of(bench, seen.recipe).recorded
+        recorded = Edited.of(bench, wrong_call.recipe).recorded
     if recorded is None or recorded.trace.programs:
         return None
     for scope in scopes_of(text, kernels_in(recorded.trace), bench.part.name):

@@ -172,6 +172,6 @@ def _clue(found: Collection[Parting], failing: int, passing: int) -> Clue:
         calls = f"all {passing} passing calls that were made again, and in none of {failing} failing ones"
     words = " and ".join(told)
     if any(one.over_tiles and one.in_failing and one.outcome == "several turns" for one in found):
-        seen = f"{words[0].upper()}{words[1:]} in {calls}: a program's first tile is right, and a later one is not."
-        return Clue(_LATER, _OF_TILES, seen, help=_TILES_HELP)
+        evidence = f"{words[0].upper()}{words[1:]} in {calls}: a program's first tile is right, and a later one is not."
+        return Clue(_LATER, _OF_TILES, evidence, help=_TILES_HELP)
     return Clue(KIND, _WEIGHT, f"{words[0].upper()}{words[1:]} in {calls}.")

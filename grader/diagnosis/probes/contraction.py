@@ -17,13 +17,13 @@ KIND = "contracted"
 
 def contraction_clues(bench: Bench, failure: Failure) -> list[Clue]:
     """Return the clue to a call that is right only if every product is rounded before it is added."""
-    seen = failure.seen
-    if seen is None or failure.cause.mismatch is None or seen.recipe.part != bench.part.name:
+    wrong_call = failure.wrong_call
+    if wrong_call is None or failure.cause.mismatch is None or wrong_call.recipe.part != bench.part.name:
         return []
-    if not (seen.outcome.answer and seen.outcome.answer.contracted):
+    if not (wrong_call.outcome.answer and wrong_call.outcome.answer.contracted):
         return []
-    place = seen.outcome.answer.configuration
+    place = wrong_call.outcome.answer.configuration
     with bench.findings.aside():
-        if not is_right_only(bench, seen.recipe, place, lambda replay: replace(replay, contracted=False)):
+        if not is_right_only(bench, wrong_call.recipe, place, lambda replay: replace(replay, contracted=False)):
             return []
     return [sure(KIND, "With every product rounded before it is added or subtracted, the answer is right.")]

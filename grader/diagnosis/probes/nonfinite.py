@@ -39,22 +39,27 @@ _LONGEST = 60
 
 def nonfinite_clues(bench: Bench, failure: Failure) -> list[Clue]:
     """Return the clue of the first line without whose infinities or NaN the result is finite."""
-    seen = failure.seen
-    if seen is None or failure.cause.mismatch is None or seen.recipe.part != bench.part.name or not _not_finite(seen):
+    wrong_call = failure.wrong_call
+    if (
+        wrong_call is None
+        or failure.cause.mismatch is None
+        or wrong_call.recipe.part != bench.part.name
+        or not _not_finite(wrong_call)
+    ):
         return []
     with bench.findings.aside():
-        replay = replaying(bench, seen.recipe, seen.outcome.answer.configuration)
+        replay = replaying(bench, wrong_call.recipe, wrong_call.outcome.answer.configuration)
         told = replay(lambda usual: replace(usual, births=True))
         births = [*told.answer.births[:_MOST]] if isinstance(told, Finished) else []
 
         def is_finite_without(some: Sequence[Birth]) -> bool:
-            return _is_finite(replay(partial(_settling, some)), seen)
+            return _is_finite(replay(partial(_settling, some)), wrong_call)
 
         for birth in births:
             settled = replay(partial(_settling, (birth,)))
-            if _is_finite(settled, seen):
+            if _is_finite(settled, wrong_call):
                 of_line = (one for one in births if one.line == birth.line and _ZERO_TIMES.fullmatch(one.words))
-                times = next(of_line, None) if settled and bench.gives_right(seen.recipe, settled) else None
+                times = next(of_line, None) if settled and bench.gives_right(wrong_call.recipe, settled) else None
                 return [_clue_of_mask(times) if times else _clue(birth)]
         if len({birth.line for birth in births}) > 1 and is_finite_without(births):
             for birth in births:
@@ -75,19 +80,19 @@ def _settling(births: Sequence[Birth], usual: ReplayCall) -> ReplayCall:
     return replace(usual, births=True, settled=tuple({birth.line for birth in births}))
 
 
-def _is_finite(outcome: Outcome | None, seen: WrongCall) -> bool:
+def _is_finite(outcome: Outcome | None, wrong_call: WrongCall) -> bool:
     """Return whether wrong elements have become finite in a replay."""
     if not isinstance(outcome, Finished):
         return False
-    left = _not_finite(WrongCall(seen.recipe, outcome, seen.expected))
-    return left <= (1 - _SHARE) * _not_finite(seen)
+    left = _not_finite(WrongCall(wrong_call.recipe, outcome, wrong_call.expected))
+    return left <= (1 - _SHARE) * _not_finite(wrong_call)
 
 
-def _not_finite(seen: WrongCall) -> int:
+def _not_finite(wrong_call: WrongCall) -> int:
     """Return the number of elements that are not finite and must be."""
     return sum(
         int((~got.isfinite() & wrong & expected.value.isfinite()).sum())
-        for got, wrong, expected in seen.answers()
+        for got, wrong, expected in wrong_call.answers()
         if got.is_floating_point()
     )
 
@@ -104,6 +109,6 @@ def _clue(birth: Birth, *others: Birth) -> Clue:
     if words == "0 / 0":
         return Clue("zero_divided", _WEIGHT, where)
     if birth.padded and not others:
-        seen = f"{where} All of it lies in lanes that the mask of a load leaves out."
-        return Clue("padding_counted", _OF_PADDING, seen, help=_PADDING_HELP)
+        evidence = f"{where} All of it lies in lanes that the mask of a load leaves out."
+        return Clue("padding_counted", _OF_PADDING, evidence, help=_PADDING_HELP)
     return Clue("overflow", _OF_OVERFLOW, where)

@@ -33,7 +33,7 @@ _Replay = Callable[[Callable[[ReplayCall], ReplayCall]], Outcome | None]
 
 def masks_lanes(failure: Failure) -> bool:
     """Return whether a load of the failing call masked lanes, as far as the interpreter noted it."""
-    answer = failure.seen and failure.seen.outcome.answer
+    answer = failure.wrong_call and failure.wrong_call.outcome.answer
     return bool(answer and (answer.undefined or answer.padded))
 
 
@@ -42,19 +42,19 @@ def padding_clues(bench: Bench, failure: Failure) -> list[Clue]:
 
     It is confirmed where a value in these lanes makes the answer right.
     """
-    seen = failure.seen
-    if seen is None or failure.cause.mismatch is None or seen.recipe.part != bench.part.name:
+    wrong_call = failure.wrong_call
+    if wrong_call is None or failure.cause.mismatch is None or wrong_call.recipe.part != bench.part.name:
         return []
     if not masks_lanes(failure):
         return []
-    undefined, padded = seen.outcome.answer.undefined, seen.outcome.answer.padded
+    undefined, padded = wrong_call.outcome.answer.undefined, wrong_call.outcome.answer.padded
     with bench.findings.aside():
-        replay = replaying(bench, seen.recipe, seen.outcome.answer.configuration)
-        same = _trial_of(replay, seen, (), "0")
-        if same is None or same.outcome.outputs != seen.outcome.outputs:
+        replay = replaying(bench, wrong_call.recipe, wrong_call.outcome.answer.configuration)
+        same = _trial_of(replay, wrong_call, (), "0")
+        if same is None or same.outcome.outputs != wrong_call.outcome.outputs:
             # The call depends on more than its inputs, so a change would prove nothing.
             return []
-        return [*_without_other(replay, seen, undefined)] or [*_with_other(replay, seen, padded)]
+        return [*_without_other(replay, wrong_call, undefined)] or [*_with_other(replay, wrong_call, padded)]
 
 
 def padding_elsewhere(failure: Failure, known: Sequence[Clue]) -> list[Clue]:
@@ -62,19 +62,23 @@ def padding_elsewhere(failure: Failure, known: Sequence[Clue]) -> list[Clue]:
     if not known or not masks_lanes(failure):
         return []
     first = known[0]
-    return [replace(first, weight=_ALIKE, confirmed=False, firm=True, seen=f"In another check: {_lower(first.seen)}")]
+    return [
+        replace(
+            first, weight=_ALIKE, confirmed=False, firm=True, evidence=f"In another check: {_lower(first.evidence)}"
+        )
+    ]
 
 
 def _lower(sentence: str) -> str:
     return f"{sentence[:1].lower()}{sentence[1:]}"
 
 
-def _without_other(replay: _Replay, seen: WrongCall, lines: tuple[int, ...]) -> list[Clue]:
+def _without_other(replay: _Replay, wrong_call: WrongCall, lines: tuple[int, ...]) -> list[Clue]:
     """Return the clue to undefined lanes: they should reach no result, whatever they hold."""
-    filling, changed = _neutral_value(replay, seen, lines)
+    filling, changed = _neutral_value(replay, wrong_call, lines)
     if not changed:
         return []
-    where = _where(_lines_that_reach(replay, seen, lines, filling or "0"))
+    where = _where(_lines_that_reach(replay, wrong_call, lines, filling or "0"))
     if filling:
         code = _NEUTRAL[filling]
         return [
@@ -100,12 +104,12 @@ def _without_other(replay: _Replay, seen: WrongCall, lines: tuple[int, ...]) -> 
     ]
 
 
-def _with_other(replay: _Replay, seen: WrongCall, lines: tuple[int, ...]) -> list[Clue]:
+def _with_other(replay: _Replay, wrong_call: WrongCall, lines: tuple[int, ...]) -> list[Clue]:
     """Return the clue to a wrong `other`: only a value that makes the answer right tells it from a right one."""
-    filling, _ = _neutral_value(replay, seen, lines)
+    filling, _ = _neutral_value(replay, wrong_call, lines)
     if not filling:
         return []
-    code, where = _NEUTRAL[filling], _where(_lines_that_reach(replay, seen, lines, filling))
+    code, where = _NEUTRAL[filling], _where(_lines_that_reach(replay, wrong_call, lines, filling))
     return [
         sure(
             KIND,
@@ -116,33 +120,33 @@ def _with_other(replay: _Replay, seen: WrongCall, lines: tuple[int, ...]) -> lis
     ]
 
 
-def _neutral_value(replay: _Replay, seen: WrongCall, lines: tuple[int, ...]) -> tuple[Filling | None, float]:
+def _neutral_value(replay: _Replay, wrong_call: WrongCall, lines: tuple[int, ...]) -> tuple[Filling | None, float]:
     """Return the value of masked lanes that makes the answer right, or None, with the share of wrong elements.
 
     The share is that of any value. At 0.0 the lanes reach no wrong element.
     """
     changed = 0.0
     for filling in _NEUTRAL if lines else ():
-        trial = _trial_of(replay, seen, lines, filling)
+        trial = _trial_of(replay, wrong_call, lines, filling)
         if trial is None:
             break
-        changed = max(changed, _share_changed(seen, trial))
+        changed = max(changed, _share_changed(wrong_call, trial))
         if _is_right(trial):
             return filling, changed
     return None, changed
 
 
-def _trial_of(replay: _Replay, seen: WrongCall, lines: tuple[int, ...], filling: Filling) -> WrongCall | None:
+def _trial_of(replay: _Replay, wrong_call: WrongCall, lines: tuple[int, ...], filling: Filling) -> WrongCall | None:
     outcome = replay(lambda usual: replace(usual, filled=lines, filling=filling))
     if not isinstance(outcome, Finished):
         return None
-    return WrongCall(seen.recipe, outcome, seen.expected)
+    return WrongCall(wrong_call.recipe, outcome, wrong_call.expected)
 
 
-def _share_changed(seen: WrongCall, trial: WrongCall) -> float:
+def _share_changed(wrong_call: WrongCall, trial: WrongCall) -> float:
     """Return the share of the wrong elements that are other values in a trial."""
     wrong_elements = changed = 0
-    for (got, wrong, _), (later, _, _) in zip(seen.answers(), trial.answers(), strict=False):
+    for (got, wrong, _), (later, _, _) in zip(wrong_call.answers(), trial.answers(), strict=False):
         same = (got == later) | (got.isnan() & later.isnan())
         wrong_elements += int(wrong.sum())
         changed += int((wrong & ~same).sum())
@@ -153,14 +157,16 @@ def _is_right(trial: WrongCall) -> bool:
     return not any(bool(wrong.any()) for _, wrong, _ in trial.answers())
 
 
-def _lines_that_reach(replay: _Replay, seen: WrongCall, lines: tuple[int, ...], filling: Filling) -> tuple[int, ...]:
+def _lines_that_reach(
+    replay: _Replay, wrong_call: WrongCall, lines: tuple[int, ...], filling: Filling
+) -> tuple[int, ...]:
     """Return the lines whose masked lanes matter: filled everywhere else, the answer is another one."""
-    every = _trial_of(replay, seen, lines, filling)
+    every = _trial_of(replay, wrong_call, lines, filling)
     if len(lines) == 1 or every is None:
         return lines
     found = []
     for line in lines:
-        trial = _trial_of(replay, seen, tuple(one for one in lines if one != line), filling)
+        trial = _trial_of(replay, wrong_call, tuple(one for one in lines if one != line), filling)
         if trial is None or trial.outcome.outputs != every.outcome.outputs:
             found.append(line)
     return tuple(found) or lines

@@ -31,31 +31,35 @@ def repeated_work(bench: Bench) -> list[Clue]:
         if loaded and stored:
             times = min(traffic.loaded_bytes / loaded, traffic.stored_bytes / stored)
             if times >= OVERLAP:
-                seen = f"each byte is loaded and stored {times:.1f} times."
-                return [sure("done_again", f"For {largest.case.words()}, which ended in time, {seen}")]
+                evidence = f"each byte is loaded and stored {times:.1f} times."
+                return [sure("done_again", f"For {largest.case.words()}, which ended in time, {evidence}")]
     return []
 
 
 def again(bench: Bench, failure: Failure) -> list[Clue]:
     """Repeat the failing call twice. The next answer shows what the call before left in memory."""
-    seen = failure.seen
-    if seen is None or failure.cause.mismatch is None or seen.recipe.part != bench.part.name:
+    wrong_call = failure.wrong_call
+    if wrong_call is None or failure.cause.mismatch is None or wrong_call.recipe.part != bench.part.name:
         return []
     repeats: list[WrongCall] = []
     for _ in range(2):
         # Other calls may have been made since the failing one: the second repeat follows the first.
         with bench.findings.aside():
-            repeated = bench.repeat(seen.recipe).failure
-        before = repeats[-1] if repeats else seen
-        if repeated is None or repeated.seen is None or repeated.seen.outcome.outputs == before.outcome.outputs:
+            repeated = bench.repeat(wrong_call.recipe).failure
+        before = repeats[-1] if repeats else wrong_call
+        if (
+            repeated is None
+            or repeated.wrong_call is None
+            or repeated.wrong_call.outcome.outputs == before.outcome.outputs
+        ):
             break
-        if _adds_up(before, repeated.seen):
+        if _adds_up(before, repeated.wrong_call):
             return [sure("not_cleared", "A second call returns the sum of this answer and the right one.")]
-        repeats.append(repeated.seen)
+        repeats.append(repeated.wrong_call)
     if not repeats or not bench.part.deterministic:
         return []
-    seen_text = "A second call on the same inputs returns another answer."
-    return [Clue("not_cleared", 0.5, seen_text), Clue("race", 0.4, seen_text), Clue("remembered_input", 0.3, seen_text)]
+    evidence = "A second call on the same inputs returns another answer."
+    return [Clue("not_cleared", 0.5, evidence), Clue("race", 0.4, evidence), Clue("remembered_input", 0.3, evidence)]
 
 
 def _adds_up(first: WrongCall, second: WrongCall) -> bool:

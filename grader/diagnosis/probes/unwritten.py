@@ -33,23 +33,23 @@ def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
 
     An output that is never stored holds what was there before: such elements tell of no read.
     """
-    seen = failure.seen
-    if seen is None or failure.cause.mismatch is None or seen.recipe.part != bench.part.name:
+    wrong_call = failure.wrong_call
+    if wrong_call is None or failure.cause.mismatch is None or wrong_call.recipe.part != bench.part.name:
         return []
-    if not seen.outcome.answer.launches:
+    if not wrong_call.outcome.answer.launches:
         # It returns what an earlier call left.
         return []
     with bench.findings.aside():
-        replay = replaying(bench, seen.recipe, seen.outcome.answer.configuration)
+        replay = replaying(bench, wrong_call.recipe, wrong_call.outcome.answer.configuration)
 
     def holding(content: Unwritten) -> list[Tensor]:
-        return _wrong_in(replay(lambda usual: replace(usual, unwritten=content)), seen)
+        return _wrong_in(replay(lambda usual: replace(usual, unwritten=content)), wrong_call)
 
-    if bench.pair.session.runs_on_gpu and not _are_alike(holding("nan"), seen):
+    if bench.pair.session.runs_on_gpu and not _are_alike(holding("nan"), wrong_call):
         # Programs that race give other values in every replay, whatever memory holds.
         return []
     outputs = holding("0")
-    for place, (now, (got, wrong, _)) in enumerate(zip(outputs, seen.answers(), strict=False)):
+    for place, (now, (got, wrong, _)) in enumerate(zip(outputs, wrong_call.answers(), strict=False)):
         if not bool(wrong.any()):
             continue
         before = got[wrong]
@@ -61,7 +61,7 @@ def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
             is_stored = infinite[place] != math.inf if infinite else is_stored
         if _is_enough(differs & is_stored):
             with bench.findings.aside():
-                kept = " The memory is kept from call to call." if finds_memory(bench, seen.recipe) else ""
+                kept = " The memory is kept from call to call." if finds_memory(bench, wrong_call.recipe) else ""
             words = "With zeros in the memory that the call allocates, the answer is another one."
             return [sure("not_cleared", f"{words}{kept}")]
         if bool(wrong.all()) and bool((differs & ~is_stored).all()):
@@ -70,19 +70,19 @@ def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
     return []
 
 
-def _are_alike(again: Sequence[Tensor], seen: WrongCall) -> bool:
+def _are_alike(again: Sequence[Tensor], wrong_call: WrongCall) -> bool:
     """Return whether the wrong elements of another replay are the same, but for the order of its additions."""
     return bool(again) and all(
         torch.allclose(now.double(), got[wrong].double(), rtol=_ALIKE, atol=0.0, equal_nan=True)
-        for now, (got, wrong, _) in zip(again, seen.answers(), strict=False)
+        for now, (got, wrong, _) in zip(again, wrong_call.answers(), strict=False)
     )
 
 
-def _wrong_in(other: Outcome | None, seen: WrongCall) -> list[Tensor]:
+def _wrong_in(other: Outcome | None, wrong_call: WrongCall) -> list[Tensor]:
     """Return what another replay has in place of the wrong elements of each output; none where it has no answer."""
-    if not isinstance(other, Finished) or len(other.outputs) != len(seen.expected):
+    if not isinstance(other, Finished) or len(other.outputs) != len(wrong_call.expected):
         return []
-    answers = zip(other.outputs, seen.answers(), strict=True)
+    answers = zip(other.outputs, wrong_call.answers(), strict=True)
     return [got[wrong] if raw is None else tensor_of(raw, one)[wrong] for raw, (got, wrong, one) in answers]
 
 

@@ -65,38 +65,38 @@ class Variation:
         return ", ".join(f"{axis}={value}" for axis, value in self.case.items() if type(value) is int)
 
 
-def variations_of(bench: Bench, seen: WrongCall, declared: Sequence[Contrast], own: Space) -> list[Variation]:
+def variations_of(bench: Bench, wrong_call: WrongCall, declared: Sequence[Contrast], own: Space) -> list[Variation]:
     """Run the variations of a failing case that a check of the part may have. The tried cases then include them.
 
     own: the space of the failing check.
     """
-    case, until = Case(seen.recipe.case), bench.pair.worked_s + _MOST_S
+    case, until = Case(wrong_call.recipe.case), bench.pair.worked_s + _MOST_S
     spaces = [check.cases.space.without_bounds() for check in bench.part.checks if check.cases]
     found: list[Variation] = []
     fails: dict[Case, bool | None] = {case: True}
-    for change, values in _changes(seen, declared, own):
+    for change, values in _changes(wrong_call, declared, own):
         varied = case.changed(**values)
         if varied.volume > max(QUICK_VOLUME, case.volume) or not any(space.holds(varied) for space in spaces):
             continue
         if bench.pair.worked_s > until:
             break
         if varied not in fails:
-            fails[varied] = _fails(bench, varied, seen)
+            fails[varied] = _fails(bench, varied, wrong_call)
         if (failed := fails[varied]) is not None:
             found.append(Variation(case, varied, failed, change))
     return found
 
 
-def _fails(bench: Bench, case: Case, seen: WrongCall) -> bool | None:
+def _fails(bench: Bench, case: Case, wrong_call: WrongCall) -> bool | None:
     """Return whether a case fails as a tried one; None where its call ends in another way than with an answer.
 
     It takes the configuration that the failing call took.
     """
-    seed = seen.recipe.seed
+    seed = wrong_call.recipe.seed
     try:
         with bench.findings.aside():
             recipe = Recipe(bench.part.name, dict(case), seed)
-            failure = bench.repeat(recipe, only(seen.outcome.answer.configuration)).failure
+            failure = bench.repeat(recipe, only(wrong_call.outcome.answer.configuration)).failure
     except NotRunHere:
         return None
     if failure is not None and failure.status != "fail":
@@ -105,9 +105,11 @@ def _fails(bench: Bench, case: Case, seen: WrongCall) -> bool | None:
     return failure is not None
 
 
-def _changes(seen: WrongCall, declared: Sequence[Contrast], own: Space) -> Iterator[tuple[Change, Mapping[str, Value]]]:
+def _changes(
+    wrong_call: WrongCall, declared: Sequence[Contrast], own: Space
+) -> Iterator[tuple[Change, Mapping[str, Value]]]:
     """Yield changes of a failing case, the most telling first."""
-    case = seen.recipe.case
+    case = wrong_call.recipe.case
     simplest = {one.axis: own.axes[one.axis].simplest for one in declared if one.axis in own.axes}
     differs = {axis: value for axis, value in simplest.items() if value != case[axis]}
     layouts = {one.axis: differs[one.axis] for one in declared if _is_layout(one) and one.axis in differs}
@@ -116,7 +118,7 @@ def _changes(seen: WrongCall, declared: Sequence[Contrast], own: Space) -> Itera
     yield from ((Change.AXIS, values) for values in changes[: len(layouts)])
     sizes = [name for name, domain in own.axes.items() if isinstance(domain, Size)]
     if _are_blocks(case[name] for name in own.axes if name not in sizes):
-        block = max(_block(seen), _LARGEST_BLOCK if len(sizes) == 1 else FULL)
+        block = max(_block(wrong_call), _LARGEST_BLOCK if len(sizes) == 1 else FULL)
         yield from ((Change.FULL, {**dict.fromkeys(sizes, block), longer: 2 * block}) for longer in sizes)
         yield from ((Change.EQUAL, dict.fromkeys(sizes, size)) for size in (block, 2 * block) if len(sizes) > 1)
     yield from ((Change.AXIS, values) for values in changes[len(layouts) :])
@@ -131,9 +133,9 @@ def _is_layout(one: Contrast) -> bool:
     return one.kind == LAYOUT_KIND
 
 
-def _block(seen: WrongCall) -> int:
+def _block(wrong_call: WrongCall) -> int:
     """Return a length that every block of the call's launches divides."""
-    constants = [size for one in seen.outcome.answer.launches for size in one.constants.values()]
+    constants = [size for one in wrong_call.outcome.answer.launches for size in one.constants.values()]
     return max((size for size in constants if size <= _LARGEST_BLOCK and size & (size - 1) == 0), default=1)
 
 
@@ -178,5 +180,7 @@ def variation_clues(varied: Sequence[Variation], declared: Sequence[Contrast]) -
     unequal = next((one for one in varied if one.change is Change.FULL and one.failed), None)
     equal = [one for one in varied if one.change is Change.EQUAL]
     if unequal and len(equal) > 1 and not any(one.failed for one in equal):
-        seen = f"With full blocks, the case fails where the sizes differ ({unequal.sizes}), and passes where they are "
-        yield Clue(EXCHANGED_KIND, _EQUAL, f"{seen}equal ({equal[-1].sizes}).", firm=True)
+        evidence = (
+            f"With full blocks, the case fails where the sizes differ ({unequal.sizes}), and passes where they are "
+        )
+        yield Clue(EXCHANGED_KIND, _EQUAL, f"{evidence}equal ({equal[-1].sizes}).", firm=True)
