@@ -1,6 +1,6 @@
-"""Say which causes that one check has confirmed may explain the failure of another check of the part.
+"""Choose the causes that one check has confirmed and that may explain the failure of another check of the part.
 
-A cause explains only what it can lead to: too few bits move no address, and a second launch makes no NaN. It runs
+A cause explains only what it can lead to. Low precision causes rounding errors or overflow, not wrong addresses. Run
 nothing.
 """
 
@@ -16,17 +16,18 @@ from grader.judge.clue import Clue
 from grader.judge.failures import Failure
 from grader.judge.truth import Expected
 
-# Errors up to this share of the largest value around them may be those of few bits: a sum of thousands of numbers in
-# float16 is off by a few hundredths, and another element's value by far more.
-_NEAR = 2.0**-3
+# Errors up to this share of the largest value in the row may come from low precision: a sum of thousands of float16
+# numbers is off by a few hundredths, and the value of another element by far more.
+_ROUNDING_ERROR = 2.0**-3
 # Statuses of a call that did not return.
 _NOT_RETURNED = ("crash", "compile_error", "timeout", "oom")
 
 
 def may_explain(kind: str, told_by: Shown, shown: Shown) -> bool:
-    """Return whether a kind that the failure of one check confirms may lead to that of another.
+    """Return whether a kind that one check has confirmed may cause the failure of another check.
 
-    What ends a call does so in every call that comes to it, and one that returns did not: it explains no other failure.
+    A cause that ends calls explains no failure of a call that returns. told_by: what the first check shows. shown: what
+    the other one shows.
     """
     if told_by is Shown.ENDED:
         return shown is Shown.ENDED
@@ -34,9 +35,9 @@ def may_explain(kind: str, told_by: Shown, shown: Shown) -> bool:
 
 
 def explaining(clues: Iterable[Clue], told_by: Shown, shown: Shown, named: Collection[str] = ()) -> Iterator[Clue]:
-    """Yield the clues of another check; of the confirmed ones, those that may explain what a check shows.
+    """Yield the clues of another check, without confirmed ones that cannot explain what this check shows.
 
-    named: kinds that the check's own clues name: sums that cancel may be far off and have too few bits.
+    named: kinds that this check's own clues name too. They stay: a sum in low precision that cancels may be far off.
     """
     for clue in clues:
         own = clue.kind in named and told_by is not Shown.ENDED
@@ -45,7 +46,7 @@ def explaining(clues: Iterable[Clue], told_by: Shown, shown: Shown, named: Colle
 
 
 def shown_by(failure: Failure) -> Shown:
-    """Return what a failure shows. Values that nobody can look at again may be near."""
+    """Return what a failure shows; NEAR if its values were not kept."""
     cause = failure.cause
     if cause.kind in ("out_of_bounds", "race"):
         return Shown.ACCESS
@@ -59,7 +60,7 @@ def shown_by(failure: Failure) -> Shown:
 
 
 def _look(got: Tensor, wrong: Tensor, expected: Expected) -> Shown:
-    """Return what the values of an output show."""
+    """Return what the wrong values of an output show."""
     if not got.dtype.is_floating_point:
         return Shown.FAR
     wide, value = got.double(), expected.value
@@ -69,6 +70,6 @@ def _look(got: Tensor, wrong: Tensor, expected: Expected) -> Shown:
     around = size.amax(-1, keepdim=True).expand(size.shape) if size.dim() else size
     finite = wrong & wide.isfinite()
     off = ((wide - value).abs() / around.clamp(min=1e-300))[finite]
-    if off.numel() and float(off.median()) > _NEAR:
+    if off.numel() and float(off.median()) > _ROUNDING_ERROR:
         return Shown.FAR
     return Shown.NEAR if bool((finite == wrong).all()) else Shown.NOT_FINITE

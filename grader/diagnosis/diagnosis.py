@@ -1,7 +1,7 @@
 """Explain failures: collect clues during a grading, and rank them when all results of a part are known.
 
-Takes failures and tried cases, and gives causes with suspects. It changes no status and no points. An error in it
-costs the learner nothing, and is told as a note.
+Take failures and tried cases, and return causes with suspects. Change no status and no points. An error here costs the
+learner nothing, and the check gets a note.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from grader.diagnosis.edits.unstored import KIND as UNWRITTEN
 from grader.diagnosis.edits.unstored import unstored_clue
 from grader.diagnosis.gathering import clues_in, gathered, has_proof, space_of
 from grader.diagnosis.kinds import known_kinds, of_family
-from grader.diagnosis.probes.branches import partings_of
+from grader.diagnosis.probes.branches import divergences_of
 from grader.diagnosis.probes.contraction import contraction_clues
 from grader.diagnosis.probes.interpreted import (
     EXPLAINED,
@@ -55,17 +55,18 @@ from grader.judge.truth import Truth
 from grader.protocol.messages import Recipe
 from grader.record import CheckResult, Suspect
 
-# A failing call that takes longer is not repeated for clues.
+# Only failing calls that take less time than this are repeated for clues.
 _PROBE_S = 0.5
-# The weight of the line beside a kind of too few bits, which values confirm without a line.
+# The weight of the line of a kind of too few bits: its values confirm the kind without the line.
 _LINE = 0.9
-# The least weight of a clue that names a kind, so that what another check confirms of it holds here too.
+# From this weight on, a clue names its kind: another check's proof of that kind then counts here too.
 _NAMED = 0.3
 # From this weight on, a known mistake says more than an edit that has no name.
 _SAYS_MORE_THAN_A_SLIP = 0.8
-# The largest weight of other clues once a probe has proved a cause.
+# The largest weight of other clues after a probe has proved a cause.
 _DOUBTED = 0.5
-# Failing checks of a part whose case is repeated in the interpreter, on a GPU; larger cases take it a minute.
+# On a GPU: how many failing cases of a part are repeated in the interpreter, and the largest of them. Larger cases take
+# it a minute.
 _MOST_INTERPRETED, _LARGEST_INTERPRETED = 8, 16 * QUICK_VOLUME
 
 # A search for clues of a failure, on a bench.
@@ -220,7 +221,7 @@ class Diagnosis:
         elif found[0].kind == "remembered_input" and any(
             clue.kind == LEFT_OVER for failure in alike for clue in failure.clues
         ):
-            # An input that is remembered is missing without the memory that holds it.
+            # Without the memory of earlier calls, the remembered input is missing.
             return [sure(LEFT_OVER, f"{found[0].evidence} It is right without their memory too.")]
         return found
 
@@ -272,20 +273,20 @@ class Diagnosis:
             clues = [clue for one in planned for clue in self._clues(one.id)]
             is_named = any(clue.by_known_mistake and clue.weight >= _SAYS_MORE_THAN_A_SLIP for clue in clues)
             in_launch = any(clue.in_launch for clue in self._clues(first.id))
-            # On a GPU, the cases that passed there: the interpreter has tried few.
+            # On a GPU, take the cases that passed there: the interpreter has tried few.
             tried = self._parts[bench.part.name].tried
             tried = list(bench.findings.tried if tried is None else tried)
             bench = replace(bench, findings=replace(bench.findings, tried=tried))
             with bench.findings.aside():
-                partings, parting = partings_of(bench, text, calls)
-            if parting is not None:
-                self._add([first.id], parting)
-            lines = {line for one in partings for line in one.lines}
-            for clue in repair_clues(bench, text, calls, suspected, self._kinds, in_launch=in_launch, parting=lines):
-                # The values of a mistake that has a name say more than a slip.
+                divergences, diverging = divergences_of(bench, text, calls)
+            if diverging is not None:
+                self._add([first.id], diverging)
+            lines = {line for one in divergences for line in one.lines}
+            for clue in repair_clues(bench, text, calls, suspected, self._kinds, in_launch=in_launch, diverging=lines):
+                # The values of a known mistake say more than a slip.
                 found = _doubted(clue) if clue.kind == SLIP and is_named else clue
                 for one in failed:
-                    # What gives the values of another check only gives them by chance.
+                    # A mistake that the edit does not take back gives these values by chance.
                     own = [_doubted(each) if each.by_known_mistake else each for each in self._clues(one)]
                     self._checks[one].clues = [*own, found]
 
@@ -421,7 +422,7 @@ class Diagnosis:
         """Return what may be behind the failure of a check, by its own clues and by all that is known of the part."""
         kinds = self._kinds
         if not planned.part.reduces:
-            # What a replay proved stays: a kernel may reduce where its part does not.
+            # Keep what a replay proved: a kernel may reduce although its part does not.
             left_out = set(of_family("reduction")) - {clue.kind for clue in own if clue.confirmed}
             kinds = {name: kind for name, kind in kinds.items() if name not in left_out}
         part = self._parts[planned.part.name]

@@ -1,6 +1,7 @@
 """Gather the clues of a check: from the rule that failed, the symptom, and the values of its failing cases.
 
-Takes a bench and failures; the oracle and passing cases are asked about known mistakes. No submission is called.
+Take a bench and failures. Compare with known mistakes of the oracle, in failing and passing cases. Run no call of the
+submission.
 """
 
 from __future__ import annotations
@@ -29,30 +30,30 @@ from grader.protocol.messages import LaunchInfo, Returned, Traffic
 from grader.record import Cause
 from grader.text import clean
 
-# Names of arguments are cut at this many letters.
-_LONGEST = 200
-# No more arguments are named.
+# Letters of the names of arguments on a card.
+_LONGEST_NAMES = 200
+# Arguments that a card names.
 _MOST_NAMED = 4
-# A kind that explains a smaller share of the failing cases is not confirmed.
-_MOSTLY = 0.6
-# No guess is likelier.
-_UNSURE = 0.97
+# A kind is confirmed only if it explains at least this share of the failing cases.
+_CONFIRMING_SHARE = 0.6
+# The largest weight of a clue that is not confirmed.
+_LARGEST_GUESS = 0.97
 # Work is repeated where each byte is loaded or stored this many times, on average.
 OVERLAP = 1.5
-# The factor of a known mistake that fits some of the failing cases, and leaves doubt there.
-_BY_CHANCE = 0.5
-# Weight of counted padding where every access was seen, and none was outside.
-_WATCHED = 0.12
-# Weight of a copy that is changed, where as much was stored as is due, and the tensor is untouched.
+# The factor of a known mistake that explains only some of the failing cases, and none for certain.
+_SOME_CASES = 0.5
+# Weight of counted padding if every access was checked, and none was outside a tensor.
+_WITHOUT_ACCESS = 0.12
+# Weight of a changed copy: kernels stored enough bytes, and the tensor did not change.
 _TO_A_COPY = 0.97
-# The factor of a known mistake's weight if it would fail a case that passes.
-_UNLIKELY = 0.4
+# The factor of a known mistake that would fail a passing case.
+_FAILS_PASSING = 0.4
 # The kind that exact values confirm, though another rounding may give them.
 _EXACT = "rounded_intermediate"
-# The weights of both then. A mistake that the oracle knows is the commoner one.
+# The weights of both then. A mistake that the oracle knows is more common.
 _EITHER, _LIKELIER = 0.6, 0.8
-# Symptoms that keep their name whatever mistake leads to them.
-_PLAIN = ("zeros", "copy_of_input")
+# Symptoms that stay on the card, whatever mistake causes them.
+_KEPT_SYMPTOMS = ("zeros", "copy_of_input")
 # The kind of a symptom that has no other cause.
 _BY_SYMPTOM = {symptom: kind.name for kind in GENERAL.values() for symptom in kind.symptoms}
 
@@ -63,13 +64,13 @@ def has_proof(clues: Iterable[Clue]) -> bool:
 
 
 def clues_in(failure: Failure, part: Part, truth: Truth, among: Collection[str] | None = None) -> list[Clue]:
-    """Return the clues of one failure by itself: from the rule, the symptom and the values.
+    """Return the clues of a single failure: from its rule, its symptom and its values.
 
     among: the kinds of known mistakes to look for; None for all.
     """
     found = list(failure.clues)
     if not part.reduces:
-        # There is nothing to join: programs that meet compute one address twice.
+        # There is nothing to combine: programs that store to the same elements compute a wrong address.
         found = [replace(clue, kind="wrong_address") if clue.kind == "stores_collide" else clue for clue in found]
     if has_proof(found):
         return found
@@ -79,7 +80,7 @@ def clues_in(failure: Failure, part: Part, truth: Truth, among: Collection[str] 
     if cause.mismatch is not None and failure.wrong_call is not None and failure.wrong_call.recipe.part == part.name:
         wrong_call = failure.wrong_call
         if changed := [name for name in wrong_call.outcome.answer.changed if name not in part.mutates]:
-            names = clean(" and ".join(changed[:_MOST_NAMED]), _LONGEST)
+            names = clean(" and ".join(changed[:_MOST_NAMED]), _LONGEST_NAMES)
             return [*found, sure("input_changed", f"After the call, {names} holds other values than before.")]
         before = truth.inputs(wrong_call.recipe)
         named = list(zip(part.arguments, before, strict=True))
@@ -107,15 +108,15 @@ def clues_in(failure: Failure, part: Part, truth: Truth, among: Collection[str] 
         )
         looks += [*_overlapping(looks, answers, traffic), *_loaded_again(answers, traffic)]
         if watched and not any(clue.kind == "missing_mask" for clue in looks):
-            # Every access was seen, and none was outside.
-            looks.append(Clue("padding_counted", _WATCHED))
+            # Every access was checked, and none was outside.
+            looks.append(Clue("padding_counted", _WITHOUT_ACCESS))
         if all(clue.kind == _EXACT for clue in looks if clue.confirmed):
             looks = _undecided(looks, rounding_clues(truth, part, wrong_call))
         if not has_proof(looks):
             looks += _misplaced(answers, wrong_call.outcome.answer.launches)
         found += looks
         if len(traffic) == 1 and watched and all(one is not None and one.complete for one in traffic):
-            # Two programs that meet in an element would have been seen.
+            # Two programs that access one element would have been reported.
             found = [clue for clue in found if clue.kind not in of_family("meeting")]
     return found
 
@@ -123,17 +124,17 @@ def clues_in(failure: Failure, part: Part, truth: Truth, among: Collection[str] 
 def _undecided(looks: Sequence[Clue], known: Sequence[Clue]) -> list[Clue]:
     """Return the clues of values and of known roundings together.
 
-    A product of one term, or one with ones, has no more bits than its operands: what a coarser dtype holds exactly may
-    be another rounding's answer as well. Neither is sure then.
+    A product of one term, or with ones, has no more bits than its operands. Another rounding may then give values that
+    a coarser dtype holds exactly, and neither is certain.
     """
     exact, others = ({clue.kind for clue in clues if clue.confirmed} for clues in (looks, known))
     if not exact:
         return [*looks, *known]
     if not others - exact:
         return list(looks)
-    told = [clue for clue in known if clue.confirmed]
+    confirmed = [clue for clue in known if clue.confirmed]
     found = [clue if not clue.confirmed else replace(clue, weight=_EITHER, confirmed=False) for clue in looks]
-    return [*found, *(replace(clue, weight=_LIKELIER, confirmed=False) for clue in told if clue.kind not in exact)]
+    return [*found, *(replace(clue, weight=_LIKELIER, confirmed=False) for clue in confirmed if clue.kind not in exact)]
 
 
 def _misplaced(answers: Sequence[Answer], launched: Sequence[LaunchInfo]) -> list[Clue]:
@@ -158,13 +159,13 @@ def _overlapping(looks: Sequence[Clue], answers: Sequence[Answer], traffic: Sequ
         return []
     evidence = f"{stored:,} bytes are stored to {different:,} different ones, and others are never stored to."
     if 0 < traffic[0].loaded_bytes < OVERLAP * traffic[0].unique_loaded_bytes:
-        # Two programs that meet in an element would have been seen: one program stores there in several steps.
+        # Two programs that store to one element would have been reported: one program stores there in several steps.
         return [Clue("not_advanced", 0.9, f"Steps load different bytes, but {evidence}", firm=True)]
     return [Clue("not_all_covered", 0.85, evidence, firm=True)]
 
 
 def _loaded_again(answers: Sequence[Answer], traffic: Sequence[Traffic | None]) -> list[Clue]:
-    """Return the clue of one wrong number into which a launch loads elements several times."""
+    """Return the clue of a single wrong number for which a launch loads elements several times."""
     is_one_number = sum(one.got.numel() for one in answers) == 1
     if not is_one_number or len(traffic) != 1 or traffic[0] is None or not traffic[0].complete:
         return []
@@ -175,7 +176,7 @@ def _loaded_again(answers: Sequence[Answer], traffic: Sequence[Traffic | None]) 
 
 
 def _to_a_copy(answers: Sequence[Answer], traffic: Sequence[Traffic | None], part: Part) -> list[Clue]:
-    """Return the clue of a call that stores all that it must, and leaves a tensor as it is that it must change."""
+    """Return the clue of a call that stores enough bytes, but not to the tensor that it must change."""
     wrong = [one for one in answers if bool(one.wrong.any())]
     stored = sum(one.unique_stored_bytes for one in traffic if one is not None and one.complete)
     if part.outputs or not wrong or not stored or not all(map(_is_unchanged, wrong)):
@@ -183,7 +184,7 @@ def _to_a_copy(answers: Sequence[Answer], traffic: Sequence[Traffic | None], par
     if stored < sum(map(_due_bytes, answers)):
         return []
     names = " and ".join(one.expected.name for one in wrong)
-    evidence = f"Kernels stored {stored:,} different bytes, as many as are due, and {names} holds what it held before."
+    evidence = f"Kernels stored {stored:,} different bytes, as many as needed, but {names} did not change."
     return [Clue("copy_changed", _TO_A_COPY, evidence, firm=True)]
 
 
@@ -200,10 +201,10 @@ def _reaches(launched: Sequence[LaunchInfo]) -> tuple[Reach, ...]:
     if len(launched) != 1:
         return ()
     (one,) = launched
-    # Of constants with one value, nobody knows which one the kernel takes.
+    # If several constants have one value, it is unknown which one the kernel uses.
     named = {size: [name for name, own in one.constants.items() if own == size] for size in one.constants.values()}
     sizes = [(" or ".join(names), size) for size, names in sorted(named.items(), reverse=True) if size > 1]
-    # All programs of a flat grid lie along one axis. Along another one, each takes all, or they share it.
+    # All programs of a flat grid are along one axis. Along another axis each program takes all, or they share it.
     programs = math.prod(one.grid)
     flat = sum(count > 1 for count in one.grid) <= 1
     beside = {name: max((size for other, size in sizes if other != name), default=1) for name, _ in sizes}
@@ -218,8 +219,8 @@ def _reaches(launched: Sequence[LaunchInfo]) -> tuple[Reach, ...]:
 def _is_filled(answers: Sequence[Answer], launches: Sequence[LaunchInfo], part: Part) -> bool:
     """Return whether every element of the new outputs was stored.
 
-    Launches tell the tensors of the first wrong output's size that they wrote. Without those, the last launch must have
-    stored as many different bytes as all outputs take up.
+    Footprints of launches show the tensors of the first wrong output's size that they wrote. Without footprints, the
+    last launch must have stored as many different bytes as all outputs have.
     """
     wrong = first_wrong(answers)
     if part.mutates or not launches or wrong is None:
@@ -234,25 +235,25 @@ def _is_filled(answers: Sequence[Answer], launches: Sequence[LaunchInfo], part: 
 
 
 def _tensors_of(launches: Sequence[LaunchInfo]) -> list[TensorFootprint]:
-    """Return the tensors of the launches whose programs were followed."""
+    """Return the tensors of launches that have a footprint."""
     return [one for launch in launches if launch.footprint for one in launch.footprint.tensors]
 
 
-def _may_reread(answers: Sequence[Answer], told: Returned) -> bool:
-    """Return whether kernels may have read memory that the call allocated: more than its outputs, or one of them."""
-    tensors = _tensors_of(told.launches)
-    more = told.allocated_bytes > sum(one.got.nbytes for one in answers)
+def _may_reread(answers: Sequence[Answer], returned: Returned) -> bool:
+    """Return whether kernels may have read memory that the call allocated."""
+    tensors = _tensors_of(returned.launches)
+    more = returned.allocated_bytes > sum(one.got.nbytes for one in answers)
     return more or not tensors or any(one.loaded and one.written for one in tensors)
 
 
 def _is_untouched(answers: Sequence[Answer]) -> bool:
-    """Return whether the first wrong output is changed in place, and nothing in it changed."""
+    """Return whether the first wrong output must change in place, but did not change at all."""
     first = first_wrong(answers)
     return first is not None and _is_unchanged(first)
 
 
 def _is_unchanged(one: Answer) -> bool:
-    """Return whether an output that is changed in place holds what it held before the call."""
+    """Return whether an output that must change in place did not change."""
     if one.before is None:
         return False
     before = one.before.to(one.got.dtype)
@@ -261,17 +262,17 @@ def _is_unchanged(one: Answer) -> bool:
 
 
 def gathered(bench: Bench, first: Failure, alike: Sequence[Failure], *, known: bool) -> tuple[list[Clue], Failure]:
-    """Return the clues of all failing cases of a check, and the failure that shows the likeliest cause best.
+    """Return the clues of all failing cases of a check, and the failure to show: the one with the likeliest cause.
 
-    known: another check has confirmed a cause; then the first case is enough.
+    known: another check has confirmed a cause, so that the first case is enough.
     """
     failures = (first, *(() if known else alike))
     several = [clues_in(first, bench.part, bench.truth)]
-    # Who makes a mistake makes it in every case. The oracle computes each mistake anew for each case.
+    # A mistake is in every case, and the oracle computes each mistake again for each case.
     made = {clue.kind for clue in several[0] if clue.by_known_mistake}
     several += [clues_in(failure, bench.part, bench.truth, made) for failure in failures[1:]]
     clues = [
-        replace(clue, weight=_UNLIKELY * clue.weight, confirmed=False)
+        replace(clue, weight=_FAILS_PASSING * clue.weight, confirmed=False)
         if clue.by_known_mistake and _would_show(bench, first, clue, several=len(made) > 1)
         else clue
         for clue in together(several)
@@ -285,14 +286,14 @@ def gathered(bench: Bench, first: Failure, alike: Sequence[Failure], *, known: b
     for failure, found in zip(failures, several, strict=True):
         for clue in found:
             if clue.confirmed and clue.kind in sure_of and clue.title and failure.cause.mismatch:
-                kind = failure.cause.kind if failure.cause.kind in _PLAIN else "likely_mistake"
-                told = replace(failure.cause, kind=kind, title=clue.title, help=clue.help)
-                return clues, replace(failure, cause=told)
+                kind = failure.cause.kind if failure.cause.kind in _KEPT_SYMPTOMS else "likely_mistake"
+                shown = replace(failure.cause, kind=kind, title=clue.title, help=clue.help)
+                return clues, replace(failure, cause=shown)
     return clues, first
 
 
 def _without_launch(bench: Bench, failure: Failure) -> list[Clue]:
-    """Return the clue of a call that launched no kernel, where another call of these sizes did."""
+    """Return the clue of a call that launched no kernel, if another call of these sizes did."""
     wrong_call, space = failure.wrong_call, space_of(bench.part)
     if wrong_call is None or space is None or failure.cause.mismatch is None or wrong_call.outcome.answer.launches:
         return []
@@ -306,14 +307,14 @@ def _without_launch(bench: Bench, failure: Failure) -> list[Clue]:
 
 
 def _would_show(bench: Bench, failure: Failure, clue: Clue, *, several: bool) -> bool:
-    """Return whether a known mistake would fail a case that passes; then it was not made.
+    """Return whether a known mistake would fail one of the passing cases that are most like the failing one.
 
-    Looks at the passing cases most like the failing one. several: other known mistakes explain the failure as well.
+    several: other known mistakes explain the failure as well.
     """
     for recipe in passing_like(bench, failure.wrong_call, several=several):
         expected = bench.truth.expect(bench.part, recipe)
         alike = [each for each in bench.truth.known_mistakes(bench.part, recipe) if each.kind == clue.kind]
-        # A title may name a number that another case does not have.
+        # The title may contain a number that another case does not have.
         same = [each for each in alike if each.title == clue.title] or alike
         if same and not any(agree(each.outputs, expected) for each in same):
             return True
@@ -331,7 +332,7 @@ def _kind_of(cause: Cause) -> str:
 def together(several: Sequence[Sequence[Clue]]) -> list[Clue]:
     """Merge the clues of several failing cases of one check.
 
-    A clue of only some cases weighs less, and is not confirmed where most cases lack it.
+    A clue that only some cases have weighs less, and is not confirmed if most cases do not have it.
     """
     found: dict[str, list[list[Clue]]] = {}
     for clues in several:
@@ -345,11 +346,10 @@ def together(several: Sequence[Sequence[Clue]]) -> list[Clue]:
         best = max((case[0] for case in cases), key=lambda clue: clue.weight)
         share = sum(1 - prod(1 - clue.weight for clue in case) for case in cases) / len(several)
         if best.by_known_mistake and not best.confirmed:
-            # Who makes a mistake makes it in every case: some look like it by chance. Where all fit, the case that
-            # tells most decides.
-            share = max(share, best.weight) if len(cases) == len(several) else _BY_CHANCE * share
-        sure_of = best.confirmed and share >= _MOSTLY
-        merged.append(replace(best, weight=share if sure_of else min(share, _UNSURE), confirmed=sure_of))
+            # A mistake is in every case, and some cases fit it by chance. If all fit, the strongest clue counts.
+            share = max(share, best.weight) if len(cases) == len(several) else _SOME_CASES * share
+        sure_of = best.confirmed and share >= _CONFIRMING_SHARE
+        merged.append(replace(best, weight=share if sure_of else min(share, _LARGEST_GUESS), confirmed=sure_of))
     return merged
 
 

@@ -1,6 +1,6 @@
-"""List the kinds of causes that any exercise may meet.
+"""List the kinds of causes that are possible in any exercise.
 
-An exercise's own kinds stand in its specification.
+The kinds of a single exercise are in its specification.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from functools import cache
 from grader.exercise.causes import Family, Kind, Shown
 from grader.exercise.model import Exercise
 
-# What kinds explain of other checks. Too few bits spoil the last digits, or overflow: they move no address.
+# What a kind may explain of other checks. Low precision causes rounding errors or overflow, not wrong addresses.
 _FEW_BITS = frozenset({Shown.NEAR, Shown.NOT_FINITE})
-# TF32 has the range of float32: it does not overflow either.
+# TF32 has the range of float32, and does not overflow either.
 _TF32 = frozenset({Shown.NEAR})
-# What goes through memory may be rounded on the way, and no more.
+# Values that go through memory may be rounded there, and no more.
 _HANDED_ON = frozenset({Shown.BESIDE, Shown.NEAR})
 # The amount of work, and who does it, changes no value.
 _NO_VALUES = frozenset({Shown.BESIDE})
@@ -101,7 +101,7 @@ _KINDS = (
     Kind(
         "axes_exchanged",
         "two axes that are exchanged",
-        "Is there a place where rows and columns, two strides or two coordinates stand in the other order?",
+        "Is there a place where rows and columns, two strides or two coordinates are in the wrong order?",
     ),
     Kind(
         "other_axis_block",
@@ -111,7 +111,7 @@ _KINDS = (
     ),
     Kind(
         "operand_mixed_up",
-        "one tensor in another one's place",
+        "one tensor in place of another",
         "Check the pointers, argument by argument: which one do you load, and where does its value go?",
     ),
     Kind(
@@ -179,10 +179,10 @@ _KINDS = (
         "What is different in the second block: its offset, its bound, or what the first one leaves for it?",
     ),
     Kind(
-        "parting_branch",
-        "a branch or a loop in which failing calls part from passing ones",
-        "What does this code take for granted that holds in passing calls alone? Go through it by hand for the "
-        "smallest failing case.",
+        "diverging_branch",
+        "a branch or loop that only failing calls take",
+        "What does this code assume that holds only in passing calls? Go through it by hand for the smallest failing "
+        "case.",
     ),
     Kind(
         "wrong_branch",
@@ -230,20 +230,20 @@ _KINDS = (
     ),
     Kind(
         "runs_in_every_step",
-        "a line in a loop that belongs behind it",
-        "The line runs in every step, with what has been added up so far. Move it to the left, behind the loop.",
+        "a line in a loop that belongs after it",
+        "The line runs in every step, on sums that are not complete yet. Move it to the left, after the loop.",
         by_edit=True,
     ),
     Kind(
         "runs_once",
-        "a line behind a loop that belongs in it",
-        "The line runs once, with what the last step has left. Move it to the right, into the loop.",
+        "a line after a loop that belongs in it",
+        "The line runs once, on the values of the last step. Move it to the right, into the loop.",
         by_edit=True,
     ),
     Kind(
         "lines_exchanged",
         "two lines in the wrong order",
-        "Which of the two lines must see what the other one gives? Follow the second step of the loop by hand.",
+        "Which of the two lines needs the result of the other one? Follow the second step of the loop by hand.",
         by_edit=True,
     ),
     Kind(
@@ -398,7 +398,7 @@ _KINDS = (
     Kind(
         "remembered_input",
         "something of the inputs that is remembered from an earlier call",
-        "What does a later call not take anew: the bytes behind an address, strides, a length, a number?",
+        "What does a later call not read again: the bytes at an address, strides, a length, a number?",
         families=("earlier calls",),
     ),
     Kind(
@@ -604,8 +604,8 @@ _KINDS = (
         "maximum_of_hidden",
         "a maximum that goes over hidden or missing elements too",
         "A hidden element, or the 0 of a missing one, may be far above all that count, whose exponentials are then 0. "
-        "Put a number far below all others in its place before the maximum is taken: a weight of 0 behind it comes too "
-        "late.",
+        "Put a number far below all others in its place before the maximum is taken: a weight of 0 afterwards does not "
+        "help.",
         families=("reduction",),
         explains=_NO_ACCESS,
         by_edit=True,

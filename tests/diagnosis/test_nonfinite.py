@@ -59,7 +59,7 @@ RIGHT = "e = tl.exp(x - top); p = e / tl.sum(e, 0)"
             "e = tl.exp(tl.where(columns < N, x - top, 200.0)); p = e / tl.sum(tl.where(columns < N, e, e / e), 0)",
             "normal",
             "padding_counted",
-            "All of it lies in lanes that the mask of a load leaves out.",
+            "These values are all in masked lanes of a load.",
         ),
         (
             "e = tl.exp(x - top); p = (tl.where(columns < N, 1e5, 0.0) + e).to(tl.float16).to(tl.float32)",

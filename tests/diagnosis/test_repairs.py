@@ -40,7 +40,7 @@ def test_a_kernel_is_repaired_and_the_line_is_named(server: ForkServer, ex_15: E
     (clue,) = clues(server, ex_15, wrong("offsets < n", "offsets <= n"))
     assert (clue.kind, clue.confirmed) == ("missing_mask", True)
     words = "With `offsets < n` in place of `offsets <= n` in line 8"
-    assert clue.evidence == f"{words}, every failing call that was made again is right."
+    assert clue.evidence == f"{words}, every failing call that was repeated is right."
 
 
 @pytest.mark.process

@@ -1,6 +1,6 @@
-"""Find wrong values that come from contraction: a product and the sum that it goes into are rounded once.
+"""Find wrong values that come from contraction: a product is not rounded before it is added.
 
-The failing call is replayed with every product rounded. If it is right then, it relies on what no GPU computes.
+Replay the failing call with every product rounded. If it is right then, it relies on what no GPU computes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ KIND = "contracted"
 
 
 def contraction_clues(bench: Bench, failure: Failure) -> list[Clue]:
-    """Return the clue to a call that is right only if every product is rounded before it is added."""
+    """Return the clue of a call that is right only if every product is rounded before it is added."""
     wrong_call = failure.wrong_call
     if wrong_call is None or failure.cause.mismatch is None or wrong_call.recipe.part != bench.part.name:
         return []

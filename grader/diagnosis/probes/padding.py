@@ -1,7 +1,7 @@
 """Find wrong values that come from the masked lanes of loads.
 
-Without `other` these lanes are undefined on a GPU, and the interpreter fills them with ones; with a wrong `other` they
-change a sum or a maximum. The failing call is replayed with other values in them: outputs that change depend on them.
+Without `other` these lanes are undefined on a GPU, and the interpreter fills them with ones. A wrong `other` changes a
+sum or a maximum. Replay the failing call with other values in these lanes: outputs that change depend on them.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from grader.protocol.messages import Filling, ReplayCall
 from grader.sandbox.outcome import Finished, Outcome
 
 KIND = "padding_counted"
-# Values that change no sum, no maximum and no minimum, as code.
-# Zero comes last: it changes no maximum of positive numbers, and the next maximum may be negative.
+# Values that do not change a maximum, a minimum or a sum, as code.
+# Zero comes last: it does not change a maximum of positive numbers, but the next maximum may be negative.
 _NEUTRAL: Mapping[Filling, str] = {"-inf": 'float("-inf")', "inf": 'float("inf")', "0": "0"}
-# What a block pointer takes in place of `other=0`.
+# The argument of a block pointer that replaces `other=0`.
 _OF_BLOCK_POINTERS = ' (of a block pointer: `padding_option="zero"`)'
-# Share of the wrong elements that must change for the masked lanes to be behind all of them.
-_MOST = 0.95
+# The share of the wrong elements that must change if masked lanes are the reason for all of them.
+_NEARLY_ALL = 0.95
 # Weight of masked lanes that another check of the part has confirmed.
-_ALIKE = 0.9
+_CONFIRMED_ELSEWHERE = 0.9
 
 _Replay = Callable[[Callable[[ReplayCall], ReplayCall]], Outcome | None]
 
 
 def masks_lanes(failure: Failure) -> bool:
-    """Return whether a load of the failing call masked lanes, as far as the interpreter noted it."""
+    """Return whether the interpreter noted a load with masked lanes in the failing call."""
     answer = failure.wrong_call and failure.wrong_call.outcome.answer
     return bool(answer and (answer.undefined or answer.padded))
 
 
 def padding_clues(bench: Bench, failure: Failure) -> list[Clue]:
-    """Return a clue where the masked lanes of loads reached wrong elements of a call.
+    """Return a clue if the masked lanes of loads reached wrong elements of a call.
 
-    It is confirmed where a value in these lanes makes the answer right.
+    It is confirmed if a value in these lanes makes the answer right.
     """
     wrong_call = failure.wrong_call
     if wrong_call is None or failure.cause.mismatch is None or wrong_call.recipe.part != bench.part.name:
@@ -58,13 +58,17 @@ def padding_clues(bench: Bench, failure: Failure) -> list[Clue]:
 
 
 def padding_elsewhere(failure: Failure, known: Sequence[Clue]) -> list[Clue]:
-    """Return the clue of another check of the part, for a call that is too slow to be replayed several times."""
+    """Return the clue that another check has confirmed, for a call that is too slow to be replayed several times."""
     if not known or not masks_lanes(failure):
         return []
     first = known[0]
     return [
         replace(
-            first, weight=_ALIKE, confirmed=False, firm=True, evidence=f"In another check: {_lower(first.evidence)}"
+            first,
+            weight=_CONFIRMED_ELSEWHERE,
+            confirmed=False,
+            firm=True,
+            evidence=f"In another check: {_lower(first.evidence)}",
         )
     ]
 
@@ -74,7 +78,7 @@ def _lower(sentence: str) -> str:
 
 
 def _without_other(replay: _Replay, wrong_call: WrongCall, lines: tuple[int, ...]) -> list[Clue]:
-    """Return the clue to undefined lanes: they should reach no result, whatever they hold."""
+    """Return the clue of undefined lanes, which should not reach a result."""
     filling, changed = _neutral_value(replay, wrong_call, lines)
     if not changed:
         return []
@@ -90,22 +94,22 @@ def _without_other(replay: _Replay, wrong_call: WrongCall, lines: tuple[int, ...
                 f"Write `other={code}` in {where}{_OF_BLOCK_POINTERS if filling == '0' else ''}.",
             )
         ]
-    share = "every wrong element" if changed >= _MOST else f"about {changed:.0%} of the wrong elements"
+    share = "every wrong element" if changed >= _NEARLY_ALL else f"about {changed:.0%} of the wrong elements"
     return [
         Clue(
             KIND,
-            0.7 if changed >= _MOST else 0.4,
+            0.7 if changed >= _NEARLY_ALL else 0.4,
             f"The lanes that the mask leaves out in {where} reach {share}: other values in them change the result.",
             title="Looks like masked lanes that reach the result, in a load without `other=`",
-            help="Which elements does this mask leave out, and are they stored or summed all the same? Give such lanes "
+            help="Which elements does this mask leave out, and are they stored or summed nevertheless? Give such lanes "
             "a value by `other=` that does not change the result, or leave them out in the store too.",
-            firm=changed >= _MOST,
+            firm=changed >= _NEARLY_ALL,
         )
     ]
 
 
 def _with_other(replay: _Replay, wrong_call: WrongCall, lines: tuple[int, ...]) -> list[Clue]:
-    """Return the clue to a wrong `other`: only a value that makes the answer right tells it from a right one."""
+    """Return the clue of a wrong `other`: a value in its place makes the answer right."""
     filling, _ = _neutral_value(replay, wrong_call, lines)
     if not filling:
         return []
@@ -121,9 +125,9 @@ def _with_other(replay: _Replay, wrong_call: WrongCall, lines: tuple[int, ...]) 
 
 
 def _neutral_value(replay: _Replay, wrong_call: WrongCall, lines: tuple[int, ...]) -> tuple[Filling | None, float]:
-    """Return the value of masked lanes that makes the answer right, or None, with the share of wrong elements.
+    """Return the value of masked lanes that makes the answer right, or None, and a share of the wrong elements.
 
-    The share is that of any value. At 0.0 the lanes reach no wrong element.
+    The share: how many wrong elements change with any tried value. At 0.0, the lanes reach no wrong element.
     """
     changed = 0.0
     for filling in _NEUTRAL if lines else ():
@@ -144,7 +148,7 @@ def _trial_of(replay: _Replay, wrong_call: WrongCall, lines: tuple[int, ...], fi
 
 
 def _share_changed(wrong_call: WrongCall, trial: WrongCall) -> float:
-    """Return the share of the wrong elements that are other values in a trial."""
+    """Return the share of the wrong elements that change in a trial."""
     wrong_elements = changed = 0
     for (got, wrong, _), (later, _, _) in zip(wrong_call.answers(), trial.answers(), strict=False):
         same = (got == later) | (got.isnan() & later.isnan())
@@ -160,7 +164,7 @@ def _is_right(trial: WrongCall) -> bool:
 def _lines_that_reach(
     replay: _Replay, wrong_call: WrongCall, lines: tuple[int, ...], filling: Filling
 ) -> tuple[int, ...]:
-    """Return the lines whose masked lanes matter: filled everywhere else, the answer is another one."""
+    """Return the lines whose masked lanes matter: if only the others are filled, the answer differs."""
     every = _trial_of(replay, wrong_call, lines, filling)
     if len(lines) == 1 or every is None:
         return lines

@@ -1,6 +1,6 @@
 """Repeat calls: of a part that takes too long, or of a wrong call whose answer may depend on earlier calls.
 
-Takes a bench, and gives clues.
+Take a bench and return clues.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from grader.judge.failures import Failure, WrongCall
 from grader.protocol.messages import Recipe
 from grader.sandbox.outcome import Finished
 
-# Two sums of the same numbers differ by rounding only.
-_SAME = 1e-2
+# Two sums of the same numbers differ by at most this share: by rounding.
+_ROUNDING = 1e-2
 
 
 def repeated_work(bench: Bench) -> list[Clue]:
-    """Return the clue of a part that takes too long, where a call that ended loads and stores its bytes repeatedly."""
+    """Return the clue of a part that takes too long, if a call that ended loads and stores its bytes repeatedly."""
     ended = [one for one in bench.findings.tried if not one.failed and one.case.volume <= QUICK_VOLUME]
     if not ended:
         return []
@@ -37,7 +37,7 @@ def repeated_work(bench: Bench) -> list[Clue]:
 
 
 def again(bench: Bench, failure: Failure) -> list[Clue]:
-    """Repeat the failing call twice. The next answer shows what the call before left in memory."""
+    """Repeat the failing call twice. Return clues if the answers show what an earlier call left in memory."""
     wrong_call = failure.wrong_call
     if wrong_call is None or failure.cause.mismatch is None or wrong_call.recipe.part != bench.part.name:
         return []
@@ -63,11 +63,11 @@ def again(bench: Bench, failure: Failure) -> list[Clue]:
 
 
 def _adds_up(first: WrongCall, second: WrongCall) -> bool:
-    """Return whether a wrong output of the second of two equal calls is that of the first plus the right one."""
+    """Return whether the second of two equal calls returns the first answer plus the right one, in a wrong output."""
     for (got, wrong, expected), (later, _, _) in zip(first.answers(), second.answers(), strict=False):
         if bool(wrong.any()):
             grown = (later.double() - got.double() - expected.value).abs()
             size = expected.value.abs() + got.double().abs()
-            if bool((grown <= _SAME * size.clamp(min=1e-30)).all()):
+            if bool((grown <= _ROUNDING * size.clamp(min=1e-30)).all()):
                 return True
     return False

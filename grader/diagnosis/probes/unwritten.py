@@ -1,6 +1,6 @@
-"""Recognise memory that a call allocates, never fills, and reads all the same.
+"""Find reads of memory that a call allocates and never writes.
 
-Takes a wrong call, replays it where such memory holds zeros, and gives a clue: NaN stands there otherwise.
+Replay a wrong call with zeros in such memory, which otherwise holds NaN, and compare the answers.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from grader.judge.retrials import finds_memory, replaying
 from grader.protocol.messages import Unwritten
 from grader.sandbox.outcome import Finished, Outcome
 
-# Of the wrong elements, at least this share must change with what the memory holds.
-_SHARE = 0.25
-# Two replays are alike where elements differ by no more than this share.
-_ALIKE = 0.01
-# The weight of an output that nothing is stored to: more than that of any guess where its NaN comes from.
+# The share of the wrong elements that must depend on the memory.
+_DEPENDENT_SHARE = 0.25
+# The relative difference of elements up to which two replays are equal.
+_EQUAL = 0.01
+# The weight of an output that is never stored: above any guess of where its NaN comes from.
 _NEVER = 0.75
 
 
 def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
-    """Return the clue of a wrong answer that depends on what unwritten memory holds.
+    """Return the clue of a wrong answer that depends on unwritten memory.
 
-    An output that is never stored holds what was there before: such elements tell of no read.
+    Elements of an output that were never stored are no evidence of a read.
     """
     wrong_call = failure.wrong_call
     if wrong_call is None or failure.cause.mismatch is None or wrong_call.recipe.part != bench.part.name:
         return []
     if not wrong_call.outcome.answer.launches:
-        # It returns what an earlier call left.
+        # Without a launch, it returns what an earlier call left.
         return []
     with bench.findings.aside():
         replay = replaying(bench, wrong_call.recipe, wrong_call.outcome.answer.configuration)
@@ -46,7 +46,7 @@ def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
         return _wrong_in(replay(lambda usual: replace(usual, unwritten=content)), wrong_call)
 
     if bench.pair.session.runs_on_gpu and not _are_alike(holding("nan"), wrong_call):
-        # Programs that race give other values in every replay, whatever memory holds.
+        # Programs that race give other values in every replay, whatever the memory holds.
         return []
     outputs = holding("0")
     for place, (now, (got, wrong, _)) in enumerate(zip(outputs, wrong_call.answers(), strict=False)):
@@ -56,13 +56,13 @@ def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
         differs = (now != before) & ~(now.isnan() & before.isnan())
         is_stored = torch.logical_or(now != 0, ~before.isnan()) if now.is_floating_point() else now != 0
         if _is_enough(differs) and not _is_enough(differs & is_stored) and now.is_floating_point():
-            # A weight of 0 times NaN, or an element that nothing stores: that one holds what was there.
+            # 0 times NaN, or an element that was never stored and holds what was there.
             infinite = holding("inf")
             is_stored = infinite[place] != math.inf if infinite else is_stored
         if _is_enough(differs & is_stored):
             with bench.findings.aside():
                 kept = " The memory is kept from call to call." if finds_memory(bench, wrong_call.recipe) else ""
-            words = "With zeros in the memory that the call allocates, the answer is another one."
+            words = "With zeros in the memory that the call allocates, the answer changes."
             return [sure("not_cleared", f"{words}{kept}")]
         if bool(wrong.all()) and bool((differs & ~is_stored).all()):
             name = failure.cause.mismatch.output
@@ -71,15 +71,15 @@ def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
 
 
 def _are_alike(again: Sequence[Tensor], wrong_call: WrongCall) -> bool:
-    """Return whether the wrong elements of another replay are the same, but for the order of its additions."""
+    """Return whether the wrong elements of another replay are equal, except for the order of additions."""
     return bool(again) and all(
-        torch.allclose(now.double(), got[wrong].double(), rtol=_ALIKE, atol=0.0, equal_nan=True)
+        torch.allclose(now.double(), got[wrong].double(), rtol=_EQUAL, atol=0.0, equal_nan=True)
         for now, (got, wrong, _) in zip(again, wrong_call.answers(), strict=False)
     )
 
 
 def _wrong_in(other: Outcome | None, wrong_call: WrongCall) -> list[Tensor]:
-    """Return what another replay has in place of the wrong elements of each output; none where it has no answer."""
+    """Return the elements of another replay that are wrong in the call, for each output; none without an answer."""
     if not isinstance(other, Finished) or len(other.outputs) != len(wrong_call.expected):
         return []
     answers = zip(other.outputs, wrong_call.answers(), strict=True)
@@ -87,4 +87,4 @@ def _wrong_in(other: Outcome | None, wrong_call: WrongCall) -> list[Tensor]:
 
 
 def _is_enough(elements: Tensor) -> bool:
-    return float(elements.double().mean()) >= _SHARE
+    return float(elements.double().mean()) >= _DEPENDENT_SHARE
