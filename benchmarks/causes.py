@@ -76,9 +76,9 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
 - **Case contrast** (`grader/diagnosis/case_contrast.py`): all cases of the part, failing and passing, are compared
   along every axis. A specification names the kind that an axis points to (`contrasts`). A kind that leaves other cases
   right is unlikely if those fail too, and a kind that spares no case is unlikely if some pass. No mask is missing if
-  the layout alone separates failing and passing cases. If only the order of two sizes separates them, the two are
-  exchanged. A length that fits into one block in every passing case points to the blocks after the first one. A part
-  that reduces nothing (`reduces=False`) is offered no mistake in a sum or a maximum.
+  the layout alone separates failing and passing cases. If failure depends only on which of two sizes is larger, two
+  axes may be swapped. A length that fits into one block in every passing case points to the blocks after the first one.
+  A part that reduces nothing (`reduces=False`) is offered no mistake in a sum or a maximum.
 - **Variations** (`grader/diagnosis/probes/variations.py`): the first failing case of a part is repeated with one
   difference: in the simplest layout, with the simplest value of each declared axis, with sizes that fill every block,
   and with such sizes that are all equal. An access outside a tensor that happens with full blocks too is a wrong

@@ -2,8 +2,9 @@
 
     python -m benchmarks.records --markdown docs/records.md [EXERCISE ...]
 
---baseline NAME also times a slow baseline. --keep DIR stores the records (`grade/result/v1`). With --from DIR nothing
-is measured: the page is made from them. --recount then predicts all times again, with the present model.
+--baseline NAME also times a slow baseline. --keep DIR stores the records (`grade/result/v1`) and the counts of Nsight
+Compute. With --from DIR nothing is measured: the page is made from them. --recount then predicts all times again, with
+the present model.
 """
 
 from __future__ import annotations
@@ -18,16 +19,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import geometric_mean
 
-from benchmarks import predictions
+import msgspec
+
+from benchmarks import limits, predictions
 from benchmarks.markdown import table
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.record import CheckResult, Contender, Record, SizeTiming, Speed, from_json
 from grader.report.speed import duration, size_words
 from grader.speed.baselines import FAMILIES, SLOW, title_of
+from grader.speed.counters import Counters
 
 ROOT = Path(__file__).resolve().parents[1]
 # Kernels of this project.
 OURS = ("submission", "our_fastest")
+# Ends the names of files that hold counts.
+_COUNTS = ".counts.json"
 
 HEAD = """# Records: how fast our kernels are
 
@@ -37,7 +43,8 @@ Each row is one judged size, timed as a grading times it ([how](timing.md)): rou
 round, cold caches. *Best peer* is the fastest of all baselines that ran. *Ratio* is its time over ours, so above 1 ours
 is faster; the interval goes from the lower end of its 95 % interval over the upper end of ours to the reverse.
 *Of the limit* is the time that the measured ceilings of memory and arithmetic allow, over ours. A file may be newer
-than the day of its figures: what was measured since stands in its docstring.
+than the day of its figures: what was measured since stands in its docstring, with the reasons for each choice and what
+was tried in vain.
 """
 
 
@@ -86,12 +93,13 @@ def mean(found: Sequence[Row]) -> float:
     return geometric_mean(row.ratio for row in found)
 
 
-def page(records: Sequence[tuple[str, Record]]) -> str:
-    """Return the page. records: the path of each file, relative to reference/, and its record."""
+def page(records: Sequence[tuple[str, Record]], counted: Sequence[tuple[str, Counters]] = ()) -> str:
+    """Return the page. records: the path of each file, relative to reference/, and its record. counted: its counts."""
     found = [row for file, record in records for row in rows(file, record)]
     lines = [HEAD, _environment([record for _, record in records]), "", _summary(found)]
     for file in dict.fromkeys(row.file for row in found):
         lines += [f"## [{file}](../reference/{file})", "", _sizes([row for row in found if row.file == file])]
+    lines += [limits.section(counted)] if counted else []
     lines += [predictions.section(records)]
     if missing := sorted(_missing(record for _, record in records)):
         lines += ["## Peers that did not run", "", *(f"- {one}" for one in missing), ""]
@@ -148,16 +156,34 @@ def measure(entry: Entry, path: Path, folder: Path, slow: Sequence[str]) -> None
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if not target.is_file():
         raise SystemExit(f"{path} must be graded, got exit code {done.returncode}: {done.stderr[-800:]}")
+    found = limits.count(entry, path, from_json(target.read_text()))
+    target.with_suffix(_COUNTS).write_bytes(msgspec.json.encode(found))
 
 
 def stored(entry: Entry, folder: Path, *, recount: bool = False) -> Iterator[tuple[str, Record]]:
     """Yield the stored records of an exercise's files."""
+    for path, target in _stored(entry, folder, ".json"):
+        record = from_json(target.read_text())
+        yield _name(path), predictions.recount(entry, path, record) if recount else record
+
+
+def stored_counts(entry: Entry, folder: Path) -> Iterator[tuple[str, Counters]]:
+    """Yield the stored counts of an exercise's files, part by part."""
+    for path, target in _stored(entry, folder, _COUNTS):
+        for counted in msgspec.json.decode(target.read_bytes(), type=tuple[Counters, ...]):
+            yield _name(path), counted
+
+
+def _stored(entry: Entry, folder: Path, suffix: str) -> Iterator[tuple[Path, Path]]:
+    """Yield each file of an exercise of which something is stored, and where."""
     for path in files_of(entry):
-        target = folder / f"{entry.id}-{path.stem}.json"
+        target = folder / f"{entry.id}-{path.stem}{suffix}"
         if target.is_file():
-            record = from_json(target.read_text())
-            shown = predictions.recount(entry, path, record) if recount else record
-            yield str(path.relative_to(ROOT / "reference")), shown
+            yield path, target
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT / "reference"))
 
 
 def main() -> None:
@@ -178,7 +204,8 @@ def main() -> None:
             for entry in entries:
                 for path in files_of(entry):
                     measure(entry, path, folder.resolve(), args.baseline)
-        text = page([one for entry in entries for one in stored(entry, folder, recount=args.recount)])
+        records = [one for entry in entries for one in stored(entry, folder, recount=args.recount)]
+        text = page(records, [one for entry in entries for one in stored_counts(entry, folder)])
     if args.markdown is None:
         print(text)
     else:

@@ -23,6 +23,7 @@ from grader.interpreter.beyond import NeedsGpu
 from grader.interpreter.corrections import apply_corrections
 from grader.interpreter.memory import MemoryWatch
 from grader.protocol.trace import (
+    AGGREGATE,
     ConstexprValue,
     DictValue,
     DtypeValue,
@@ -469,6 +470,21 @@ def test_a_class_is_no_constant_whatever_it_holds(field: str, value: Value) -> N
     assert refused.rule == (
         "`SCALE` is no constant, and a kernel reads constants alone: give each function of it that you use a name at "
         "the top level, as in `NAME = SCALE.NAME`, and each number, as in `NAME = tl.constexpr(SCALE.NAME)`"
+    )
+
+
+@interpreted_only
+def test_a_class_of_objects_in_kernels_asks_for_a_gpu() -> None:
+    with pytest.raises(NeedsGpu, match="the @aggregate class Tile, which Triton's interpreter lacks"):
+        built(body("y = Tile(x)"), {"Tile": UnknownValue(f"{AGGREGATE}Tile")})
+
+
+@compiled_only
+def test_a_class_of_objects_in_kernels_is_refused_but_not_as_by_triton() -> None:
+    refused = refusal("y = Tile(x)", names={"Tile": UnknownValue(f"{AGGREGATE}Tile")})
+    assert (refused.line, refused.python) == (8, False)
+    assert refused.rule == (
+        "`Tile`: the @aggregate class Tile: pass its fields one by one, or as a named tuple, to functions"
     )
 
 

@@ -138,7 +138,8 @@ def section(one: Roofline) -> Section:
     )
 
 
-def _percent(name: str) -> Callable[[LaunchCounters], str]:
+def percent(name: str) -> Callable[[LaunchCounters], str]:
+    """Return a function that shows a metric of a launch as a share: "93%", or a dash where it was not counted."""
     return lambda one: f"{one.metrics[name]:.0f}%" if name in one.metrics else timing.NONE
 
 
@@ -151,9 +152,9 @@ _COUNTED: dict[str, Callable[[LaunchCounters], str]] = {
     "time": lambda one: timing.duration(one.time_us or 0),
     "DRAM read, bytes": _amount(counters.READ),
     "written, bytes": _amount(counters.WRITTEN),
-    "of DRAM": _percent(counters.DRAM),
-    "of SM": _percent(counters.SM),
-    "tensor pipe": _percent(counters.TENSOR),
+    "of DRAM": percent(counters.DRAM),
+    "of SM": percent(counters.SM),
+    "tensor pipe": percent(counters.TENSOR),
     "tensor instructions": _amount(counters.TENSOR_INSTRUCTIONS),
 }
 

@@ -1,4 +1,4 @@
-"""Lets CPU tensors claim to be on a GPU, so that a launcher takes the branches that it takes there.
+"""Let CPU tensors claim to be on a GPU, so that a launcher takes the branches that it takes there.
 
 Nothing is computed on a GPU. Serves processes of the submission whose calls are recorded, to be interpreted or only
 compiled.
@@ -188,6 +188,13 @@ class _OnlyGpu:
         """Restore nothing."""
 
 
+class _NoGraph:
+    """A CUDA graph, which no process makes without a GPU. With one its replays launch nothing that is recorded."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        raise RuntimeError("a CUDA graph is not recorded, with or without a GPU: launch the kernels in every call")
+
+
 class _Nvtx:
     """The marks of a profiler that does not run."""
 
@@ -236,6 +243,7 @@ def _answers(target: Architecture) -> dict[str, Callable[..., Any]]:
         "Stream": streams.PretendedStream,
         "ExternalStream": streams.ExternalStream,
         "is_current_stream_capturing": lambda: False,
+        "CUDAGraph": _NoGraph,
         "Event": streams.PretendedEvent,
         "mem_get_info": lambda device=None: (memory_bytes, memory_bytes),
         # Torch asks whether something is one of these.

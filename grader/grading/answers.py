@@ -15,7 +15,7 @@ from grader.diagnosis.diagnosis import Diagnosis
 from grader.exercise.cases import Case
 from grader.exercise.model import Part, check_id
 from grader.exercise.plan import PlannedCase, PlannedCheck
-from grader.grading.compilation import Compilation
+from grader.grading.compile_gate import CompileGate
 from grader.grading.fitness import crowded_out, fitting_now, unfit_here
 from grader.grading.job import Job
 from grader.grading.results import grader_failed, result_of, unjudged
@@ -23,7 +23,7 @@ from grader.grading.shrinking import Least, Shrinking
 from grader.judge.bench import Bench
 from grader.judge.coverage import coverage_of_wrong
 from grader.judge.failures import Failure, missing_function, why_not_loaded
-from grader.judge.launched import JudgedCall
+from grader.judge.kernel_groups import JudgedCall
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.rules import decide
 from grader.judge.ruling import Ruling
@@ -56,7 +56,7 @@ class Answers:
         counting: Pair,
         truth: Truth,
         lock: GpuLock | None,
-        compilation: Compilation,
+        gate: CompileGate,
         diagnosis: Diagnosis,
         refusal: Callable[[RecordedAnswer, int], str],
     ) -> None:
@@ -67,7 +67,7 @@ class Answers:
         self._counting = counting
         self._truth = truth
         self._lock = lock
-        self._compilation = compilation
+        self._gate = gate
         self._diagnosis = diagnosis
         self._shrinking = Shrinking(job)
         self._load_failure: Failure | None = None
@@ -98,7 +98,7 @@ class Answers:
                 if reason := unfit_here(check, on_gpu=self._session.runs_on_gpu):
                     yield result_of(check, None, status="skipped_environment", reason=reason)
                 elif check.check.rule.targets:
-                    yield self._compilation.judge(check)
+                    yield self._gate.judge(check)
                 elif check.cases == ():
                     yield unjudged(check, on_gpu=self._session.runs_on_gpu)
                 elif blocked is not None:
@@ -111,7 +111,7 @@ class Answers:
                         result = self._judge(bench, fitting_now(check, on_gpu=self._session.runs_on_gpu))
                         # Another grading may time next, and needs quiet cores.
                         prefetch.turn_to(())
-                    self._launching[part.name] = bench.findings.launched.calls()
+                    self._launching[part.name] = bench.findings.kernel_groups.calls()
                     self._statuses[check.id] = result.status
                     if result.status == "timeout":
                         timeouts.append(check.id)

@@ -1,4 +1,4 @@
-"""Refuses kernels that a GPU runs and the interpreter cannot: they cost no points here, and a GPU judges them.
+"""Refuse kernels that a GPU runs and the interpreter cannot: they cost no points here, and a GPU judges them.
 
 The interpreter runs one program after another and has no instructions. So it cannot run assembly, and it cannot run a
 program that waits for one that has not begun.
@@ -14,6 +14,8 @@ import numpy as np
 from grader.interpreter.places import running_line
 from grader.interpreter.versions import rereads
 
+# The functions of Triton's language behind operations whose names tell nothing to who wrote the kernel.
+_FUNCTIONS = {"new_block": "tl.map_elementwise"}
 # A program may get the same answer so many times in a row while nothing is stored; that takes less than a second.
 MOST_EQUAL_ANSWERS = 1000
 
@@ -60,7 +62,7 @@ def _refuse_what_is_missing() -> None:
 
     def missing(builder: Any, name: str) -> NoReturn:
         if name.startswith(("create_", "new_")):
-            raise NeedsGpu(f"{name.removeprefix('create_')}, which Triton's interpreter lacks")
+            raise NeedsGpu(f"{_FUNCTIONS.get(name, name.removeprefix('create_'))}, which Triton's interpreter lacks")
         raise AttributeError(f"{type(builder).__name__!r} object has no attribute {name!r}", name=name, obj=builder)
 
     InterpreterBuilder.__getattr__ = missing

@@ -509,6 +509,10 @@ def fingerprint(message: Mapping[str, Any]) -> bytes:
 
 # The beginning of the description of a kernel whose text is not the submission's.
 FROM_ELSEWHERE = "the kernel "
+# The beginning of the description of a class whose objects kernels make. Triton compiles it; a replay cannot make it.
+AGGREGATE = "the @aggregate class "
+# The description of an argument of a launch that holds an address as a number: the memory of a replay lies elsewhere.
+ADDRESS = "an address that is passed as a number"
 
 # -- decoding --------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Records one call after another: allocations, copies, launches, and operators that compute besides.
+"""Record one call after another: allocations, copies, launches, and operators that compute besides.
 
 Gives Recorded messages; never runs a kernel.
 """
@@ -24,6 +24,7 @@ from grader.calls.see_through import see_through
 from grader.protocol.messages import Form
 from grader.protocol.operators import RECORDED, SHAPING
 from grader.protocol.trace import (
+    ADDRESS,
     MOST_CONSTANT_BYTES,
     MOST_PROGRAM_BYTES,
     MOST_PROGRAMS,
@@ -90,6 +91,10 @@ class RecordedCall:
         else:
             self.windows.append(row)
         return len(self.windows) - 1
+
+    def argument(self, value: object) -> Any:
+        """Return an argument of a launch for the trace."""
+        return ["unknown", ADDRESS] if self._storages.has_address_in(value) else self.telling.encode(value)
 
     def program(self, name: str, text: str) -> int:
         """Return the place of a program of CuTe's in the trace. Raises Untold where it is too large."""
@@ -314,14 +319,13 @@ class Recorder:
         assert call is not None
         with unobserved():
             self._refuse_host_memory(kernel, args, kwargs)
-            telling = call.telling
             try:
                 place = call.texts.place_of(kernel)
             except Untold as untold:
                 call.cannot_tell(str(untold))
                 return
-            rows = [telling.encode(one) for one in args], {name: telling.encode(one) for name, one in kwargs.items()}
-            chosen = {name: telling.encode(one, tensors=False) for name, one in options.items()}
+            rows = [call.argument(one) for one in args], {name: call.argument(one) for name, one in kwargs.items()}
+            chosen = {name: call.telling.encode(one, tensors=False) for name, one in options.items()}
             call.record_work(["launch", place, list(grid), *rows, chosen, call.line(), has_allocator()])
 
     def _refuse_host_memory(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

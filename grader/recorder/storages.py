@@ -1,15 +1,19 @@
-"""Numbers the storages of a submission's tensors. Numbers continue from call to call."""
+"""Number the storages of a submission's tensors. Numbers continue from call to call."""
 
 from __future__ import annotations
 
 import base64
 import zlib
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from grader.calls.storage import bytes_of
+
+# A tensor of more numbers is no list of addresses.
+_MOST_ADDRESSES = 1024
 
 
 class Untold(Exception):
@@ -21,6 +25,7 @@ class Storages:
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[int, StorageWeakRef]] = {}
+        self._spans: dict[int, range] = {}
         self._next = 0
 
     def number_of(self, tensor: Tensor) -> int | None:
@@ -34,14 +39,30 @@ class Storages:
         number, self._next = self._next, self._next + 1
         # While a weak reference exists, no other storage gets this address.
         self._known[storage._cdata] = number, StorageWeakRef(storage)  # type: ignore[no-untyped-call]
+        self._spans[storage._cdata] = range(storage.data_ptr(), storage.data_ptr() + storage.nbytes())
         return number
+
+    def has_address_in(self, value: object) -> bool:
+        """Return whether a number in an argument is the address of a byte of a known storage."""
+        return any(number in span for number in _numbers_in(value) for span in self._spans.values())
 
     def forget_dead(self) -> list[int]:
         """Forget the storages that nothing holds any more. Returns their numbers."""
         dead = {name: number for name, (number, reference) in self._known.items() if reference.expired()}  # type: ignore[no-untyped-call]
         for name in dead:
-            del self._known[name]
+            del self._known[name], self._spans[name]
         return list(dead.values())
+
+
+def _numbers_in(value: object, levels: int = 3) -> Iterator[int]:
+    """Yield the whole numbers of an argument that are wide enough for an address. Calls no method of a submission."""
+    if type(value) is int:
+        yield value
+    elif isinstance(value, tuple | list) and levels:
+        for one in tuple.__iter__(value) if isinstance(value, tuple) else list.__iter__(value):
+            yield from _numbers_in(one, levels - 1)
+    elif type(value) is Tensor and value.dtype in (torch.int64, torch.uint64) and value.numel() <= _MOST_ADDRESSES:
+        yield from value.reshape(-1).tolist()
 
 
 def window_of(tensor: Tensor, storage: int) -> list[object]:

@@ -1,4 +1,4 @@
-"""Turns Python's values into plain data for the trace. Describes a value that it cannot turn; calls none."""
+"""Turn Python's values into plain data for the trace. Describes a value that it cannot turn; calls none."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from grader.protocol.trace import AGGREGATE
 from grader.recorder.kernels import is_function_of_kernels, place_in_triton
 from grader.recorder.storages import Untold
 
@@ -127,6 +128,8 @@ class Telling:
             return ["kernel", self._kernel(value)]
         if isinstance(value, types.BuiltinFunctionType | type) and _is_of_python(value):
             return ["language", f"{value.__module__}.{value.__name__}"]
+        if isinstance(value, type) and "__triton_aggregate__" in vars(value):
+            raise Untold(f"{AGGREGATE}{value.__name__[:60]}")
         if isinstance(value, type):
             return self._encode_class(value, within)
         raise Untold(f"{_with_article(type(value).__name__)}")

@@ -13,6 +13,7 @@ import triton
 from grader.interpreter.beyond import NeedsGpu
 from grader.interpreter.language.trees import copied
 from grader.protocol.trace import (
+    AGGREGATE,
     FROM_ELSEWHERE,
     DictValue,
     KernelText,
@@ -136,11 +137,7 @@ def _thing_of(value: Value) -> Thing:
     if isinstance(value, LanguageValue):
         return _imported(value.path)
     if isinstance(value, UnknownValue):
-        if value.what.startswith(FROM_ELSEWHERE):
-            return Unknown(value.what[:300])
-        return Unknown(
-            f"{describe(value)}, which a kernel cannot use: pass numbers, dtypes or kernels"[:300], python=True
-        )
+        return _unknown(value)
     try:
         return Data(plain_value(value, lambda _: _stand_in), value)
     except RefusedFunction as refused:
@@ -148,6 +145,16 @@ def _thing_of(value: Value) -> Thing:
             isinstance(value, NamedValue) and value.kind != "class"
         )
         return Data(Unusable(refused.rule), value) if is_variable else Unknown(refused.rule)
+
+
+def _unknown(value: UnknownValue) -> Unknown:
+    if value.what.startswith(FROM_ELSEWHERE):
+        return Unknown(value.what[:300])
+    if value.what.startswith(AGGREGATE):
+        if triton.knobs.runtime.interpret:
+            raise NeedsGpu(f"{value.what}, which Triton's interpreter lacks")
+        return Unknown(f"{value.what}: pass its fields one by one, or as a named tuple, to functions"[:300])
+    return Unknown(f"{describe(value)}, which a kernel cannot use: pass numbers, dtypes or kernels"[:300], python=True)
 
 
 def _stand_in(*_: object) -> NoReturn:

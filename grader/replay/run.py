@@ -1,4 +1,4 @@
-"""Runs one trace: its allocations, copies and launches, one after another."""
+"""Run one trace: its allocations, copies and launches, one after another."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from math import prod
 from typing import Any, Literal, Protocol
 
 import torch
+import triton
 from torch import Tensor
 from triton.runtime.errors import OutOfResources
 
@@ -18,11 +19,13 @@ from grader.calls import launches
 from grader.calls.modes import tensors_in
 from grader.calls.tuning import is_passed_over
 from grader.exercise.tensors import dtype_name, is_whole
+from grader.interpreter.beyond import NeedsGpu
 from grader.interpreter.language.padding import SMALL_AND_ODD
 from grader.protocol import messages
 from grader.protocol.footprint import MOST_LAUNCHES
 from grader.protocol.operators import ALLOCATING, EMPTY, NUMBERING, OVERWRITING
 from grader.protocol.trace import (
+    ADDRESS,
     Choose,
     Constant,
     CuteCall,
@@ -35,6 +38,7 @@ from grader.protocol.trace import (
     StreamStep,
     TensorValue,
     Trace,
+    UnknownValue,
     Value,
     Window,
     launch_numbers,
@@ -351,6 +355,9 @@ class Run:
     def _launch_arguments(self, step: Launch, kernel: Any) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
         """Return the arguments of a launch: by place, by name, and its options."""
         value = self._values.of_launch
+        if UnknownValue(ADDRESS) in (*step.args, *step.kwargs.values()):
+            rule = f"{ADDRESS}: give the kernel the tensor"
+            raise NeedsGpu(rule) if triton.knobs.runtime.interpret else RefusedFunction(step.line, rule, python=False)
         names = list(kernel.arg_names)
         open_names = set(names) - launches.constant_names(kernel)
         named = [*zip(names, step.args, strict=False), *step.kwargs.items()]

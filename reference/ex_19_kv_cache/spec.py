@@ -246,7 +246,7 @@ APPEND_KV = Part(
                         ragged(70, 2, T=48),
                     ),
                     generated=2,
-                    far=(sized(720, T=700),),
+                    far=(sized(1120, T=1100),),
                 ),
                 every_configuration=True,
             ),

@@ -124,6 +124,13 @@ def test_all_checks_that_fail_by_one_load_have_one_card(server: ForkServer, ex_1
     assert {cause.title for cause in failed if cause} == {"Masked lanes of a load without `other=` reach the result"}
 
 
+def test_elements_that_are_never_stored_are_not_blamed_on_masked_lanes(server: ForkServer, ex_15: Entry) -> None:
+    source = VECTOR_ADD.replace("x + y, mask=mask)", "x + y, mask=mask & (y == y))")
+    (values,) = answered(server, ex_15, source, plan_with(ex_15, "vector_add.values", cases=30)).checks
+    assert values.cause is not None
+    assert values.cause.title == "Memory that nobody wrote reaches the result"
+
+
 def test_masked_lanes_are_named_though_another_mistake_makes_full_tiles_wrong(server: ForkServer) -> None:
     entry, _ = resolve(ROOT, "ex_16")
     source = entry.mistake("matmul_tf32").text.replace(", other=0.0)", ")")

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import limits
 from benchmarks.predictions import predicted, section
 from benchmarks.records import files_of, mean, page, rows
 from grader.exercise.catalogue import resolve
 from grader.record import Record
+from grader.speed.counters import DRAM, SM, TENSOR, TIME, Counters, LaunchCounters
 from tests.records import samples
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,3 +70,21 @@ def test_a_part_without_predictions_has_the_reason_in_the_table(record: Record) 
     (check,) = record.checks
     noted = replace(record, checks=(replace(check, notes=("no time is predicted for k: …",)),))
     assert f"| {FILE} | matmul | 0 | – | no time is predicted for k: … |  |" in section([(FILE, noted)])
+
+
+def test_the_longest_judged_size_of_each_part_is_counted(record: Record) -> None:
+    assert {part: one.words for part, one in limits.longest(record).items()} == {"matmul": "M=N=K=8192"}
+
+
+def test_a_kernel_has_one_row_with_the_shares_of_its_longest_launch(record: Record) -> None:
+    def launch(us: float, tensor: float) -> LaunchCounters:
+        return LaunchCounters("tile_kernel", {TIME: us * 1e3, DRAM: 12.4, SM: 80.0, TENSOR: tensor})
+
+    text = page([(FILE, record)], [(FILE, Counters("matmul", "M=N=K=64", (launch(9.0, 91.0), launch(2.0, 50.0))))])
+    assert f"| {FILE} | matmul | M=N=K=64 | tile_kernel | 9.00 µs | 12% | 80% | 91% |" in text
+    assert "50%" not in text
+
+
+def test_what_could_not_be_counted_has_its_reason_on_the_page() -> None:
+    uncounted = Counters("matmul", "", why="ncu is not installed")
+    assert f"- {FILE}, matmul: ncu is not installed" in limits.section([(FILE, uncounted)])

@@ -62,6 +62,6 @@ def test_what_triton_s_interpreter_lacks_is_left_to_a_gpu(server: ForkServer, ex
     case = Case({"N": 100, "dtype": "float32", "values": "normal", "offset": 0})
     with (
         bench_of(server, ex_15, mapped) as bench,
-        pytest.raises(NotRunHere, match="new_block, which Triton's interpreter lacks"),
+        pytest.raises(NotRunHere, match=r"tl\.map_elementwise, which Triton's interpreter lacks"),
     ):
         bench.try_case(case, 3)

@@ -130,7 +130,7 @@ def test_a_launch_in_which_nearly_all_programs_write_nothing_is_given_up_early()
     for place in range(1000):
         patience.program((place, 0, 0), (16384, 1, 1))
     clock.now_s += 2.0
-    with pytest.raises(TooSlow, match="998 of the first 1,000 in a grid of 16,384 write nothing; divide the grid by"):
+    with pytest.raises(TooSlow, match="998 of the first 1,000 in a grid of 16,384 write nothing; where they lie"):
         patience.program((1000, 0, 0), (16384, 1, 1))
 
 
@@ -142,6 +142,18 @@ def test_a_launch_of_programs_that_write_has_the_time_of_the_call() -> None:
     clock.now_s += 5.0
     for place in range(1000):
         patience.program((place, 0, 0), (1000, 1, 1))
+
+
+def test_a_launch_in_which_one_split_of_32_writes_has_the_time_of_the_call() -> None:
+    clock = Clock()
+    patience = Patience(clock)
+    patience.begin(7.5)
+    writers = dict.fromkeys([0])
+    patience.begin_launch(writers)
+    clock.now_s += 5.0
+    for place in range(64 * 32):
+        writers |= dict.fromkeys([place // 32])
+        patience.program((place // 32, 0, place % 32), (64, 1, 32))
 
 
 def test_an_earlier_launch_of_the_call_does_not_shorten_the_time_for_idle_programs() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 
 from grader.exercise.catalogue import Entry
-from grader.protocol.messages import COMPUTED, Raised
+from grader.protocol.messages import COMPUTED, NEEDS_GPU, Raised
+from grader.recorder.storages import Storages
 from grader.report.text.trace_lines import trace_lines
 from grader.sandbox.server import ForkServer
 from tests.recordings import CASE, HEAD, answer_in, recording
@@ -333,6 +336,57 @@ def vector_add(x, y):
     copied = "copy the text of the function, and of what it calls, into the file"
     assert untold.name == f"the kernel late of elsewhere.py: {copied}"
     assert untold.line > 20
+
+
+@pytest.mark.parametrize(
+    "arguments", ["x.data_ptr()", "(1, x[5:].data_ptr())", "torch.tensor([1, z.data_ptr()], device=x.device)"]
+)
+def test_an_address_that_is_passed_as_a_number_is_judged_nowhere_and_costs_nothing(
+    server: ForkServer, ex_15: Entry, arguments: str
+) -> None:
+    source = f"""
+@triton.jit
+def kernel(address, n, BLOCK: tl.constexpr):
+    pass
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    kernel[(1,)]({arguments}, x.numel(), BLOCK=64)
+    return z
+"""
+    with recording(server, ex_15, source) as one:
+        recorded = one.record()
+        outcome = one.replay(recorded)
+        line = one.line_of("kernel[(1,)]")
+    assert recorded.untold == ()
+    assert isinstance(outcome, Raised)
+    assert (outcome.kind, outcome.frames[-1].line) == (NEEDS_GPU, line)
+    assert outcome.message == "an address that is passed as a number: give the kernel the tensor"
+
+
+class Pair(tuple[object, ...]):
+    def __iter__(self) -> Iterator[object]:
+        raise AssertionError("called")
+
+
+def test_the_search_for_addresses_ends_and_calls_nothing_of_the_submission() -> None:
+    endless: list[object] = [1]
+    endless.append(endless)
+    storages, held = Storages(), torch.zeros(4)
+    storages.add(held)
+    assert not storages.has_address_in([endless, Pair((2, held))])
+    assert storages.has_address_in(Pair((2, held[1:].data_ptr())))
+
+
+def test_a_cuda_graph_is_refused_with_what_to_write(server: ForkServer, ex_15: Entry) -> None:
+    source = """
+def vector_add(x, y):
+    torch.cuda.CUDAGraph()
+"""
+    with recording(server, ex_15, source) as one:
+        told = one.pair.record(one.call())
+    assert isinstance(told, Raised)
+    assert told.message.endswith("launch the kernels in every call")
 
 
 def test_a_call_may_take_thousands_of_views(server: ForkServer, ex_15: Entry) -> None:

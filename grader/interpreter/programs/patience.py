@@ -1,4 +1,4 @@
-"""Gives up a call that has too many programs or turns of a loop for the interpreter, before the call's time limit.
+"""Give up a call that has too many programs or turns of a loop for the interpreter, before the call's time limit.
 
 A GPU runs such a call in a moment, so the kernel is not at fault. A program that never ends is at fault: it runs into
 the time limit, as does a loop so long that a GPU would be slow too, and a call of far more programs or turns than its
@@ -22,9 +22,10 @@ MANY_TURNS = 2000
 _MOST_TURNS = 1 << 20
 # The most programs, and turns of loops, that some work needs for an element of its tensors.
 _MOST_PER_ELEMENT = 4
-# The seconds for a launch in which only one program of so many writes something.
+# The seconds for a launch in which only one program of so many writes something. Where sequences are short, one of up
+# to 32 splits writes: the others find no slots and return. A grid that no block divides has at least 64 for one.
 _IDLE_S = 1.0
-_ONE_OF = 16
+_ONE_OF = 32
 
 
 class TooSlow(NeedsGpu):
@@ -70,7 +71,8 @@ class Patience:
         if now_s > self._idle_ends_s and self._of_launch > max(MANY, _ONE_OF * len(self._writers)):
             before = self._of_launch - 1
             idle = f"{before - len(self._writers):,} of the first {before:,} in a grid of {prod(grid):,} write nothing"
-            raise TooSlow(f"so many programs: {idle}; divide the grid by the block, as triton.cdiv(n, BLOCK) does")
+            advice = "where they lie past the end, divide the grid by the block, as triton.cdiv(n, BLOCK) does"
+            raise TooSlow(f"so many programs: {idle}; {advice}")
 
     def turn(self, number: int, of: int) -> None:
         """Note that a turn of a loop begins. Raises TooSlow if many turned, the time is up and the loop is not long."""

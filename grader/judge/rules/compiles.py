@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from grader.compile.cache import CompileOutcome
+from grader.compile.outcome_cache import CompileOutcome
 from grader.exercise.model import Compiles
 from grader.judge.clue import Clue
-from grader.judge.compiler import GRADER_FAILED, LATE, NO_KERNEL, UNRECORDED
 from grader.judge.failures import Failure
+from grader.judge.part_compiler import GRADER_FAILED, LATE, NO_KERNEL, UNRECORDED
 from grader.judge.ruling import Ruling
 from grader.judge.wording import in_words
 from grader.record import Cause, CompiledKernel, Number
