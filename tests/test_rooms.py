@@ -327,7 +327,7 @@ def test_the_trusted_side_reads_of_compilers_only_their_reports() -> None:
 def test_diagnosis_has_one_door_and_a_list_of_kinds() -> None:
     outside = [name for name in FILES if not within(name, "grader.diagnosis")]
     opened = {module for name in outside for module in imported_by(name) if within(module, "grader.diagnosis")}
-    assert opened == {"grader.diagnosis.explain", "grader.diagnosis.kinds"}
+    assert opened == {"grader.diagnosis.diagnosis", "grader.diagnosis.kinds"}
 
 
 def test_what_triton_s_interpreter_is_made_of_is_known_in_two_rooms() -> None:

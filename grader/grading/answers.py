@@ -11,7 +11,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from time import monotonic
 
-from grader.diagnosis.explain import Diagnosis
+from grader.diagnosis.diagnosis import Diagnosis
 from grader.exercise.cases import Case
 from grader.exercise.model import Part, check_id
 from grader.exercise.plan import PlannedCase, PlannedCheck
@@ -225,10 +225,10 @@ class Answers:
     def _note_wrong_call(self, planned: PlannedCheck, failure: Failure | None) -> None:
         """Keep what the programs of the part's first wrong call touch."""
         part = planned.part
-        if failure is None or failure.seen is None or failure.seen.recipe.part != part.name:
+        if failure is None or failure.wrong_call is None or failure.wrong_call.recipe.part != part.name:
             return
         wrong = failure.cause.mismatch.count if failure.cause.mismatch else 0
-        if covering := coverage_of_wrong(failure.seen, planned.id, wrong, in_place=bool(part.mutates)):
+        if covering := coverage_of_wrong(failure.wrong_call, planned.id, wrong, in_place=bool(part.mutates)):
             self._coverage.setdefault(part.name, covering)
 
     def _judge_counted(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
@@ -247,6 +247,12 @@ class Answers:
 def _quick(ruling: Ruling, least: Least | None) -> Ruling:
     """Return the ruling for the diagnosis: the smallest failing call in place of a large one."""
     first, smaller = ruling.failure, least.failure if least else None
-    if first is None or first.seen is None or not first.seen.is_large or smaller is None or smaller.seen is None:
+    if (
+        first is None
+        or first.wrong_call is None
+        or not first.wrong_call.is_large
+        or smaller is None
+        or smaller.wrong_call is None
+    ):
         return ruling
     return replace(ruling, failure=smaller, alike=())

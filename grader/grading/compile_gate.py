@@ -12,7 +12,7 @@ from time import monotonic
 
 from grader.compile import outcome_cache
 from grader.compile.outcome_cache import CompileOutcome
-from grader.diagnosis.explain import Diagnosis
+from grader.diagnosis.diagnosis import Diagnosis
 from grader.exercise.plan import Plan, PlannedCheck
 from grader.grading.fitness import unfit_here
 from grader.grading.results import grader_failed, result_of

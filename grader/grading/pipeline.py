@@ -17,7 +17,7 @@ import torch
 
 from grader import __version__, machine
 from grader.compile.outcome_cache import ACCEPTED, place_for
-from grader.diagnosis.explain import Diagnosis
+from grader.diagnosis.diagnosis import Diagnosis
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
 from grader.exercise.plan import Plan, PlannedCheck

@@ -420,7 +420,7 @@ class Bench:
         recent = self.findings.recent if failure.cause.mismatch is not None else ()
         if any(_is_answer_to(wrong_call, earlier) for earlier in recent):
             clues = (*clues, sure("remembered_result", "This is the right answer to an earlier call, on other inputs."))
-        return replace(failure, seen=wrong_call, clues=clues)
+        return replace(failure, wrong_call=wrong_call, clues=clues)
 
 
 def _is_independent(one: _RecordedRequest) -> bool:

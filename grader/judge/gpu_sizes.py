@@ -101,5 +101,5 @@ def _only_there(failure: Failure) -> Failure:
             mismatch=None,
         ),
         clues=(),
-        seen=None,
+        wrong_call=None,
     )

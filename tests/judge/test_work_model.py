@@ -357,7 +357,7 @@ def test_what_is_stored_beside_the_results_fails_where_stores_are_limited() -> N
 def test_too_many_stores_of_a_call_without_memory_of_its_own_go_to_elements_that_stay_equal() -> None:
     found = judged(moved(8000, 6000), model=PAIRS, sizes=(4000,), allocated=4000)
     assert found.failure is not None
-    assert [clue.kind for clue in found.failure.clues] == ["reads_unneeded"]
+    assert [clue.kind for clue in found.failure.clues] == ["moves_unneeded"]
 
 
 def test_stores_that_could_not_be_followed_pass_where_even_all_of_them_may_be_and_are_left_undecided_elsewhere() -> (

@@ -79,7 +79,7 @@ WAY = (
         "failure if the kernels compile for no GPU.",
     ),
     ("grader/speed/suite.py", "On a GPU, after right answers: times the replay in interleaved rounds with baselines."),
-    ("grader/diagnosis/explain.py", "Ranks what may be behind the failure, by all that was seen of the part."),
+    ("grader/diagnosis/diagnosis.py", "Ranks what may be behind the failure, by all that was seen of the part."),
     ("grader/grading/excerpts.py", "Puts the lines that a cause names beside it."),
     ("grader/record.py", "Everything that was found, as one frozen record: `grade/result/v1`."),
     (

@@ -434,7 +434,7 @@ def _clues(work: Work, wastes: _Wastes, results: int, copying: str) -> Iterator[
             # Memory without stores by kernels, as large as the loads beyond the model.
             filled = f"{_bytes(work.extra_bytes)} besides arguments and results were not filled by a kernel."
             yield Clue("work_outside_kernels", 0.85, f"{seen}. {filled}")
-        yield Clue("reads_unneeded", 0.75, f"{seen}: some loads are not needed.")
+        yield Clue("moves_unneeded", 0.75, f"{seen}: some loads are not needed.")
         yield Clue("through_memory", 0.3, "")
 
 
@@ -444,7 +444,7 @@ def _stored_clue(work: Work, results: int) -> Clue:
         return Clue("through_memory", 0.8, _stored_beside(work.unique_stored_bytes, results))
     stored = f"{_bytes(work.unique_stored_bytes)} are stored, each counted once"
     seen = f"{stored}, and the call has no memory besides its arguments and results: it stores values that stay equal."
-    return Clue("reads_unneeded", 0.8, seen)
+    return Clue("moves_unneeded", 0.8, seen)
 
 
 def _stored_beside(stored: int, results: int) -> str:

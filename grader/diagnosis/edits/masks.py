@@ -1,4 +1,4 @@
-"""Find masks that leave out what exists, or let in what belongs to another program.
+"""List edits for masks that leave out existing elements, or let in those of another program.
 
 Each finder takes a node and yields edits.
 """
@@ -8,17 +8,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from grader.diagnosis.edit_scope import MOST, SOMETIMES, Edit, Scope, called, keyword
+from grader.diagnosis.edits.edit_scope import MOST, SOMETIMES, Edit, Scope, called, keyword
 
 _BY_VALUES = ("masked_by_values", "value_shortcut")
 _BEFORE = ("starts_before", "done_again")
 _OF_WHERE = 3
-# Functions that give positions: what depends on one asks where an element lies.
+# Functions that return positions: a condition on them is about the place of an element.
 _OF_POSITIONS = frozenset({"arange", "program_id", "range", "static_range"})
 
 
 def _value_conditions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Leave out of a mask the conditions on loaded values: an element exists whatever another one holds."""
+    """Remove conditions on loaded values from a mask: an element exists whatever the value of another one."""
     own = keyword(node, "mask") if isinstance(node, ast.Call) and called(node) in ("load", "store") else None
     if not scope.in_kernel or own is None:
         return
@@ -47,13 +47,13 @@ def conjuncts(mask: ast.expr) -> Iterator[ast.expr]:
 
 
 def _is_by_values(scope: Scope, condition: ast.expr) -> bool:
-    """Return whether a condition depends on what is loaded, and on no position."""
+    """Return whether a condition depends on loaded values, and on no position."""
     names = {called(one) for one in scope.origins(condition, until="load")}
     return "load" in names and not names & _OF_POSITIONS
 
 
 def _starts_of_parts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Mask out what lies before a part, where a loop over the part begins with the whole block of its first element."""
+    """Mask out elements before a part, if a loop over the part begins with the whole block of its first element."""
     if not scope.in_kernel or not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.Lt):
         return
     origins = scope.origins(node.left)
@@ -67,7 +67,7 @@ def _starts_of_parts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _rounded_down(scope: Scope, start: ast.expr) -> Iterator[str]:
-    """Yield what the start of a loop is rounded down from: `first // size`, `first - first % size`."""
+    """Yield the numbers that the start of a loop rounds down: `first // size`, `first - first % size`."""
     meant = [scope.meaning(one) for one in ast.walk(start) if isinstance(one, ast.Name)]
     for one in (one for tree in (start, *meant) for one in ast.walk(tree)):
         if isinstance(one, ast.BinOp) and isinstance(one.op, ast.FloorDiv | ast.Mod):
@@ -75,7 +75,7 @@ def _rounded_down(scope: Scope, start: ast.expr) -> Iterator[str]:
 
 
 def _value_choices(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Compute for all values what a condition on values leaves to some: `tl.where(x == 0.0, z, x * y + z)`."""
+    """Compute for all values, without a shortcut for some: `tl.where(x == 0.0, z, x * y + z)`."""
     if scope.in_kernel and isinstance(node, ast.Call) and called(node) == "where" and len(node.args) == _OF_WHERE:
         condition, _, other = node.args
         if isinstance(other, ast.BinOp | ast.Call) and _is_by_values(scope, condition):

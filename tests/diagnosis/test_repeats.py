@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from grader.diagnosis.ranking import clues_in, repeated_work
+from grader.diagnosis.gathering import clues_in
+from grader.diagnosis.probes.repeats import repeated_work
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.sandbox.server import ForkServer
@@ -40,7 +41,7 @@ def test_a_step_that_is_too_short_does_the_work_of_other_programs_again(server: 
         assert not bench.try_case(CASE, 5).failure
         (clue,) = repeated_work(bench)
     assert (clue.kind, clue.confirmed) == ("done_again", True)
-    assert "which ended in time, each byte is loaded and stored " in clue.seen
+    assert "which ended in time, each byte is loaded and stored " in clue.evidence
 
 
 def test_work_that_is_done_once_is_not_blamed(server: ForkServer, ex_15: Entry) -> None:

@@ -1,7 +1,6 @@
-"""Compare the ways that kernels take in failing and in passing calls.
+"""Find where failing and passing calls diverge: at a condition, a loop, or a launch.
 
-Takes a bench and failing calls, makes them and some passing ones again, and gives the lines where they part: a
-condition, a loop, or a launch.
+Take a bench and failing calls, repeat them and some passing ones with notes of their branches, and return lines.
 """
 
 from __future__ import annotations
@@ -10,49 +9,49 @@ import ast
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from grader.diagnosis.edit_scope import is_long
-from grader.diagnosis.edited import Edited
-from grader.diagnosis.repairs import quick_calls
+from grader.diagnosis.edits.edit_scope import is_long
+from grader.diagnosis.edits.edited import Edited
+from grader.diagnosis.edits.repairs import quick_calls
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue
 from grader.protocol.messages import Recipe, WayTaken
 from grader.protocol.trace import Launch, launches_in
 from grader.syntax import tree_of
 
-KIND = "parting_branch"
-# It tells where, and not why: any guess that tells why comes first. But what only goes wrong from a program's second
-# tile on is known.
+KIND = "diverging_branch"
+# Its weight: it says where, not why, and any guess of a reason comes first. The weight if only a program's second tile
+# is wrong: that is a reason.
 _WEIGHT, _OF_TILES = 0.34, 0.55
 _LATER = "later_blocks"
-# The numbers of failing and of passing calls that are made again, and the seconds of work for each and for all.
+# The numbers of failing and of passing calls that are repeated, and the seconds of work for each and for all.
 _FAILING, _PASSING = 5, 12
 _CALL_S, _MOST_S = 1.0, 1.5
-# With fewer calls, one that differs is chance.
+# With fewer calls, a difference is chance.
 _LEAST_FAILING, _LEAST_PASSING = 2, 4
-# At most so many lines are told.
-_MOST_TOLD = 2
+# The number of lines on a card.
+_MOST_LINES = 2
 _WORDS: dict[str, str] = {
     "true": "the condition holds",
     "false": "the condition does not hold",
-    "no turn": "the loop makes no turn",
-    "one turn": "the loop makes one turn alone",
-    "several turns": "the loop makes several turns",
+    "no turn": "the loop has no iteration",
+    "one turn": "the loop has a single iteration",
+    "several turns": "the loop has several iterations",
     "launch": "a kernel is launched",
 }
 _TILES_HELP = (
-    "What belongs to the tile, and is computed or loaded before the loop, or kept from the tile before? Compute it for "
-    "each tile inside the loop."
+    "Which value depends on the tile, but is computed or loaded before the loop, or kept from the tile before? Compute "
+    "it for each tile inside the loop."
 )
 # A way of a line: its condition, its loop, or its launch.
 _Way = tuple[int, str]
 
 
 @dataclass(frozen=True)
-class Parting:
-    """A line where failing calls part from passing ones.
+class Divergence:
+    """A line where failing calls diverge from passing ones.
 
     outcome: what happens in all failing calls and in no passing one, or the reverse. lines: those that run then.
-    over_tiles: it is a loop from a program's number on, over tiles of its own.
+    over_tiles: the line is a loop over the tiles of a persistent program.
     """
 
     line: int
@@ -62,8 +61,8 @@ class Parting:
     over_tiles: bool = False
 
 
-def partings_of(bench: Bench, text: str, failing: Sequence[Recipe]) -> tuple[list[Parting], Clue | None]:
-    """Return the lines where failing calls part from passing ones, the most telling first, and their clue.
+def divergences_of(bench: Bench, text: str, failing: Sequence[Recipe]) -> tuple[list[Divergence], Clue | None]:
+    """Return the lines where failing calls diverge from passing ones, the most useful first, and their clue.
 
     bench: interprets.
     """
@@ -75,7 +74,7 @@ def partings_of(bench: Bench, text: str, failing: Sequence[Recipe]) -> tuple[lis
         return [], None
     runs, tiles = _lines_of(text), _loops_over_tiles(text)
     found = [
-        Parting(
+        Divergence(
             *way,
             calls is wrong,
             runs.get((kernel, "launch") if kernel else way, range(way[0], way[0] + 1)),
@@ -85,15 +84,15 @@ def partings_of(bench: Bench, text: str, failing: Sequence[Recipe]) -> tuple[lis
         for way, kernel in calls[0].items()
         if all(way in one for one in calls) and not any(way in one for one in others)
     ]
-    # What runs in failing calls tells more than what does not, and few lines more than many.
+    # Lines that run in failing calls come first, and few lines before many.
     found.sort(key=lambda one: (not one.in_failing, len(one.lines), one.line))
     return found, _clue(found, len(wrong), len(right)) if found else None
 
 
 def _ways_of_calls(bench: Bench, recipes: Sequence[Recipe], until_s: float) -> list[dict[_Way, int]]:
-    """Return the ways that each call takes, of those that return, until the time is up.
+    """Return the ways that each call takes, until the time is up. Leave out calls that do not return.
 
-    A launch is stored with the first line of its kernel, all others with 0.
+    The value of a launch is the first line of its kernel; that of any other way is 0.
     """
     found: list[dict[_Way, int]] = []
     for recipe in recipes:
@@ -115,14 +114,14 @@ def _launches(call: Edited) -> dict[_Way, int]:
 
 
 def _spread(recipes: Sequence[Recipe], most: int) -> list[Recipe]:
-    """Return so many of the calls, evenly spread from the first to the last."""
+    """Return at most this many calls, evenly spread from the first to the last."""
     if len(recipes) <= most:
         return [*recipes]
     return [recipes[place * (len(recipes) - 1) // (most - 1)] for place in range(most)]
 
 
 def _lines_of(text: str) -> dict[_Way, range]:
-    """Return the lines that run where a condition, or a loop, goes one way, and where a kernel is launched."""
+    """Return the lines that run for each way of a condition or a loop, and for the launch of a kernel."""
     found: dict[_Way, range] = {}
     for function in ast.walk(tree_of(text)):
         if not isinstance(function, ast.FunctionDef) or is_long(function):
@@ -141,7 +140,7 @@ def _lines_of(text: str) -> dict[_Way, range]:
 
 
 def _loops_over_tiles(text: str) -> set[int]:
-    """Return the lines of loops that begin at a program's number: persistent programs do one tile after another."""
+    """Return the lines of loops that begin at a program's number: the tiles of a persistent program."""
     found = set[int]()
     for function in ast.walk(tree_of(text)):
         if isinstance(function, ast.FunctionDef) and not is_long(function):
@@ -164,14 +163,16 @@ def _range(statements: Sequence[ast.stmt]) -> range:
     return range(statements[0].lineno, (statements[-1].end_lineno or statements[-1].lineno) + 1)
 
 
-def _clue(found: Collection[Parting], failing: int, passing: int) -> Clue:
-    told = [f"in line {one.line} {_WORDS[one.outcome]}" for one in found if one.in_failing][:_MOST_TOLD]
-    calls = f"all {failing} failing calls that were made again, and in none of {passing} passing ones"
-    if not told:
-        told = [f"in line {one.line} {_WORDS[one.outcome]}" for one in found][:_MOST_TOLD]
-        calls = f"all {passing} passing calls that were made again, and in none of {failing} failing ones"
-    words = " and ".join(told)
+def _clue(found: Collection[Divergence], failing: int, passing: int) -> Clue:
+    lines = [f"in line {one.line} {_WORDS[one.outcome]}" for one in found if one.in_failing][:_MOST_LINES]
+    calls = f"all {failing} failing calls that were repeated, and in none of {passing} passing ones"
+    if not lines:
+        lines = [f"in line {one.line} {_WORDS[one.outcome]}" for one in found][:_MOST_LINES]
+        calls = f"all {passing} passing calls that were repeated, and in none of {failing} failing ones"
+    words = " and ".join(lines)
     if any(one.over_tiles and one.in_failing and one.outcome == "several turns" for one in found):
-        seen = f"{words[0].upper()}{words[1:]} in {calls}: a program's first tile is right, and a later one is not."
-        return Clue(_LATER, _OF_TILES, seen, help=_TILES_HELP)
+        evidence = (
+            f"{words[0].upper()}{words[1:]} in {calls}: a program's first tile is right, and a later one is wrong."
+        )
+        return Clue(_LATER, _OF_TILES, evidence, help=_TILES_HELP)
     return Clue(KIND, _WEIGHT, f"{words[0].upper()}{words[1:]} in {calls}.")

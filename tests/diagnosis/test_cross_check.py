@@ -8,8 +8,8 @@ from typing import cast
 import pytest
 import torch
 
-from grader.diagnosis.elsewhere import LIMITS, Shown, explaining, may_explain, shown_by
-from grader.diagnosis.kinds import GENERAL
+from grader.diagnosis.cross_check import explaining, may_explain, shown_by
+from grader.exercise.causes import Shown
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure, WrongCall
 from grader.judge.tolerance import ulp
@@ -26,7 +26,7 @@ MISMATCH = Mismatch("y", 1, 16, 1.0, 1.0, (0, 0), "scattered", ())
 def wrong_values(got: torch.Tensor) -> Failure:
     raw = got.float().contiguous().view(torch.uint8).numpy().tobytes()
     seen = WrongCall(Recipe("part", {}, 0), Finished(cast("Returned", SimpleNamespace()), (raw,)), (EXPECTED,))
-    return Failure("fail", Cause("mismatch", "Wrong values", "y: wrong.", mismatch=MISMATCH), seen=seen)
+    return Failure("fail", Cause("mismatch", "Wrong values", "y: wrong.", mismatch=MISMATCH), wrong_call=seen)
 
 
 def with_one(value: float) -> torch.Tensor:
@@ -91,10 +91,3 @@ def test_only_what_is_confirmed_is_left_out_and_a_wrong_address_explains_anythin
     clues = [sure("tf32"), Clue("tf32", 0.5), sure("wrong_address")]
     assert list(explaining(clues, Shown.NEAR, Shown.FAR)) == clues[1:]
     assert list(explaining(clues, Shown.NEAR, Shown.FAR, ["tf32"])) == clues
-
-
-def test_every_limit_names_known_kinds_once_and_has_a_reason() -> None:
-    named = [kind for limit in LIMITS for kind in limit.kinds]
-    assert set(named) <= set(GENERAL)
-    assert len(named) == len(set(named))
-    assert all(limit.why.endswith(".") for limit in LIMITS)

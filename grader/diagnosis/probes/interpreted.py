@@ -1,6 +1,6 @@
 """Compare a failure on a GPU with the same case in the interpreter, which sees every access.
 
-Takes both failures and gives a clue, or the failure to show. Runs the GPU's case again, launched in other ways.
+Take both failures, and return a clue or the failure to show. Repeat the GPU's case, launched in other ways.
 """
 
 from __future__ import annotations
@@ -19,22 +19,20 @@ from grader.judge.rules import ruling_of
 from grader.protocol.trace import relaunched
 
 KIND = "compiled_differs"
-# Statuses of failures that the interpreter can see more of: wrong values, and processes that a wild address ended.
+# Statuses of failures that the interpreter may explain: wrong values, and processes that a wild address ended.
 EXPLAINED = ("fail", "crash")
-# Certain, but no cause: a wild address ends a call on a GPU in one of these ways.
-ENDS_OF_A_CALL = frozenset({"exception", "process_died"})
-# Causes that an access proves.
+# Symptoms that an access proves.
 _ACCESSES = ("out_of_bounds", "race")
-# Right by little: an error of this share of the allowed one; honest kernels stay below it. Wrong by little: at most so
+# Barely right: at least this share of the allowed error, which honest kernels stay below. Slightly wrong: at most this
 # many times the allowed error.
-_NEARLY_WRONG, _SLIGHTLY = 0.4, 4.0
-# The warps of a launch that names no number, and the most of any.
+_BARELY_RIGHT, _SLIGHTLY_WRONG = 0.4, 4.0
+# The default number of warps of a launch, and the largest.
 _WARPS, _MOST_WARPS = 4, 32
 
 
 @dataclass(frozen=True)
 class Relaunch:
-    """A way to launch kernels that changes nothing but what is compiled: its kind, words, and the changed options."""
+    """A way to launch kernels that changes only what the compiler makes: a kind, words, and the changed options."""
 
     kind: str
     how: str
@@ -54,23 +52,24 @@ RELAUNCHES = (
 def right_in_interpreter(on_gpu: Failure, worst: float, is_right: Callable[[Relaunch], bool]) -> Clue:
     """Return the clue of a case that fails on the GPU only.
 
-    worst: the largest error in the interpreter, over the allowed one. is_right: tells whether the GPU gives the right
-    values where kernels are launched in this way.
+    worst: the largest error in the interpreter, over the allowed one. is_right: returns whether the GPU gives the right
+    values if kernels are launched in this way.
     """
-    if worst >= _NEARLY_WRONG and _is_slight(on_gpu):
-        by_little = f"its largest error there is {worst:.2f} of what is allowed. A GPU adds in another order."
-        return Clue("rounded_intermediate", 0.9, f"The same case is right in the interpreter by little: {by_little}")
+    if worst >= _BARELY_RIGHT and _is_slight(on_gpu):
+        barely = "The same case is barely within tolerance in the interpreter"
+        error = f"its largest error there is {worst:.2f} of what is allowed. A GPU adds in another order."
+        return Clue("rounded_intermediate", 0.9, f"{barely}: {error}")
     for way in RELAUNCHES:
         if is_right(way):
             return sure(way.kind, f"Launched {way.how}, the same call is right on this GPU.")
-    return sure(KIND, "The same case is right in the interpreter, so the logic of the kernel is.")
+    return sure(KIND, "The same case is right in the interpreter, and so is the logic of the kernel.")
 
 
 def remembered_there(interpreted: Bench, planned: PlannedCheck, one: PlannedCase) -> Clue | None:
-    """Return the clue of a case that is right by itself in the interpreter, and wrong after the one planned before it.
+    """Return the clue of a case that is right alone in the interpreter, and wrong after the case planned before it.
 
-    Launch code that keeps something of an earlier call spoils a case there as on a GPU. one: the smallest case that
-    fails, with the seed of the planned one.
+    Launch code that keeps something of an earlier call makes a case wrong there as on a GPU. one: the smallest failing
+    case, with the seed of the planned one.
     """
     place = next((place for place, each in enumerate(planned.cases) if each.seed == one.seed), 0)
     if not place:
@@ -80,12 +79,12 @@ def remembered_there(interpreted: Bench, planned: PlannedCheck, one: PlannedCase
         is_right = ruling_of(interpreted, planned, before).failure is None
         if not is_right or ruling_of(interpreted, planned, failed).failure is None:
             return None
-    words = f"{failed.case.words()}: it is right by itself, and wrong after the call for {before.case.words()}."
+    words = f"{failed.case.words()}: it is right alone, and wrong after the call for {before.case.words()}."
     return sure("remembered_input", f"In the interpreter, with {words}")
 
 
 def is_right_relaunched(bench: Bench, case: Case, seed: int, way: Relaunch) -> bool:
-    """Return whether a call is wrong on the GPU, and right where its kernels are launched in this way.
+    """Return whether a call is wrong on the GPU, and right if its kernels are launched in this way.
 
     seed: the planned one.
     """
@@ -94,10 +93,10 @@ def is_right_relaunched(bench: Bench, case: Case, seed: int, way: Relaunch) -> b
 
 
 def _is_slight(failure: Failure) -> bool:
-    """Return whether the first wrong elements lie just beyond the allowed errors."""
+    """Return whether the errors of the first wrong elements are only slightly larger than allowed."""
     shown = failure.cause.mismatch.first if failure.cause.mismatch else ()
     return bool(shown) and all(
-        abs(float(one.got) - float(one.expected)) <= _SLIGHTLY * float(one.allowed) for one in shown
+        abs(float(one.got) - float(one.expected)) <= _SLIGHTLY_WRONG * float(one.allowed) for one in shown
     )
 
 

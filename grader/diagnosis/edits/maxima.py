@@ -1,4 +1,4 @@
-"""Find small mistakes in the maxima that exponents are relative to. Each finder takes a node and yields edits."""
+"""List edits for small mistakes in the maxima that exponents subtract. Each finder takes a node and yields edits."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from grader.diagnosis.edit_scope import MOST, OFTEN, SOMETIMES, Edit, Scope, bare_name, called, names_in
+from grader.diagnosis.edits.edit_scope import MOST, OFTEN, SOMETIMES, Edit, Scope, bare_name, called, names_in
 
 _INFINITE = 'float("-inf")'
 _LOWEST = "-1e30"
 _OF_WHERE = 3
-# The end of the name for a maximum before a step.
+# The end of the name of a maximum before a step.
 _OLD = "_of_steps_before"
 
 
 def _starts_of_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Let a running maximum start at -inf in place of 0."""
+    """Start a running maximum at -inf, and not at 0."""
     parent = scope.parents.get(node)
     if not scope.in_kernel or not isinstance(parent, ast.Assign) or not isinstance(node, ast.expr):
         return
@@ -29,7 +29,7 @@ def _starts_of_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _carried_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Compare the maximum of a step with that of the steps before."""
+    """Take the larger of a step's maximum and that of the steps before."""
     if not scope.in_kernel or not isinstance(node, ast.Assign):
         return
     value, target = node.value, bare_name(node.targets[0])
@@ -41,7 +41,7 @@ def _carried_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _maxima_before(scope: Scope, target: str, *, in_a_loop: bool) -> set[str]:
-    """Return the names that may hold the maximum before a step: `tl.exp(name - target)`, or `name = target`."""
+    """Return the names that may be the maximum before a step: `tl.exp(name - target)`, or `name = target`."""
     found = {bare_name(one.left) for one in scope.exponents if bare_name(one.right) == target}
     if in_a_loop:
         assigned = (one for one in ast.walk(scope.function) if isinstance(one, ast.Assign))
@@ -50,7 +50,7 @@ def _maxima_before(scope: Scope, target: str, *, in_a_loop: bool) -> set[str]:
 
 
 def _carried_guards(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Carry a maximum of -inf on, and not the 0 that stands in its place within an exponent."""
+    """Carry a maximum of -inf to the next step, and not the 0 that replaces it in an exponent."""
     if not scope.in_kernel or not isinstance(node, ast.Assign) or not scope.in_a_loop(node):
         return
     name = bare_name(node.value)
@@ -62,7 +62,7 @@ def _carried_guards(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _infinite_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Subtract 0 in an exponent where the maximum is -inf: of elements that are all -inf."""
+    """Subtract 0 in an exponent if the maximum is -inf, as that of elements that are all -inf."""
     if scope.in_kernel and isinstance(node, ast.BinOp) and node in scope.exponents:
         top = scope.text(node.right)
         after = f"tl.where({top} == {_INFINITE}, 0.0, {top})"
@@ -70,27 +70,27 @@ def _infinite_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _hidden_in_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Take a maximum over what counts alone, where the exponentials of the others are set to 0 behind it."""
+    """Take a maximum only over elements that count, if the exponentials of the others are set to 0 afterwards."""
     if not scope.in_kernel or called(node) != "max" or not isinstance(node, ast.Call) or not node.args:
         return
     values = node.args[0]
     for condition, exponent in scope.hidden_behind:
         is_known = all(scope.known_from.get(name, 0) < node.lineno for name in names_in(condition))
         if bare_name(values) and is_known and bare_name(values) in names_in(exponent.left):
-            # Where nothing counts yet, a maximum of -inf gives NaN.
+            # If nothing counts yet, a maximum of -inf gives NaN.
             after = f"tl.where({scope.text(condition)}, {scope.text(values)}, {_LOWEST})"
             yield scope.edit(values, after, ("maximum_of_hidden", "maximum_start"), MOST)
 
 
 def _factors_of_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Multiply before the maximum is taken: a negative factor makes the least number the largest."""
+    """Multiply before the maximum is taken: a negative factor makes the smallest number the largest."""
     if not scope.in_kernel or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
         return
     for reduced, factor in ((node.left, node.right), (node.right, node.left)):
         if isinstance(reduced, ast.Call) and called(reduced) == "max" and reduced.args:
             values, by = reduced.args[0], scope.text(factor)
             if isinstance(values, ast.Call) and called(values) == "where" and len(values.args) == _OF_WHERE:
-                # What stands for hidden elements stays as it is.
+                # The value of hidden elements stays unchanged.
                 values = values.args[1]
             (first, last), (start, end) = scope.span(reduced), scope.span(values)
             before, behind = scope.source[first:start].decode(), scope.source[end:last].decode()
@@ -99,7 +99,7 @@ def _factors_of_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _other_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Take another maximum in an exponent: the one so far for a step's own, or the reverse."""
+    """Subtract another maximum in an exponent: the running one and not that of a step, or the reverse."""
     if not scope.in_kernel or not isinstance(node, ast.BinOp) or node not in scope.exponents:
         return
     top = node.right.value if isinstance(node.right, ast.Subscript) else node.right
@@ -109,10 +109,10 @@ def _other_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _overwritten_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Rescale by the maximum as it was before a line overwrites it: `old = m; m = tl.maximum(m, top)`, `exp(old - m)`.
+    """Rescale by the maximum before a line overwrites it: `old = m; m = tl.maximum(m, top)`, `exp(old - m)`.
 
-    The factor replaces the one that is there, which compares the new maximum with itself or with a step's own; or it
-    multiplies a sum that has none.
+    The factor replaces one that compares the new maximum with itself, or with that of a step; or it multiplies a sum
+    without a factor.
     """
     if not scope.in_kernel or not isinstance(node, ast.Assign) or not _overwrites_a_maximum(scope, node):
         return
@@ -126,18 +126,18 @@ def _overwritten_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         if added is None:
             yield _rescaled(scope, node, total, f"({grown})", SOMETIMES)
         else:
-            # `l += v` takes what is added to l, without l itself.
+            # The right side of `l += v` is added to l, and does not contain l.
             yield _rescaled(scope, node, added, f"{grown} - {bare_name(total)} + ({scope.text(added)})", SOMETIMES)
 
 
 def _overwrites_a_maximum(scope: Scope, node: ast.Assign) -> bool:
-    """Return whether a line of a loop gives a name the larger of its value and another, itself or by another name."""
+    """Return whether a line of a loop assigns to a name the larger of its value and another one."""
     value, name = scope.meaning(node.value), bare_name(node.targets[0])
     return bool(name) and called(value) == "maximum" and name in names_in(value) and scope.in_a_loop(node)
 
 
 def _behind(scope: Scope, node: ast.Assign) -> Iterator[ast.AST]:
-    """Yield the nodes of the lines behind a line, in the same body."""
+    """Yield the nodes of the lines after a line, in the same body."""
     body = getattr(scope.parents[node], "body", [])
     for line in body[body.index(node) + 1 :] if node in body else ():
         yield from ast.walk(line)
@@ -167,7 +167,7 @@ def _factor_of(factor: ast.AST | None, top: str) -> str:
 
 
 def _sums_behind(scope: Scope, node: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr | None]]:
-    """Yield each name that a line behind adds to: where it reads the name, or the name with what `+=` adds."""
+    """Yield each name that a later line adds to: the read of the name; or for `+=`, the name and what is added."""
     for one in _behind(scope, node):
         if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add) and isinstance(one.target, ast.Name):
             yield one.target, one.value
@@ -178,7 +178,7 @@ def _sums_behind(scope: Scope, node: ast.Assign) -> Iterator[tuple[ast.expr, ast
 
 
 def _rescaled(scope: Scope, node: ast.Assign, replaced: ast.expr, after: str, weight: float) -> Edit:
-    """Return the edit that keeps a maximum before a line overwrites it, and replaces an expression behind the line."""
+    """Return the edit that keeps a maximum before a line overwrites it, and replaces an expression after the line."""
     top = bare_name(node.targets[0])
     start = scope.span(node.targets[0])[0]
     first, end = scope.span(replaced)

@@ -1,6 +1,6 @@
 """Make one wrong call again with edited texts of its submission.
 
-Takes a bench, the recipe of a call and a text; tells whether the call is right with that text. It keeps no evidence.
+Take a bench, the recipe of a call and a text, and return whether the call is right with that text. Keep no evidence.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Edited:
     def is_right(self, text: str, most_s: float, *, in_kernel: bool) -> bool:
         """Return whether the call is right with another text, by the same kernels. in_kernel: launch code is the same.
 
-        An edit that leads to another kernel, which was right all along, mends nothing. Nor does one that leaves one
-        program of several: no other gets in its way.
+        An edit that leads to another kernel, which was right before, fixes nothing. Nor does an edit that leaves one
+        program of several: a launch of one program hides races.
         """
         if in_kernel:
             return self._is_right(self.recorded, text, most_s)
@@ -59,16 +59,16 @@ class Edited:
             return self._is_right(recorded, text, most_s)
 
     def branches(self, most_s: float) -> tuple[BranchTaken, ...] | None:
-        """Return the ways that the kernels take in the call; None where it does not return."""
+        """Return the branches that the kernels take in the call; None if it does not return."""
         if self.recorded is None:
             return None
         outcome = self._replayed(self.recorded, most_s, branches=True)
         return outcome.answer.branches if isinstance(outcome, Finished) else None
 
     def outputs_with(self, text: str, most_s: float, unwritten: Unwritten) -> tuple[bytes | None, ...] | None:
-        """Return the outputs by the kernels of another text; None where the call does not return.
+        """Return the outputs by the kernels of another text; None if the call does not return.
 
-        unwritten: what new memory holds.
+        unwritten: the content of new memory.
         """
         if self.recorded is None:
             return None
@@ -76,7 +76,7 @@ class Edited:
         return outcome.outputs if isinstance(outcome, Finished) else None
 
     def wrong_outputs(self, text: str, most_s: float) -> tuple[tuple[int, bool], ...]:
-        """Return the storage of each output with whether its values are wrong; () where the call does not end well."""
+        """Return the storage of each output, and whether its values are wrong; () if the call does not return them."""
         if self.recorded is None:
             return ()
         outcome = self._replayed(self.recorded, most_s, text=text)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.diagnosis.births import birth_clues
+from grader.diagnosis.probes.nonfinite import nonfinite_clues
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import resolve
 from grader.sandbox.server import ForkServer
@@ -59,7 +59,7 @@ RIGHT = "e = tl.exp(x - top); p = e / tl.sum(e, 0)"
             "e = tl.exp(tl.where(columns < N, x - top, 200.0)); p = e / tl.sum(tl.where(columns < N, e, e / e), 0)",
             "normal",
             "padding_counted",
-            "All of it lies in lanes that the mask of a load leaves out.",
+            "These values are all in masked lanes of a load.",
         ),
         (
             "e = tl.exp(x - top); p = (tl.where(columns < N, 1e5, 0.0) + e).to(tl.float16).to(tl.float32)",
@@ -93,9 +93,9 @@ def test_the_line_that_makes_the_nan_of_a_result_is_told(
     with bench_of(server, ENTRY, SOURCE.replace("STEPS", steps), part="row_softmax") as bench:
         failure = bench.try_case(case, 5).failure
         assert (failure is None) == (not kind)
-        found = birth_clues(bench, failure) if failure else []
+        found = nonfinite_clues(bench, failure) if failure else []
         assert [one.kind for one in found] == ([kind] if kind else [])
-        assert all(words in one.seen for one in found), found
+        assert all(words in one.evidence for one in found), found
         # Notes of one call change no later one.
         again = bench.try_case(case, 5).failure
         assert (again is None) == (failure is None)

@@ -1,4 +1,4 @@
-"""Find dtypes with fewer bits than float32 in what a kernel adds up. Each finder takes a node and yields edits."""
+"""List edits for sums in dtypes with fewer bits than float32. Each finder takes a node and yields edits."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from grader.diagnosis.edit_scope import MOST, NOW_AND_THEN, Edit, Scope, called, keyword
+from grader.diagnosis.edits.edit_scope import MOST, NOW_AND_THEN, Edit, Scope, called, keyword
 
-# The kinds of mistakes that a dtype is.
+# The kinds of a wrong dtype.
 OF_DTYPES = ("low_precision_sum", "rounded_intermediate", "wrong_dtype")
 _WIDE = "tl.float32"
 _NOT_NARROW = re.compile(r"float(32|64)|int\d+|bool")
@@ -17,12 +17,12 @@ _PRODUCT = (
     "tl.dot gives {dtype} here: each product of two blocks is rounded to it before it is added. Leave `out_dtype` out: "
     "float32 is the default."
 )
-_ACCUMULATOR = "This accumulator starts as {dtype}, and a sum of many steps loses its low bits there: take tl.float32."
-_STEP = "This line rounds to {dtype} in every step of the loop. Add up in float32, and convert once, behind the loop."
+_ACCUMULATOR = "This accumulator starts as {dtype}, and a sum of many steps loses its low bits: use tl.float32."
+_STEP = "This line rounds to {dtype} in every step of the loop. Add up in float32, and convert once, after the loop."
 
 
 def _narrow_sums(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Take float32 for what a step adds, for what it adds to, and for both in all of the function."""
+    """Use float32 for the addends of a step, for the accumulator, or for both in all of the function."""
     if not scope.in_kernel:
         return
     if found := _narrow_place(scope, node):
@@ -38,7 +38,7 @@ def _narrow_sums(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _narrow_place(scope: Scope, node: ast.AST) -> tuple[ast.expr, str] | None:
-    """Return the dtype that a call gives to a sum or to an addend, with help; None where it may have enough bits."""
+    """Return the dtype that a call gives to a sum or to an addend, with help; None if it may have enough bits."""
     dtype, help_text = _dtype_of(scope, node)
     if dtype is None or _NOT_NARROW.search(_meant(scope, dtype)):
         return None
@@ -46,7 +46,7 @@ def _narrow_place(scope: Scope, node: ast.AST) -> tuple[ast.expr, str] | None:
 
 
 def _dtype_of(scope: Scope, node: ast.AST) -> tuple[ast.expr | None, str]:
-    """Return the dtype of a product of blocks, of a start in a kernel, or of a step that adds; with help."""
+    """Return the dtype of a product of blocks, of an accumulator's start, or of an addend; with help."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return None, ""
     given = keyword(node, "dtype") or (node.args[-1] if node.args else None)
@@ -73,14 +73,14 @@ def _is_multiplied(scope: Scope, node: ast.AST) -> bool:
 
 
 def _meant(scope: Scope, dtype: ast.expr) -> str:
-    """Return a dtype in words: that of a constant of the launch, or the text that stands there."""
+    """Return a dtype in words: the value of a constant of the launch, or the text itself."""
     text = scope.text(dtype)
     value = scope.values.get(text)
     return value if isinstance(value, str) else text
 
 
 def _widened(scope: Scope, dtype: ast.expr, help_text: str) -> Edit:
-    """Return the edit that takes float32 in place of a dtype."""
+    """Return the edit that replaces a dtype by float32."""
     return _worded(scope, scope.edit(dtype, _WIDE, OF_DTYPES, MOST), dtype, help_text)
 
 

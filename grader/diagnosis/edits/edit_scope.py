@@ -1,4 +1,4 @@
-"""Hold one function of a submission's text, and an edit of it, as the search for small mistakes sees them."""
+"""Describe one function of a submission's text, and an edit of it, for the search for small mistakes."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
-# The arguments of a launch, by place and by name: numbers and texts; None for what has no such value.
+# The arguments of a launch, by position and by name: numbers and texts; None for any other value.
 Launched = tuple[Sequence[object], Mapping[str, object]]
 
-# Weights: of a thousand edits of such a kind, about so many took a mistake back (benchmarks/tried.json).
+# Weights: about so many of a thousand such edits took back a mistake (benchmarks/tried.json).
 MOST, OFTEN, SOMETIMES, NOW_AND_THEN, RARELY = 30.0, 6.0, 2.0, 0.6, 0.05
-# The factor of edits that read a name that the function never reads.
+# The factor of edits that read a name which the function never reads.
 _FOR_AN_IDLE_NAME = 20.0
 _ARGUMENTS_OF_WHERE = 3
 # Functions whose arguments are relative to a maximum.
 _POWERS = ("exp", "exp2")
-# Functions with more nodes than this, some 500 lines, are not looked at: it takes the square of their length.
+# Functions with more nodes than this, some 500 lines, are skipped: the time grows with the square of their length.
 _MOST_NODES = 12_000
 
 
 def is_long(function: ast.FunctionDef) -> bool:
-    """Return whether a function is too long to be looked at for clues."""
+    """Return whether a function is too long to be searched."""
     return next(islice(ast.walk(function), _MOST_NODES, None), None) is not None
 
 
@@ -32,9 +32,9 @@ def is_long(function: ast.FunctionDef) -> bool:
 class Edit:
     """A small edit of a text.
 
-    kinds: of the mistakes that it may take back. weight: its likelihood beside other edits. start, end: what is
-    replaced, in bytes. in_kernel: launch code stays as it is. twins: where lines that read the same begin, in bytes
-    behind this one. shown: short texts in place of a long `after` and `before`. help: in place of its kind's.
+    kinds: of the mistakes that it may take back. weight: its likelihood compared with other edits. start, end: the
+    bytes that are replaced. in_kernel: launch code does not change. twins: offsets of equal lines, in bytes after this
+    one. shown: short texts that replace a long `after` and `before` on a card. help: replaces that of its kind.
     """
 
     line: int
@@ -51,11 +51,11 @@ class Edit:
 
     @property
     def adds_a_statement(self) -> bool:
-        """Return whether the line then assigns a further name."""
+        """Return whether the edited line assigns a further name."""
         return "; " in self.after and "; " not in self.before
 
     def applied(self, source: str) -> str:
-        """Return the text with the edit, in each line that reads the same."""
+        """Return the text with the edit, in each equal line."""
         data, after = source.encode(), self.after.encode()
         for further in sorted((0, *self.twins), reverse=True):
             data = data[: self.start + further] + after + data[self.end + further :]
@@ -81,7 +81,7 @@ class Scope:
         return self.launched is not None
 
     def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
-        """Return the first byte of an expression or a statement, and the one behind it."""
+        """Return the first byte of an expression or a statement, and the byte after it."""
         last = self.starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
         return self.starts[node.lineno - 1] + node.col_offset, last
 
@@ -115,7 +115,7 @@ class Scope:
 
     @cached_property
     def values(self) -> Mapping[str, object]:
-        """Return the values of the arguments, as far as they are known."""
+        """Return the known values of the arguments."""
         by_place, by_name = self.launched or ((), {})
         return {**dict(zip(self.arguments, by_place, strict=False)), **by_name}
 
@@ -126,7 +126,7 @@ class Scope:
 
     @cached_property
     def known_from(self) -> Mapping[str, int]:
-        """Return every name of the function, and the line behind which it has a value."""
+        """Return every name of the function, and the line after which it has a value."""
         names: dict[str, int] = dict.fromkeys(self.arguments, 0)
         for node in ast.walk(self.function):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -146,7 +146,7 @@ class Scope:
 
     @cached_property
     def conditions(self) -> tuple[str, ...]:
-        """Return the conditions that elements are chosen by, and the masks along one axis, along either of two."""
+        """Return the conditions of tl.where, and each mask along one axis as one along either of two axes."""
         calls = [one for one in ast.walk(self.function) if isinstance(one, ast.Call)]
         chosen = [call.args[0] for call in calls if called(call) == "where" and len(call.args) == _ARGUMENTS_OF_WHERE]
         of_axes = [
@@ -169,7 +169,7 @@ class Scope:
         return (text + self.source[last:end]).decode()
 
     def meaning(self, node: ast.expr) -> ast.expr:
-        """Return the expression that a name stands for, where the function assigns it once; else the node itself."""
+        """Return the expression that a name stands for, if the function assigns it once; else the node itself."""
         if not isinstance(node, ast.Name):
             return node
         assigned = (one for one in ast.walk(self.function) if isinstance(one, ast.Assign))
@@ -178,7 +178,7 @@ class Scope:
 
     @cached_property
     def given(self) -> Mapping[str, Sequence[ast.expr]]:
-        """Return what each name is given: by assignments, steps and loops."""
+        """Return the values that each name is given: by assignments, `+=` and loops."""
         found: dict[str, list[ast.expr]] = {}
         for one in ast.walk(self.function):
             match one:
@@ -189,9 +189,9 @@ class Scope:
         return found
 
     def origins(self, node: ast.AST, *, until: str = "") -> list[ast.AST]:
-        """Return all nodes of an expression, and of what its names are given.
+        """Return all nodes of an expression, and of the values that its names are given.
 
-        until: a function; what its calls take is left out.
+        until: a function; the arguments of its calls are left out.
         """
         found: list[ast.AST] = []
         known, left = set[str](), [node]
@@ -208,13 +208,13 @@ class Scope:
 
     @cached_property
     def handed_on(self) -> frozenset[str]:
-        """Return the names that bound a loop, or that the function hands on to another one of the text."""
+        """Return the names that the function passes to a range, or to another function of the text."""
         calls = [one for one in ast.walk(self.function) if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)]
         return frozenset(filter(None, (bare_name(one) for call in calls for one in call.args)))
 
     @cached_property
     def guards(self) -> Mapping[str, Sequence[ast.Assign]]:
-        """Return the lines that put a number in a name in place of -inf, by name: `m = tl.where(m == -inf, 0.0, m)`."""
+        """Return the lines that replace -inf by a number in a name, by name: `m = tl.where(m == -inf, 0.0, m)`."""
         found: dict[str, list[ast.Assign]] = {}
         for one in ast.walk(self.function):
             if isinstance(one, ast.Assign) and called(one.value) == "where" and isinstance(one.value, ast.Call):
@@ -225,7 +225,7 @@ class Scope:
 
     @cached_property
     def sums(self) -> Mapping[str, frozenset[str]]:
-        """Return the names that the function assigns once and as a sum, each with the names that the sum adds up."""
+        """Return the names that the function assigns once, as a sum, each with the names that the sum adds."""
         assigned = [one for one in ast.walk(self.function) if isinstance(one, ast.Assign)]
         names = {bare_name(one.targets[0]): one.value for one in assigned}
         found = {name: frozenset(filter(None, map(bare_name, addends(value)))) for name, value in names.items() if name}
@@ -244,14 +244,14 @@ class Scope:
 
     @cached_property
     def configurations(self) -> frozenset[ast.AST]:
-        """Return all nodes of autotuning configurations, and lists of them: another one mends nothing."""
+        """Return all nodes of autotuning configurations and their lists. Changing a configuration fixes no mistake."""
         chosen = [one for one in ast.walk(self.function) if called(one) == "Config"]
         lists = {self.parents[one] for one in chosen if isinstance(self.parents[one], ast.List | ast.Tuple)}
         return frozenset({*lists, *(node for one in chosen for node in ast.walk(one))})
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """Return the texts by which the function takes something out of something else, and the launches' constants."""
+        """Return the texts that the function uses as keys, and the constants of launches."""
         indices = (one.slice for one in ast.walk(self.function) if isinstance(one, ast.Subscript))
         texts = (one.value for one in indices if isinstance(one, ast.Constant))
         return tuple(dict.fromkeys([*(one for one in texts if isinstance(one, str)), *self.constants]))
@@ -268,7 +268,7 @@ class Scope:
 
     @cached_property
     def ranges(self) -> tuple[ast.Call, ...]:
-        """Return what the loops of the function go over, where that is a range."""
+        """Return the ranges that the loops of the function iterate over."""
         loops = (one.iter for one in ast.walk(self.function) if isinstance(one, ast.For))
         return tuple(one for one in loops if isinstance(one, ast.Call) and called(one) == "range" and one.args)
 
@@ -302,7 +302,7 @@ class Scope:
 
     @cached_property
     def divisors(self) -> tuple[tuple[str, str], ...]:
-        """Return what the function divides by, and numbers that it gets and never uses, each with its operator."""
+        """Return the divisors of the function, and its unused arguments that are sizes, each with an operator."""
         found = (one for one in ast.walk(self.function) if isinstance(one, ast.BinOp))
         used = {
             (self.text(one.right), "%" if isinstance(one.op, ast.Mod) else "//"): None
@@ -324,7 +324,7 @@ class Scope:
 
     @cached_property
     def maxima(self) -> frozenset[str]:
-        """Return the names that are compared with something else for the larger of the two."""
+        """Return the names that are arguments of a maximum of two values."""
         calls = (one for one in ast.walk(self.function) if isinstance(one, ast.Call) and len(one.args) == 2)
         compared = (arg for call in calls if called(call) in ("maximum", "max") for arg in call.args)
         return frozenset(one.id for one in compared if isinstance(one, ast.Name))
@@ -346,7 +346,7 @@ class Scope:
 
     @cached_property
     def hidden_behind(self) -> tuple[tuple[ast.expr, ast.BinOp], ...]:
-        """Return the exponents whose powers are hidden, each with its condition: `tl.where(seen, tl.exp(x - top), 0)`.
+        """Return the exponents whose powers are masked, each with its condition: `tl.where(seen, tl.exp(x - top), 0)`.
 
         The power may have a name, or may be multiplied by the condition.
         """
@@ -366,7 +366,7 @@ class Scope:
         return tuple(found)
 
     def _is_condition(self, node: ast.expr) -> bool:
-        """Return whether an expression tells by comparisons of positions which elements count."""
+        """Return whether an expression selects elements by comparing positions."""
         return any(isinstance(one, ast.Compare) for one in self.origins(node, until="load"))
 
     @cached_property
@@ -375,7 +375,7 @@ class Scope:
         return (self.maxima | {_bare(one.right) for one in self.exponents}) - {""}
 
     def target_of(self, node: ast.AST) -> tuple[str, bool]:
-        """Return the name that a statement around a node assigns and reads, and whether the node is an addend of it."""
+        """Return the name that a statement around a node assigns and reads, and whether the node is added to it."""
         inside, at = node, self.parents.get(node)
         operand = False
         while at is not None and not isinstance(at, ast.stmt):
@@ -397,7 +397,7 @@ class Scope:
         return isinstance(at, ast.Compare)
 
     def in_a_loop(self, node: ast.AST) -> bool:
-        """Return whether a node stands in a loop."""
+        """Return whether a node is in a loop."""
         at = self.parents.get(node)
         while at is not None and not isinstance(at, ast.For | ast.While):
             at = self.parents.get(at)
@@ -410,7 +410,7 @@ class Scope:
 
     @cached_property
     def unused_strides(self) -> tuple[tuple[str, str], ...]:
-        """Return the strides that the function gets and never uses, each with a used one for the same axis."""
+        """Return the stride arguments that the function never uses, each with a used one for the same axis."""
         strides = [one for one in self.arguments if "stride" in one.lower()]
         idle = [one for one in strides if one not in self.used]
         return tuple(
@@ -461,7 +461,7 @@ def names_in(tree: ast.AST) -> set[str]:
 
 
 def addends(node: ast.expr) -> list[ast.expr]:
-    """Return what a sum adds up, and a node that is no sum by itself."""
+    """Return the addends of a sum; of any other node, the node itself."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         return [*addends(node.left), *addends(node.right)]
     return [node]

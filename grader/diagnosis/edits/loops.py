@@ -1,4 +1,4 @@
-"""Find small mistakes in loops, and in the bounds of what is visited. Each finder takes a node and yields edits."""
+"""List edits for small mistakes in loops and their bounds. Each finder takes a node and yields edits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
 
-from grader.diagnosis.edit_scope import (
+from grader.diagnosis.edits.edit_scope import (
     MOST,
     NOW_AND_THEN,
     OFTEN,
@@ -23,27 +23,27 @@ from grader.diagnosis.edit_scope import (
 )
 from grader.phrases import cut
 
-# The kinds behind a branch that is taken in the wrong cases, and behind a return before a store.
+# The kinds of a branch that is taken in the wrong cases, and of a return before a store.
 WRONG_BRANCH, RETURN = "wrong_branch", "returns_early"
-# The kinds behind a limit that is right if it is left out.
+# The kinds of a limit that must be left out.
 _LIMITS = {"minimum": ("past_length", "done_again", "missing_mask"), "maximum": ("maximum_start", "missing_mask")}
 # Functions whose results are no indices.
 _OF_VALUES = frozenset({"exp", "exp2", "log", "log2", "sum", "max", "dot"})
-# So many last statements of a loop may be meant to stand behind it; so many letters of them are shown.
+# The number of last statements of a loop that are moved after it, and the letters of them that a card shows.
 _MOST_MOVED, _LONGEST_MOVED = 3, 60
-# The kinds behind a bound that may be negative, and behind a mask by the whole length in a loop over a part of it.
+# The kinds of a bound that may be negative, and of a mask by the whole length in a loop over a part of it.
 _NEGATIVE = ("bad_index", "position_shifted", "causal_loop", "wrong_address")
 _BEYOND_PART = ("done_again", "causal_loop", "past_length", "missing_mask")
-# Statements that a line before them may have to follow.
+# Statements that are exchanged with the line before them.
 _EXCHANGED = (ast.Assign, ast.AugAssign, ast.If, ast.For, ast.While)
-# The kinds behind a comparison with a number that is another one in some cases.
+# The kinds of a comparison with a number that must be another one in some cases.
 _COUNTS = ("not_all_covered", "done_again", "missing_mask")
 _NEVER_MET = ("block_left_out", "remainder_skipped", "last_left_out")
 _HIDDEN = ("padding_counted", "maximum_start", "causal_missing", "overflow", "inf_minus_inf")
 
 
 def _moved_lines(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Move the last statements of a loop behind it, or the first ones behind it into it."""
+    """Move the last statements of a loop after it, or the first statements after it into it."""
     if not isinstance(node, ast.For | ast.While) or node.orelse or node.body[0].lineno == node.lineno:
         return
     by = node.body[0].col_offset - node.col_offset
@@ -57,16 +57,16 @@ def _moved_lines(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _indented(scope: Scope, moved: Sequence[ast.stmt], by: int, kind: str) -> Iterator[Edit]:
-    """Yield the edit that moves statements to the right, or to the left where `by` is negative."""
+    """Yield the edit that moves statements to the right, or to the left if `by` is negative."""
     first, last = moved[0].lineno, moved[-1].end_lineno or moved[-1].lineno
     if any(isinstance(one, ast.Return) for one in moved) or first <= 1:
         return
-    # With the end of the line before, for nothing but whitespace stands in the text that changes.
+    # With the end of the line before: only whitespace changes in this text.
     start, end = scope.starts[first - 1] - 1, scope.starts[last - 1] + (moved[-1].end_col_offset or 0)
     before = scope.source[start:end].decode()
     space = " " * abs(by)
     after = before.replace("\n", f"\n{space}") if by > 0 else before.replace(f"\n{space}", "\n")
-    where = "in the loop", "behind the loop"
+    where = "in the loop", "after the loop"
     now, then = where if by < 0 else where[::-1]
     words = cut(" ".join(before.split()), _LONGEST_MOVED)
     shown = f"{words}  # {then}", f"{words}  # {now}"
@@ -74,7 +74,7 @@ def _indented(scope: Scope, moved: Sequence[ast.stmt], by: int, kind: str) -> It
 
 
 def _swapped_lines(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Exchange two neighbours: lines of a loop that follow from each other, or a line and what changes its operands."""
+    """Exchange two neighbouring lines: lines of a loop of which one uses the other, or a line that reads too early."""
     if not scope.in_kernel or not isinstance(node, ast.For | ast.While | ast.If | ast.FunctionDef):
         return
     for one, other in (pair for body in (node.body, getattr(node, "orelse", [])) for pair in pairwise(body)):
@@ -94,21 +94,21 @@ def _swapped_lines(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _follows(one: ast.Assign | ast.AugAssign, other: ast.stmt) -> bool:
-    """Return whether a line reads or replaces what the line before it gives."""
+    """Return whether a line reads or replaces the value of the line before it."""
     given = {name for target in _targets(one) for name in names_in(target)}
     is_next = one.lineno == one.end_lineno and other.lineno == one.lineno + 1
     return isinstance(other, ast.Assign | ast.AugAssign) and is_next and bool(given & names_in(other))
 
 
 def _is_too_early(one: ast.Assign | ast.AugAssign, other: ast.stmt) -> bool:
-    """Return whether a line reads what the statement behind it changes, which does not need the line."""
+    """Return whether a line reads a name that the next statement changes, and that statement does not need the line."""
     given = {name for target in _targets(one) for name in names_in(target)}
     changed = {node.id for node in ast.walk(other) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     return bool(changed & names_in(one.value)) and not given & names_in(other)
 
 
 def _first_line(text: str) -> str:
-    """Return the first line of a statement, and a sign for what follows."""
+    """Return the first line of a statement, with "…" if more lines follow."""
     first, *rest = text.splitlines()
     return f"{first} …" if rest else first
 
@@ -118,18 +118,18 @@ def _targets(one: ast.Assign | ast.AugAssign) -> list[ast.expr]:
 
 
 def _early_returns(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Let a program go on where it returns: others wait for what it stores, or for its ticket."""
+    """Remove an early return of a program: others wait for its result, or for its ticket."""
     if not scope.in_kernel or not isinstance(node, ast.If) or node.orelse or len(node.body) > 1:
         return
     if isinstance(node.body[0], ast.Return) and node.body[0].value is None:
-        # Memory that is cleared beforehand mends as much where what follows is not stored: the return is the reason.
+        # To clear the memory would make the call right too, but the return is the reason.
         stores = (one for one in ast.walk(scope.function) if called(one) == "store" and isinstance(one, ast.Call))
         weight = MOST if any(one.lineno > node.lineno for one in stores) else OFTEN
         yield scope.edit(node.test, "False", (RETURN, "not_all_covered", "not_cleared"), weight)
 
 
 def _accumulators(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Add to what earlier steps of a loop left, where a step starts anew."""
+    """Add to the value of earlier steps of a loop, if a step starts again."""
     if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
         return
     name, value = node.targets[0].id, node.value
@@ -144,7 +144,7 @@ def _accumulators(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _kept_accumulators(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Set an accumulator anew in every step of an outer loop: an inner one adds to it, and the outer one stores it."""
+    """Reset an accumulator in every step of an outer loop: an inner loop adds to it, and the outer one stores it."""
     if not scope.in_kernel or not isinstance(node, ast.For):
         return
     inner = [one for one in node.body if isinstance(one, ast.For | ast.While)]
@@ -164,7 +164,7 @@ def _kept_accumulators(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _stale_values(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Compute a value anew in a loop that changes what it was computed from: the pointers of the next tile's rows."""
+    """Compute a value again in a loop that changes its operands: the pointers to the rows of the next tile."""
     if not scope.in_kernel or not isinstance(node, ast.For | ast.While):
         return
     assigned = [one for one in ast.walk(node) if isinstance(one, ast.Assign) and bare_name(one.targets[0])]
@@ -207,12 +207,12 @@ def _missing_terms(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _limits(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Limit a bound by a size, or do not."""
+    """Limit a bound by a size, or remove its limit."""
     if not scope.in_kernel or not isinstance(node, ast.expr):
         return
     if isinstance(node, ast.Call) and called(node) in ("minimum", "maximum", "min", "max") and len(node.args) == 2:
         kinds = _LIMITS["minimum" if called(node).startswith("min") else "maximum"]
-        # A number that is written out limits values, not a bound.
+        # A literal number limits values, not a bound.
         limits_values = any(_is_number(one) for one in node.args)
         for one in node.args:
             if limits_values and not _is_number(one):
@@ -234,12 +234,12 @@ def _limits(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def bounds_a_loop(scope: Scope, node: ast.expr) -> bool:
-    """Return whether an expression is a bound of a loop, or goes into a name that is one."""
+    """Return whether an expression is a bound of a loop, or is assigned to a name in one."""
     return _is_given_to(scope, node, [bound for loop in scope.ranges for bound in loop.args])
 
 
 def starts_a_loop(scope: Scope, node: ast.expr) -> bool:
-    """Return whether an expression is where a loop starts, or goes into the name of its start."""
+    """Return whether an expression is the start of a loop, or is assigned to a name in it."""
     return _is_given_to(scope, node, [loop.args[0] for loop in scope.ranges if len(loop.args) > 1])
 
 
@@ -250,13 +250,13 @@ def _is_given_to(scope: Scope, node: ast.expr, bounds: Sequence[ast.expr]) -> bo
 
 
 def _is_number(node: ast.expr) -> bool:
-    """Return whether an expression is a number that is written out, with or without a sign."""
+    """Return whether an expression is a literal number, with or without a sign."""
     inner = node.operand if isinstance(node, ast.UnaryOp) else node
     return isinstance(inner, ast.Constant) and isinstance(inner.value, int | float)
 
 
 def _ends(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Mask by the end of a loop in place of the whole length: a part's last block reaches into the next part."""
+    """Mask by the end of a loop, and not by the whole length: the last block of a part reaches into the next part."""
     if not scope.in_kernel or not isinstance(node, ast.For) or not isinstance(node.iter, ast.Call):
         return
     if called(node.iter) != "range" or len(node.iter.args) < 2:
@@ -272,7 +272,7 @@ def _ends(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _within_part(scope: Scope, index: ast.expr, step: str) -> str | None:
-    """Return the index within a part, of an index that adds the part's start to it; None for any other index."""
+    """Return the index within a part, if an index adds the part's start to it; else None."""
     terms = addends(scope.meaning(index))
     inside = [one for one in terms if bare_name(one) == step or _is_range(scope, one)]
     is_of_part = step in map(bare_name, inside) and 1 < len(inside) < len(terms)
@@ -285,7 +285,7 @@ def _is_range(scope: Scope, node: ast.expr) -> bool:
 
 
 def _counts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Compare with the number of steps that a loop makes, or with its last one, in place of another number."""
+    """Compare with the number of steps of a loop, or with its last step, and not with another number."""
     if not scope.in_kernel or not isinstance(node, ast.Compare):
         return
     ends = [one.args[min(1, len(one.args) - 1)] for one in scope.ranges]
@@ -300,7 +300,7 @@ def _counts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _negative_bounds(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Limit a bound from below by 0: the last visible key of a row that sees none is negative."""
+    """Limit a bound from below by 0: the last visible key of a row without any is negative."""
     parent = scope.parents.get(node)
     if not scope.in_kernel or not isinstance(node, ast.BinOp) or not isinstance(parent, ast.Assign):
         return
@@ -315,7 +315,7 @@ def _negative_bounds(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _hidden_elements(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Leave hidden elements out of a maximum, or out of what an exponential gives."""
+    """Mask hidden elements in a maximum, or in the result of an exponential."""
     if not scope.in_kernel or not isinstance(node, ast.Call) or not node.args or not scope.in_a_loop(node):
         return
     text = scope.text(node)
@@ -324,7 +324,7 @@ def _hidden_elements(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             edit = scope.edit(node, f"tl.where({mask}, {text}, 0.0)", _HIDDEN, SOMETIMES)
             yield replace(edit, shown=(f"tl.where({mask}, {called(node)}(…), 0.0)", f"{called(node)}(…)"))
         elif called(node) == "max" and len(node.args) + len(node.keywords) == 2 and not _is_of_maxima(scope, mask):
-            # Where nothing is visible yet, a maximum of -inf gives NaN.
+            # If nothing is visible yet, a maximum of -inf gives NaN.
             for lowest in ('float("-inf")', "-1e30"):
                 after = f"tl.where({mask}, {scope.text(node.args[0])}, {lowest})"
                 yield scope.edit(node.args[0], after, _HIDDEN, SOMETIMES)
@@ -336,7 +336,7 @@ def _is_of_maxima(scope: Scope, condition: str) -> bool:
 
 
 def _missing_steps(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Move another pointer on in a loop, as one beside it is moved."""
+    """Advance another pointer in a loop, in the same way as one that advances."""
     if not isinstance(node, ast.For):
         return
     loaded = {
@@ -355,12 +355,12 @@ def _missing_steps(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _pointer_in(address: ast.expr) -> str:
-    """Return the name that an address begins with: a pointer, or one to which offsets are added."""
+    """Return the first name of an address: a pointer to which offsets are added."""
     return bare_name(addends(address)[0])
 
 
 def step_of(one: ast.Assign | ast.AugAssign, pointers: Collection[str] = ()) -> str:
-    """Return the name of the pointer that a statement moves on; "" for any other statement.
+    """Return the name of the pointer that a statement advances; "" for any other statement.
 
     pointers: names of pointers; others have `ptr` in their names.
     """
@@ -372,7 +372,7 @@ def step_of(one: ast.Assign | ast.AugAssign, pointers: Collection[str] = ()) -> 
 
 
 def _strides_of(scope: Scope, one: str, other: str) -> dict[str, str]:
-    """Return the strides of a second pointer, by those of a first one: its letter stands in their place."""
+    """Return the strides of a second pointer, by those of a first one, whose letter they have in their names."""
     strides = [name for name in scope.arguments if "stride" in name.lower()]
     pairs = {name: name.replace(f"_{one[0]}", f"_{other[0]}", 1) for name in strides}
     return {name: found for name, found in pairs.items() if found in strides and found != name}

@@ -1,4 +1,4 @@
-"""Find shares of the work that are rounded down: the last elements belong to no program.
+"""List edits for shares of the work that are rounded down: no program has the last elements.
 
 Each finder takes a node and yields edits. A share that is rounded up must end where the work ends, so such an edit
 changes several places of a kernel at once.
@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from grader.diagnosis.edit_scope import (
+from grader.diagnosis.edits.edit_scope import (
     MOST,
     SOMETIMES,
     Edit,
@@ -26,7 +26,7 @@ _KINDS = ("remainder_skipped", "not_all_covered")
 
 
 def _rounded_shares(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Round a program's share up, and end at the whole length what it bounds: loops and comparisons, or masks."""
+    """Round a program's share up, and limit its loops and comparisons, or its masks, to the whole length."""
     if not scope.in_kernel or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.FloorDiv):
         return
     whole, parent = bare_name(node.left), scope.parents.get(node)
@@ -47,7 +47,7 @@ def _rounded_shares(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _shares_of_the_last(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Let the last program go on to the end of the work, where launch code gives each program its share."""
+    """Let the last program continue to the end of the work, if launch code gives each program its share."""
     if not scope.in_kernel or not isinstance(node, ast.FunctionDef):
         return
     for share in scope.arguments:

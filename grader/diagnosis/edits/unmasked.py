@@ -1,41 +1,40 @@
-"""Name the index that a mask says nothing of, where an access leaves a tensor by a block of that index.
+"""Find the index that a mask has no condition on, for an access outside a tensor by a block of that index.
 
-Takes a call in which the guard found such an access, and the submission's text. Gives a clue; it runs launch code
-alone.
+Take a call in which the guard found such an access, and the submission's text. Return a clue. Run only launch code.
 """
 
 from __future__ import annotations
 
 import ast
 
-from grader.diagnosis.edit_scope import Scope, called, keyword
-from grader.diagnosis.edited import Edited
-from grader.diagnosis.edits import scopes_of
-from grader.diagnosis.repairs import kernels_in
+from grader.diagnosis.edits.edit_scope import Scope, called, keyword
+from grader.diagnosis.edits.edited import Edited
+from grader.diagnosis.edits.edits import scopes_of
+from grader.diagnosis.edits.repairs import kernels_in
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue
 from grader.judge.failures import WrongCall
 from grader.protocol.messages import GuardFinding
 from grader.text import clean
 
-# A part of a block beyond the end is a tail; that a whole one lies there shows where no axis has a tail, too.
+# The kinds of a block that is partly beyond the end, and of one that is wholly beyond it, as without any tail.
 TAIL, WHOLE = "missing_mask", "axis_unmasked"
-# It says more than where the block lies; the reason may still be a step too many.
+# It says more than the place of the block, but the mistake may be a step too many.
 _WEIGHT = 0.85
 _ACCESSES = frozenset({"load", "store"})
 _LONGEST = 60
 
 
-def unmasked_clue(bench: Bench, text: str, seen: WrongCall) -> Clue | None:
+def unmasked_clue(bench: Bench, text: str, wrong_call: WrongCall) -> Clue | None:
     """Return the clue of the index that the mask of the first access outside a tensor has no condition on; or None.
 
     bench: interprets. text: the submission's.
     """
-    found = next(iter(seen.outcome.answer.findings), None)
+    found = next(iter(wrong_call.outcome.answer.findings), None)
     if found is None or found.kind not in _ACCESSES or found.element < found.elements:
         return None
     with bench.findings.aside():
-        recorded = Edited.of(bench, seen.recipe).recorded
+        recorded = Edited.of(bench, wrong_call.recipe).recorded
     if recorded is None or recorded.trace.programs:
         return None
     for scope in scopes_of(text, kernels_in(recorded.trace), bench.part.name):
@@ -65,7 +64,7 @@ def _free(scope: Scope, address: ast.expr, mask: ast.expr, found: GuardFinding) 
 
 
 def _overruns(scope: Scope, block: ast.AST, found: GuardFinding) -> bool:
-    """Return whether a block that begins at the end of an axis may begin where the access lies."""
+    """Return whether a block that begins at the end of an axis may begin at the place of the access."""
     length = _length(scope, block)
     if length is None or length in found.shape or len(found.shape) < 2:
         return False
@@ -88,7 +87,7 @@ def _clue(index: str, mask: str, found: GuardFinding) -> Clue:
         _WEIGHT,
         f"`mask={mask}` does not depend on {index}, and the block of {index} goes beyond the end of {argument}.",
         title=f"Looks like a mask that has no condition on {index}",
-        help=f"Compare {index} with the length of its axis of {argument}, in the mask itself: a tl.where behind the "
-        "access comes too late for memory. Or let no step of a loop, and no program, go beyond the end of that axis.",
+        help=f"Compare {index} with the length of its axis of {argument}, in the mask itself: a tl.where after the "
+        "access does not prevent it. Or let no step of a loop, and no program, go beyond the end of that axis.",
         firm=True,
     )

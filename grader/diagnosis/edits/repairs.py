@@ -1,8 +1,8 @@
 """Search for a small edit of a submission that makes its failing calls right.
 
-Takes failing calls, makes them with edited texts in the processes that ran the submission, and gives a clue: the line,
-what stands there, and what would be right there. An edit counts if it makes all failing calls right that are looked
-at, and leaves passing ones right, some of every kind. What the bench says of the submission stays as it is.
+Make failing calls with edited texts, in the processes that ran the submission. Return a clue with the line, its text,
+and the right text. An edit counts if it makes the tested failing calls right, and passing calls stay right, some of
+every kind. The findings of the bench do not change.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from functools import cache, partial
 from itertools import islice, takewhile
 
-from grader.diagnosis.edit_scope import Edit, Launched
-from grader.diagnosis.edited import Edited
-from grader.diagnosis.edits import edits_of
-from grader.diagnosis.influence import outputs_of_lines
+from grader.diagnosis.edits.edit_scope import Edit, Launched
+from grader.diagnosis.edits.edited import Edited
+from grader.diagnosis.edits.edits import edits_of
+from grader.diagnosis.edits.influence import outputs_of_lines
+from grader.diagnosis.edits.loops import RETURN, WRONG_BRANCH
+from grader.diagnosis.edits.precision import OF_DTYPES
+from grader.diagnosis.edits.slips import SLIP
 from grader.diagnosis.kinds import GENERAL
 from grader.diagnosis.known_mistakes import passing_like
-from grader.diagnosis.loops import RETURN, WRONG_BRANCH
-from grader.diagnosis.precision import OF_DTYPES
-from grader.diagnosis.slips import SLIP
 from grader.exercise.cases import QUICK_VOLUME, Case
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
@@ -29,56 +29,29 @@ from grader.phrases import cut
 from grader.protocol.messages import Recipe
 from grader.protocol.trace import ConstexprValue, DtypeValue, Launch, TensorValue, Trace, launches_in
 
-# The search for one part takes at most so many seconds of work, and one edited call so many. Starting a process for
-# edited launch code counts as so many.
+# Seconds of work for the search of one part, for one edited call, and for the start of a process with edited launch
+# code.
 _MOST_S, _CALL_S, _START_S = 8.0, 1.0, 0.1
-# A call that is not quick and takes longer leaves no time for the likely edits; one of a larger case is not made.
+# Limits of a call that is not quick: its seconds, so that there is time for the likely edits, and its case's size.
 _EACH_S, _LARGEST = 0.4, 16 * QUICK_VOLUME
-# At most so many of these seconds for launch code: each of its edits takes as long as twenty of a kernel's.
+# Of these seconds, those for launch code: each of its edits takes as long as twenty of a kernel.
 _IN_LAUNCH_S = 2.5
-# A failing call that is not quick may take so many seconds with an edit that all others stand; so many are made.
+# Seconds of a failing call that is not quick, for an edit that passed all quick calls, and the number of such calls.
 _LARGE_S, _LARGE = 4.0, 2
-# The numbers of other failing calls and of passing calls that an edit must stand.
+# The numbers of other failing calls and of passing calls that must be right with an edit.
 _FAILING, _PASSING = 4, 2
-# The number of further passing calls that an edit must stand once it has stood these: of every kind of input.
+# The number of further passing calls that must be right after these: of every kind of input.
 _KINDS = 8
-# The factors of edits that take back a suspected kind of mistake, of edits in lines that lead to right outputs as well,
-# and of edits in lines that lead to right outputs alone.
+# The factors of edits that take back a suspected kind of mistake, of edits in lines that lead to right outputs too, and
+# of edits in lines that lead only to right outputs.
 _SUSPECTED, _SHARED_LINE, _SPARED_LINE = 3.0, 0.5, 0.02
-# The factor of edits in lines where failing calls part from passing ones, and of edits of a condition there.
-_PARTING, _PARTING_CONDITION = 2.0, 30.0
-# The factor of edits of launch code, where that is suspected.
+# The factor of edits in lines where failing calls diverge from passing ones, and of edits of a condition there.
+_DIVERGING, _DIVERGING_CONDITION = 2.0, 30.0
+# The factor of edits of launch code, if that is suspected.
 _IN_LAUNCH = 50.0
-# Kinds that launch code cannot have: it computes no address.
-_IN_KERNELS = frozenset({"wrong_address", "bad_index", "position_shifted", "heads_mapping"})
-# Kinds that an edit shows by itself, whatever was suspected.
-_SHOWN = frozenset(
-    {
-        "not_cleared",
-        "strides_ignored",
-        "remainder_skipped",
-        "group_not_cut",
-        "not_restarted",
-        "runs_in_every_step",
-        "runs_once",
-        "size_assumed",
-        "count_too_large",
-        "other_axis_block",
-        "maximum_restarted",
-        "lines_exchanged",
-        WRONG_BRANCH,
-        "loop_bounds",
-        RETURN,
-        "relative_index",
-        "guard_carried",
-        "masked_by_values",
-        "starts_before",
-        "maximum_of_hidden",
-    }
-)
-# Names of dtypes in a kernel's text, by the language's own.
+# Names of dtypes in a kernel's text, by those in a trace.
 _DTYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}
-# Longer texts are cut, and of a beginning that two texts share, so many letters are shown.
+# The longest text on a card, and the letters shown of a beginning that two texts share.
 _LONGEST, _SHARED = 80, 20
 
 
@@ -90,15 +63,14 @@ def repair_clues(
     known: Collection[str] = GENERAL,
     *,
     in_launch: bool = False,
-    parting: Collection[int] = (),
+    diverging: Collection[int] = (),
     among: Collection[str] = (),
 ) -> list[Clue]:
     """Return the clue of the likeliest edit that makes a part right, if one is found in time.
 
-    failing: failing calls; the smallest is made with every edit. suspected: kinds of mistakes that were found
-    otherwise, the likeliest first. known: the kinds that the exercise has. in_launch: launch code is suspected, such as
-    a grid. parting: lines that run in failing calls alone, or in passing ones. among: the kinds whose edits are tried;
-    all without one.
+    failing: failing calls; the smallest is made with every edit. suspected: kinds of other clues, the likeliest first.
+    known: the kinds of the exercise. in_launch: launch code is suspected, such as a grid. diverging: lines that run
+    only in failing calls, or only in passing ones. among: the kinds whose edits are tried; () for all.
     """
     until_s = bench.pair.worked_s + _MOST_S
     smallest, *others = _by_volume(failing)
@@ -116,24 +88,24 @@ def repair_clues(
         began_s = bench.pair.worked_s
         is_right = call.is_right(text, _CALL_S, in_kernel=True)
         if is_right or (volume > QUICK_VOLUME and bench.pair.worked_s - began_s > _EACH_S):
-            # Alone it is right: memory of earlier calls made it wrong, and any edit would seem to mend it.
+            # It is right alone: memory of earlier calls made it wrong, and any edit would seem to fix it.
             return []
         by_line = _by_line(call.wrong_outputs(text, _CALL_S), text, call.recorded.trace)
         fits = {one: _SUSPECTED if {*one.kinds} & {*suspected} else 1.0 for one in edits}
         if in_launch:
             fits |= {one: _IN_LAUNCH for one in edits if {*one.kinds} & {*suspected} and not one.in_kernel}
-        # What a line leads to tells nothing of a further name that an edit assigns there, nor of what a return skips.
+        # The outputs of a line say nothing about a further name that an edit assigns there, or about an early return.
         elsewhere = {one for one in edits if one.adds_a_statement or RETURN in one.kinds}
         leads = {one: 1.0 if one in elsewhere else by_line.get(one.line, 1.0) for one in edits}
         leads |= {
-            one: leads[one] * (_PARTING_CONDITION if WRONG_BRANCH in one.kinds else _PARTING)
+            one: leads[one] * (_DIVERGING_CONDITION if WRONG_BRANCH in one.kinds else _DIVERGING)
             for one in edits
-            if one.line in parting
+            if one.line in diverging
         }
         edits.sort(key=lambda one: -one.weight * fits[one] * leads[one])
         witnesses = [*map(again, _witnesses(bench, others))]
         large = [one for one in others if Case(one.case).volume > QUICK_VOLUME][:_LARGE]
-        # Recorded only if an edit stands the first ones, and once.
+        # Recorded once, and only if an edit passes the first ones.
         of_every_kind = cache(lambda: [*map(again, islice(_of_every_kind(bench), _KINDS))])
 
         def stands(edit: Edit, edited: str, calls: Sequence[Edited], most_s: float = _CALL_S) -> bool:
@@ -160,9 +132,9 @@ def repair_clues(
 
 @dataclass
 class _LaunchCode:
-    """The trials of edited launch code, which needs a process each, within their share of the time.
+    """The trials of edited launch code, each in a process of its own, within their share of the time.
 
-    started_s: seconds that starting these processes counts as.
+    started_s: seconds that count for the starts of these processes.
     """
 
     bench: Bench
@@ -170,7 +142,7 @@ class _LaunchCode:
     _spent_s: float = 0.0
 
     def is_right(self, call: Edited, edited: str) -> bool:
-        """Return whether a call is right with edited launch code; False once the time is spent."""
+        """Return whether a call is right with edited launch code; False after the time is spent."""
         if self._spent_s > _IN_LAUNCH_S:
             return False
         began_s = self.bench.pair.worked_s
@@ -181,7 +153,7 @@ class _LaunchCode:
 
 
 def _by_line(stored: Sequence[tuple[int, bool]], text: str, trace: Trace) -> dict[int, float]:
-    """Return the factor of edits in a line, where some outputs of a call are wrong and others right.
+    """Return the factor of edits in each line, if some outputs of a call are wrong and others right.
 
     stored: the storage of each output, and whether it is wrong.
     """
@@ -200,9 +172,9 @@ def _by_volume(recipes: Sequence[Recipe]) -> list[Recipe]:
 
 
 def _witnesses(bench: Bench, others: Sequence[Recipe]) -> Iterator[Recipe]:
-    """Yield other calls that an edit must make right: the largest quick ones that failed, and a few that passed.
+    """Yield other calls that must be right with an edit: the largest quick ones that failed, and a few that passed.
 
-    The smaller of them come first, for most edits fail the first one.
+    The smaller ones come first: most edits fail the first call.
     """
     yield from quick_calls(bench, failed=True, also=others)[-_FAILING:]
     yield from islice(passing_like(bench, None), _PASSING)
@@ -221,7 +193,7 @@ def _of_every_kind(bench: Bench) -> Iterator[Recipe]:
 def quick_calls(bench: Bench, *, failed: bool, also: Sequence[Recipe] = ()) -> list[Recipe]:
     """Return the quick calls of the part that failed, or that passed, each once, the smallest first.
 
-    also: further calls that did.
+    also: further such calls.
     """
     tried = (Recipe(bench.part.name, dict(one.case), one.seed) for one in bench.findings.tried if one.failed == failed)
     different = {repr((one.case, one.seed)): one for one in (*also, *tried)}
@@ -229,27 +201,36 @@ def quick_calls(bench: Bench, *, failed: bool, also: Sequence[Recipe] = ()) -> l
 
 
 def _clue(edit: Edit, suspected: Sequence[str], known: Collection[str]) -> Clue:
-    """Return the clue of an edit. Its kind is the exercise's own, or else a suspected one that fits.
+    """Return the clue of an edit. Its kind is a suspected one that fits the edit, or else the edit's first kind.
 
-    An edit that fits no suspicion, and that several kinds of mistakes could need, is a slip. One that clears
-    memory, or rounds a count up, shows one kind, whatever was suspected.
+    Some edits show one kind, whatever was suspected: those that clear memory, or round a count up. For all others, a
+    kind of the exercise itself comes first.
     """
-    fitting = [one for one in edit.kinds if one in known] or [*edit.kinds]
+    fitting = [one for one in edit.kinds if one in known] or [SLIP]
     kind = next((one for one in suspected if one in fitting), fitting[0])
-    kind = edit.kinds[0] if edit.kinds[0] in _SHOWN else kind
-    if not edit.in_kernel and kind in _IN_KERNELS and kind not in suspected:
+    kind = edit.kinds[0] if GENERAL[edit.kinds[0]].by_edit else kind
+    if not edit.in_kernel and not _may_be_in_launch_code(kind) and kind not in suspected:
         kind = SLIP
-    if kind != SLIP and edit.kinds[0] not in _SHOWN:
-        kind = next((one for one in (*suspected[:1], *fitting[:1]) if one not in GENERAL), kind)
+    if kind != SLIP and not GENERAL[edit.kinds[0]].by_edit:
+        kind = next((one for one in (*suspected[:1], *fitting[:1]) if _is_particular(one)), kind)
     after, before = edit.shown or _shown(edit.after, edit.before)
     others = " and each like it" if edit.twins else ""
     words = f"`{after}` in place of `{before}` in line {edit.line}{others}"
-    seen = f"With {words}, every failing call that was made again is right."
-    return sure(kind, seen, help_text=edit.help if kind in OF_DTYPES else "")
+    evidence = f"With {words}, every failing call that was repeated is right."
+    return sure(kind, evidence, help_text=edit.help if kind in OF_DTYPES else "")
+
+
+def _is_particular(kind: str) -> bool:
+    """Return whether a kind is the exercise's own, or names a step of one formula."""
+    return kind not in GENERAL or GENERAL[kind].particular
+
+
+def _may_be_in_launch_code(kind: str) -> bool:
+    return kind not in GENERAL or GENERAL[kind].in_launch_code
 
 
 def _shown(*texts: str) -> Iterator[str]:
-    """Yield texts in one line each, without a long beginning that they share."""
+    """Yield each text in one line, without a long beginning that they share."""
     lines = [" ".join(text.split()) for text in texts]
     alike = takewhile(lambda letters: len({*letters}) == 1, zip(*lines, strict=False))
     shared = max(0, len([*alike]) - _SHARED)
@@ -268,7 +249,7 @@ def kernels_in(trace: Trace) -> dict[tuple[str, int], Launched]:
 
 
 def _plain(value: object) -> object:
-    """Return the value of a number or a text, and of a tensor a text that stands for it; None for anything else."""
+    """Return the value of a number or a text, and a placeholder of a tensor; None for anything else."""
     inner = value.value if isinstance(value, ConstexprValue) else value
     if isinstance(inner, TensorValue):
         return f"tensor {inner.index}"

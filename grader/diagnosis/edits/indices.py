@@ -1,4 +1,4 @@
-"""Find small mistakes in indices. Each finder takes a node and yields edits."""
+"""List edits for small mistakes in indices. Each finder takes a node and yields edits."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import ast
 from collections.abc import Callable, Iterator
 from itertools import product
 
-from grader.diagnosis.edit_scope import MOST, OFTEN, SOMETIMES, Edit, Scope, bare_name, called
+from grader.diagnosis.edits.edit_scope import MOST, OFTEN, SOMETIMES, Edit, Scope, bare_name, called
 
-# The kinds behind quotients that are added up.
+# The kinds of a sum of quotients.
 _QUOTIENTS = ("remainder_skipped", "loop_bounds", "block_left_out", "last_left_out", "not_all_covered")
-# The kinds behind a part that begins within the one before.
+# The kinds of a part that begins within the part before.
 _UNEVEN = ("not_all_covered", "position_shifted", "remainder_skipped", "done_again")
-# The kinds behind an index that counts from another start.
+# The kinds of an index that counts from another start.
 _STARTS = ("relative_index", "position_shifted", "wrong_address", "bad_index", "missing_mask", "past_length")
 
 
 def _relative_indices(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Take the index of the whole in place of that within a part, or the reverse: `slot = first + at`."""
+    """Replace an index within a part by that of the whole, or the reverse: `slot = first + at`."""
     if not scope.in_kernel or not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
         return
     for whole, terms in scope.sums.items():
@@ -28,7 +28,7 @@ def _relative_indices(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _sums_of_quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Divide a sum in place of its terms: a tile of rows may begin and end within a group."""
+    """Divide the sum, and not its terms: a tile of rows may begin and end within a group."""
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
         return
     match scope.meaning(node.left), scope.meaning(node.right):
@@ -44,7 +44,7 @@ def _sums_of_quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _uneven_starts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Begin behind the further elements of the parts before: `part * share`, where the first parts take one more."""
+    """Begin after the additional elements of earlier parts: `part * share`, if the first parts take one more."""
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult) or not scope.in_kernel:
         return
     for share, part in ((node.left, node.right), (node.right, node.left)):
@@ -63,7 +63,7 @@ def _numbers_a_part(scope: Scope, node: ast.expr) -> bool:
 
 
 def _other_wholes(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Take the remainder of what the quotient is taken of, or the reverse: `tiles // programs`, `n % programs`."""
+    """Divide the same number for the remainder and the quotient: `tiles // programs`, `n % programs`."""
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mod | ast.FloorDiv):
         return
     for other in ast.walk(scope.function):
@@ -74,7 +74,7 @@ def _other_wholes(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _steps(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Move a pointer on by another number for each row of a block: `ptr += ROWS * D`."""
+    """Advance a pointer by another number for each row of a block: `ptr += ROWS * D`."""
     if not scope.in_kernel or not isinstance(node, ast.AugAssign) or not isinstance(node.op, ast.Add):
         return
     match node.value:
@@ -87,7 +87,7 @@ def _steps(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _unrounded_ends(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Round a number of elements down to whole blocks, where a loop or another function takes it for its end."""
+    """Round a number of elements down to whole blocks, if it is the end of a loop or goes to another function."""
     if not scope.in_kernel or not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
         return
     name = bare_name(node.targets[0])

@@ -1,7 +1,6 @@
-"""Find small mistakes that a function may hold. Each finder takes one node of its tree and yields edits.
+"""List edits for small mistakes in a function. Each finder takes one node of its tree and yields edits.
 
-An edit takes a mistake back. Finders run nothing, and most of their edits are wrong: grader.diagnosis.repairs tries
-them.
+An edit takes back a mistake. Finders run nothing, and most of their edits are wrong: `repairs` tries them.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise, product
 
-from grader.diagnosis.edit_scope import (
+from grader.diagnosis.edits.edit_scope import (
     MOST,
     NOW_AND_THEN,
     OFTEN,
@@ -24,17 +23,17 @@ from grader.diagnosis.edit_scope import (
     keyword,
     names_in,
 )
-from grader.diagnosis.indices import IN_INDICES
-from grader.diagnosis.loops import IN_LOOPS, bounds_a_loop, starts_a_loop, step_of
-from grader.diagnosis.masks import IN_MASKS
-from grader.diagnosis.maxima import IN_MAXIMA
-from grader.diagnosis.precision import IN_PRECISION, OF_DTYPES
-from grader.diagnosis.shares import IN_SHARES
+from grader.diagnosis.edits.indices import IN_INDICES
+from grader.diagnosis.edits.loops import IN_LOOPS, bounds_a_loop, starts_a_loop, step_of
+from grader.diagnosis.edits.masks import IN_MASKS
+from grader.diagnosis.edits.maxima import IN_MAXIMA
+from grader.diagnosis.edits.precision import IN_PRECISION, OF_DTYPES
+from grader.diagnosis.edits.shares import IN_SHARES
 
 # The kinds of mistakes that an edit may take back; the first one is its own.
 _SIZES = ("axes_exchanged", "wrong_address", "not_all_covered", "missing_mask", "strides_ignored", "bad_index")
 _STRIDES = ("strides_ignored", "axes_exchanged", "wrong_address")
-# What an edit stands for that could mend several kinds of mistakes.
+# The kind of an edit that could take back several kinds of mistakes.
 SLIP = "slip"
 _TENSORS = ("operand_mixed_up", "copies_input")
 _TOO_WIDE = ("missing_mask", "padding_counted")
@@ -48,7 +47,7 @@ _OTHER_AXIS = ("other_axis_block", "not_all_covered", "wrong_address")
 _PARTS = ("heads_mapping", "wrong_address", "bad_index", "axes_exchanged", "not_all_covered")
 _ROUNDED = ("rounded_intermediate", "low_precision_sum", "wrong_dtype")
 _NARROW = (".float16", ".bfloat16")
-# Comparisons, and the same with the other treatment of the bound.
+# Comparisons that include their bound, and the same that do not, each with the kinds of an edit.
 _FLIPPED: Mapping[type[ast.cmpop], tuple[str, tuple[str, ...]]] = {
     ast.Lt: ("<=", _TOO_NARROW),
     ast.LtE: ("<", _TOO_WIDE),
@@ -59,18 +58,18 @@ _REVERSED: Mapping[type[ast.cmpop], str] = {ast.Lt: ">", ast.LtE: ">=", ast.Gt: 
 # Functions along an axis, and functions whose arguments are axes.
 _REDUCTIONS = frozenset({"sum", "max", "min", "argmax", "argmin", "reduce"})
 _OF_AXES = frozenset({"program_id", "num_programs", "stride", "size"})
-# Functions of torch that allocate, and those that clear the memory.
+# Functions of torch that allocate, and those that clear the memory too.
 _CLEARED = {"empty": "zeros", "empty_like": "zeros_like", "new_empty": "new_zeros"}
 # Values of masked lanes.
 _PADDING = ("0.0", 'float("-inf")', 'float("inf")')
-# The kinds behind a wrong value of a full block, and behind a wrong value of masked elements.
+# The kinds of a wrong start value, and of a wrong value of masked elements.
 _STARTS = ("maximum_start", "padding_counted")
 _HIDDEN = ("padding_counted", "maximum_start", "causal_missing")
-# Functions that are taken for each other.
+# Functions that are easily confused.
 _PAIRS = (("exp", "exp2"), ("log", "log2"), ("sum", "max"), ("minimum", "maximum"))
 _RELATED = {**dict(_PAIRS), **{other: one for one, other in _PAIRS}, "store": "atomic_add"}
 _EXPONENTIALS = frozenset({"exp", "exp2", "log", "log2"})
-# Factors between powers of e and of 2, of which either is taken for the other; written with three digits or more.
+# Factors between powers of e and of 2, which are easily confused. They have at least three digits in a text.
 _BASES = {math.log(2): "1.4426950408889634", 1 / math.log(2): "0.6931471805599453"}
 _FEWEST_DIGITS = 1e-3
 _ADDITIVE, _MULTIPLICATIVE = ast.Add | ast.Sub, ast.Mult | ast.Div
@@ -81,13 +80,13 @@ _SIGNS: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult
 
 
 def _names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Take a name that differs in one letter: another axis's stride or block, another tensor, another size."""
+    """Use a name that differs in one letter: another axis's stride or block, another tensor, another size."""
     if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
         return
     for name, line in scope.known_from.items():
         if line < node.lineno and _is_one_letter_off(node.id, name) and _may_matter(scope, node.id, name):
             weight = NOW_AND_THEN / 2 if scope.in_kernel else RARELY
-            # Or the stride of a step is another axis's: `b_ptrs += BLOCK_K * stride_bn`.
+            # Or the stride of another axis in a step: `b_ptrs += BLOCK_K * stride_bn`.
             in_step = isinstance(scope.parents.get(scope.parents[node]), ast.AugAssign)
             if called(scope.parents.get(node)) == "dot" or isinstance(scope.parents.get(node), ast.keyword) or in_step:
                 weight = SOMETIMES
@@ -99,7 +98,7 @@ def _names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _keys(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Take the key of a launch's constants that differs in one letter: `meta["BLOCK_M"]`."""
+    """Use a key of a launch's constants that differs in one letter: `meta["BLOCK_M"]`."""
     parent = scope.parents.get(node)
     if isinstance(node, ast.Constant) and isinstance(node.value, str) and isinstance(parent, ast.Subscript):
         whole = scope.parents.get(parent)
@@ -107,7 +106,7 @@ def _keys(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         divides = isinstance(whole, ast.BinOp) and not _is_of_axis(getattr(length, "value", ""), node.value)
         for key in scope.keys:
             if _is_one_letter_off(node.value, key):
-                # Before the finder of moduli takes twice the wrong block.
+                # Before the finder of moduli doubles the wrong block.
                 yield scope.edit(
                     node, scope.text(node).replace(node.value, key), _SIZES, 2 * OFTEN if divides else SOMETIMES
                 )
@@ -148,7 +147,7 @@ def _kinds_of_names(scope: Scope, node: ast.Name) -> tuple[str, ...]:
 
 
 def _bounds(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Include a bound, or leave it out."""
+    """Include a bound, or exclude it."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _FLIPPED:
         flipped, kinds = _FLIPPED[type(node.ops[0])]
         of_zero = getattr(node.comparators[0], "value", None) == 0
@@ -159,7 +158,7 @@ def _bounds(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _divisions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Round up what is rounded down, and the reverse."""
+    """Round a division up in place of down, or the reverse."""
     function = "tl.cdiv" if scope.in_kernel else "triton.cdiv"
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
         yield scope.edit(node, f"{function}({scope.text(node.left)}, {scope.text(node.right)})", _ROUNDED_DOWN, OFTEN)
@@ -175,13 +174,13 @@ def _divisions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         kinds = ("grid_too_large", "missing_mask", "done_again", "causal_loop")
         weight = SOMETIMES if scope.in_kernel else NOW_AND_THEN
         if starts_a_loop(scope, node):
-            # A start is rounded down: the block that it lies in is visited, too.
+            # Round a start down, to visit the block that contains it.
             kinds, weight = ("loop_bounds", "causal_loop", "block_left_out", "done_again"), MOST
         yield scope.edit(node, f"(({one}) // ({other}))", kinds, weight)
 
 
 def _operands(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Leave out an operand, or exchange two that have an order."""
+    """Remove an operand, or exchange two of a difference."""
     if not isinstance(node, ast.BinOp):
         return
     left, right = scope.text(node.left), scope.text(node.right)
@@ -190,7 +189,7 @@ def _operands(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             kinds: tuple[str, ...] = ("not_all_covered", *_TERMS) if "num_programs" in left else _TERMS
             weight = MOST if isinstance(node.right, ast.Constant) else NOW_AND_THEN
             if called(scope.parents.get(node)) in _EXPONENTIALS:
-                # Without its maximum an exponential overflows for other values: that mends nothing.
+                # Without its maximum, an exponential overflows for other values: that fixes nothing.
                 kinds, weight = ("inf_minus_inf", "overflow"), RARELY
             yield scope.edit(node, left, kinds, weight)
         case ast.Mult() | ast.Div():
@@ -214,7 +213,7 @@ def _operands(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _numbers(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Take another axis, another step of a loop, or twice as large a constant of a launch."""
+    """Use another axis, another step of a loop, or a constant of a launch that is twice as large."""
     if not isinstance(node, ast.Constant) or type(node.value) is not int:
         return
     parent = scope.parents.get(node)
@@ -236,7 +235,7 @@ def _numbers(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _bases(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Take log2 e in place of ln 2, and the reverse."""
+    """Replace ln 2 by log2 e, or the reverse."""
     if isinstance(node, ast.Constant) and isinstance(node.value, float):
         for factor, other in _BASES.items():
             if abs(node.value - factor) < _FEWEST_DIGITS:
@@ -260,7 +259,7 @@ def _moduli(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     for key in scope.constants:
         if repr(key) in {ast.unparse(one) for one in ast.walk(node) if isinstance(one, ast.Constant)}:
             continue
-        # Another condition that rarely holds mends as much: the block of this length comes first.
+        # Any condition that rarely holds would make the call right: the block of this length comes first.
         weight = OFTEN if _is_of_axis(length, key) else SOMETIMES
         one = f'{constants}["{key}"]'
         after = one if isinstance(node.right, ast.Constant) else f"({divisor} * {one})"
@@ -268,14 +267,14 @@ def _moduli(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _reductions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Reduce along one axis in place of all."""
+    """Reduce along one axis, and not along all."""
     if isinstance(node, ast.Call) and called(node) in _REDUCTIONS and len(node.args) == 1 and not node.keywords:
         for axis in (0, 1):
             yield scope.edit(node, f"{scope.text(node)[:-1]}, axis={axis})", ("wrong_axis",), OFTEN)
 
 
 def _masks(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Mask a load or a store as another one is masked, and take another value for masked lanes."""
+    """Use the mask of another load or store, or another value of masked lanes."""
     if not isinstance(node, ast.Call) or called(node) not in ("load", "store"):
         return
     own, other, text = keyword(node, "mask"), keyword(node, "other"), scope.text(node)
@@ -341,7 +340,7 @@ def _factors(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _allocations(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Clear memory, lay it out row after row, or keep intermediate results in float32."""
+    """Clear memory, allocate it in row-major order, or keep intermediate results in float32."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return
     if scope.in_kernel:
@@ -350,7 +349,7 @@ def _allocations(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         rest = scope.text(node)[len(scope.text(node.func)) :]
         yield scope.edit(node, f"{scope.text(node.func.value)}.{cleared}{rest}", ("not_cleared",), OFTEN)
     if node.func.attr.endswith("_like") and keyword(node, "memory_format") is None:
-        # It lies as the other tensor does, also where that has its axes in another order.
+        # It has the other tensor's layout, and that may have its axes in another order.
         after = f"{scope.text(node)[:-1]}, memory_format=torch.contiguous_format)"
         yield scope.edit(node, after, ("strides_ignored", "wrong_address"), OFTEN)
     if node.func.attr in {*_CLEARED, *_CLEARED.values()} and (dtype := keyword(node, "dtype")) is not None:
@@ -360,7 +359,7 @@ def _allocations(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _similar_names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Take a name that shares a word with this one, or another number."""
+    """Use a name that shares a word with this one, or another number."""
     if (
         not isinstance(node, ast.Name)
         or not isinstance(node.ctx, ast.Load)
@@ -383,7 +382,7 @@ def _similar_names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _related_functions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Call the function that is easily taken for this one."""
+    """Call the function that is easily confused with this one."""
     if not scope.in_kernel or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return
     called_name = node.func.attr
@@ -400,7 +399,7 @@ def _related_functions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _signs(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Subtract what is added, and the reverse; lose a sign, or put one before an exponent."""
+    """Subtract in place of adding, or the reverse; remove a sign, or negate an exponent."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, _ADDITIVE):
         sign = "-" if isinstance(node.op, ast.Add) else "+"
         right = scope.text(node.right)
@@ -414,7 +413,7 @@ def _signs(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _directions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Compare the other way round."""
+    """Reverse a comparison."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _REVERSED:
         sign = _REVERSED[type(node.ops[0])]
         after = f"{scope.text(node.left)} {sign} {scope.text(node.comparators[0])}"
@@ -422,9 +421,9 @@ def _directions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _last_groups(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Cut the last group of tiles to the rows that are left: `% GROUP` and `// GROUP` of one number in a group.
+    """Limit the last group of tiles to the rows that are left: `% GROUP` and `// GROUP` of one number in a group.
 
-    Programs in groups: the group's width is GROUP * columns, and there are num_programs // columns rows.
+    A group has GROUP * columns programs, and there are num_programs // columns rows.
     """
     if not scope.in_kernel or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mod):
         return
@@ -451,7 +450,7 @@ def _last_groups(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _half_cut_groups(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Take the remainder and the quotient of a number in a group by the same: `local % rows`, `local // rows`."""
+    """Use one divisor for the remainder and the quotient of a number in a group: `local % rows`, `local // rows`."""
     if not scope.in_kernel or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mod | ast.FloorDiv):
         return
     other_sign = ast.FloorDiv if isinstance(node.op, ast.Mod) else ast.Mod
@@ -464,7 +463,7 @@ def _half_cut_groups(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Take a quotient for a remainder, and either for the whole; take a part of an index that is used whole."""
+    """Exchange quotient, remainder and dividend, or divide an index."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv | ast.Mod):
         left, right = scope.text(node.left), scope.text(node.right)
         sign = "%" if isinstance(node.op, ast.FloorDiv) else "//"
@@ -485,7 +484,7 @@ def _quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _transposes(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Transpose an operand of a product, or do not."""
+    """Transpose an operand of a product, or remove its transpose."""
     if isinstance(node, ast.Call) and called(node) == "trans" and len(node.args) == 1:
         yield scope.edit(node, scope.text(node.args[0]), ("axes_exchanged",), SOMETIMES)
     if isinstance(node, ast.Call) and called(node) == "dot":
@@ -495,7 +494,7 @@ def _transposes(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _exchanged_names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Exchange two names in all of an expression: the sizes of two axes, or the indices."""
+    """Exchange two names everywhere in an expression: the sizes of two axes, or the indices."""
     if not isinstance(node, ast.stmt) or isinstance(node, ast.FunctionDef | ast.If | ast.While):
         return
     values = [getattr(node, "value", None), getattr(node, "iter", None)]
@@ -512,14 +511,14 @@ def _exchanged_names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _is_loaded(scope: Scope, name: str) -> bool:
-    """Return whether a name stands for what a load gives."""
+    """Return whether a name stands for a loaded value."""
     assigned = (one for one in ast.walk(scope.function) if isinstance(one, ast.Assign))
     values = (one.value for one in assigned if bare_name(one.targets[0]) == name)
     return any(called(one) == "load" for value in values for one in ast.walk(value))
 
 
 def _brackets(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Put brackets around a sum, or take them off: (a + b) * c, a * c + b, a * (b + c)."""
+    """Put brackets around a sum, or remove them: (a + b) * c, a * c + b, a * (b + c)."""
     if not isinstance(node, ast.BinOp) or type(node.op) not in _SIGNS:
         return
     kinds = (SLIP, "no_rescale", "operand_mixed_up", "delta_missing", "wrong_factor")
@@ -543,11 +542,11 @@ def _parts(scope: Scope, node: ast.BinOp) -> tuple[str, str, str]:
 
 
 def _casts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Lose a conversion, or widen what is loaded."""
+    """Remove a conversion, or widen a loaded value."""
     if not isinstance(node, ast.Call) or not scope.in_kernel:
         return
     if isinstance(node.func, ast.Attribute) and node.func.attr == "to":
-        # A dtype that is written out fits the inputs of one dtype only.
+        # A literal dtype fits the inputs of one dtype only.
         narrows = bool(node.args) and scope.text(node.args[0]).endswith(_NARROW)
         kinds, weight = (_ROUNDED, OFTEN) if narrows else (OF_DTYPES, SOMETIMES / 2)
         yield scope.edit(node, scope.text(node.func.value), kinds, weight)
@@ -562,7 +561,7 @@ def _called_on(scope: Scope, node: ast.expr) -> str:
 
 
 def _of_masks(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Take for the address the index that the mask takes, and for the mask the one of the address."""
+    """Use in the address the index of the mask, or in the mask the index of the address."""
     mask = keyword(node, "mask") if isinstance(node, ast.Call) and called(node) in ("load", "store") else None
     if not scope.in_kernel or mask is None or not isinstance(node, ast.Call) or not node.args:
         return
@@ -592,7 +591,7 @@ def _boundary_checks(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _starts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Take another value for hidden elements, or to start with."""
+    """Use another value for hidden elements, or another start value."""
     if not scope.in_kernel or not isinstance(node, ast.Call):
         return
     place = {"where": 2, "full": 1}.get(called(node))
@@ -609,14 +608,14 @@ def _starts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _ends_at_a_number(condition: ast.expr) -> bool:
-    """Return whether a condition holds only below a number that the text gives, as in `columns < 8192`."""
+    """Return whether a condition holds only below a literal number, as in `columns < 8192`."""
     is_below = isinstance(condition, ast.Compare) and isinstance(condition.ops[0], ast.Lt | ast.LtE)
     end = condition.comparators[0] if isinstance(condition, ast.Compare) and is_below else None
     return isinstance(end, ast.Constant) and isinstance(end.value, int) and end.value > 1
 
 
 def _missing_factors(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Multiply what a loop accumulates, or adds, by a factor that the function has."""
+    """Multiply an accumulator, or an addend of a loop, by a factor of the function."""
     if not scope.in_kernel or not isinstance(node, ast.Name | ast.Call) or _called_on(scope, node):
         return
     target, is_operand = scope.target_of(node)
@@ -629,7 +628,7 @@ def _missing_factors(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _factors_of_others(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Multiply an operand of a product of blocks by what another line multiplies it by."""
+    """Multiply an operand of a product of blocks by a factor that it has in another line."""
     if not scope.in_kernel or called(node) != "dot" or not isinstance(node, ast.Call):
         return
     names = [one for operand in node.args[:2] for one in ast.walk(operand) if isinstance(one, ast.Name)]
@@ -641,7 +640,7 @@ def _factors_of_others(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _missing_strides(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Move along an axis whose stride the function gets and never uses, as another tensor does."""
+    """Move along an axis whose stride is never used, as another tensor does."""
     if not scope.in_kernel or not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
         return
     for unused, like in scope.unused_strides:

@@ -1,8 +1,8 @@
-"""Tell which lines of a submission's kernels can lead to which outputs of a call.
+"""Find which lines of a submission's kernels can change which outputs of a call.
 
-Takes the text and the trace of the call. A line leads to an output if a store to that output's memory uses a name that
-the line assigns, in its value, place or mask. Or a later launch reads for the output what such a store has written.
-Runs nothing.
+Take the text and the trace of the call. A line can change an output if a store to that output's memory uses a name that
+the line assigns, in its value, place or mask; or if a later launch computes the output from the values of such a store.
+Run nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from grader.diagnosis.edit_scope import arguments_of, called, is_long
+from grader.diagnosis.edits.edit_scope import arguments_of, called, is_long
 from grader.protocol.trace import Launch, TensorValue, Trace, Value, launches_in
 from grader.syntax import tree_of
 
@@ -20,9 +20,9 @@ _STORES = frozenset({"store", "scatter"})
 
 
 def outputs_of_lines(text: str, trace: Trace, stored: Sequence[int]) -> dict[int, frozenset[int]]:
-    """Return the outputs that each line of a kernel can change, by line; a line that tells nothing is left out.
+    """Return the outputs that each line of a kernel can change, by line. Lines of long kernels are left out.
 
-    So is every line of a long kernel. stored: the storage of each output.
+    stored: the storage of each output.
     """
     functions = {(one.name, one.lineno): one for one in ast.walk(tree_of(text)) if isinstance(one, ast.FunctionDef)}
     flows = {
@@ -33,7 +33,7 @@ def outputs_of_lines(text: str, trace: Trace, stored: Sequence[int]) -> dict[int
         and not is_long(function)
     }
     found: dict[int, set[int]] = {}
-    # The outputs that each storage's present values lead to: from the last launch to the first.
+    # The outputs that each storage's values lead to, from the last launch to the first.
     leads: dict[int, set[int]] = {}
     for place, storage in enumerate(stored):
         leads.setdefault(storage, set()).add(place)
@@ -67,10 +67,10 @@ def _storages(trace: Trace, launch: Launch, names: Sequence[str]) -> dict[str, i
 
 @dataclass
 class _Flow:
-    """Follow what flows where in one kernel, by names: loops and branches lead to all that is assigned in them."""
+    """The flow of values in one kernel, by names. A loop or a branch leads to all names that are assigned in it."""
 
     function: ast.FunctionDef
-    # What each name is made of; by the lines of a statement, what it assigns and which arguments it stores to.
+    # The names that each name is computed from; the names that the lines of a statement assign, and their stores.
     made_of: dict[str, set[str]] = field(default_factory=dict)
     addresses: dict[str, set[str]] = field(default_factory=dict)
     assigned: list[tuple[range, set[str]]] = field(default_factory=list)
@@ -113,7 +113,7 @@ class _Flow:
                 case ast.For(target=target, iter=iterated):
                     head = range(one.lineno, one.body[0].lineno)
                     self._assign(head, _names(target), _names(iterated) | around, iterated)
-                    # The number of steps counts for all that they compute.
+                    # All values of the loop depend on the number of its steps.
                     inner = around | _names(iterated) | _names(target)
                     self.assigned.append((head, set(_assigned_in(one.body))))
                     self._read([*one.body, *one.orelse], inner)
@@ -141,14 +141,14 @@ class _Flow:
         return _closure(names, self.made_of)
 
     def _bases(self, call: ast.Call) -> set[str]:
-        """Return the arguments that a store's pointer may come from: what is loaded is no pointer."""
+        """Return the arguments that a store's pointer may come from. A loaded value is no pointer."""
         function = call.func
         of_descriptor = (
             isinstance(function, ast.Attribute) and len(call.args) == 2 and isinstance(call.args[0], ast.List)
         )
         pointer = function.value if of_descriptor and isinstance(function, ast.Attribute) else call.args[0]
         reached = _closure(_names(pointer, loads=False), self.addresses)
-        # An address that is made of several tensors' numbers: those that are no pointers have no fitting name.
+        # If an address is computed from several arguments, those that are no pointers have no fitting name.
         found = reached & {*self.arguments}
         named = {name for name in found if name.lower().endswith(("ptr", "ptrs", "desc"))}
         return named or found

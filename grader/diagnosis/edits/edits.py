@@ -1,7 +1,7 @@
 """List small edits of a submission's text. Each takes back one small mistake.
 
-Takes the text, and the functions that a call ran. Gives edits, the likeliest first. It runs nothing. An edit replaces
-one expression, or indents lines by more or less. No line gets another number.
+Take the text and the functions that a call ran, and return edits, the likeliest first. Run nothing. An edit replaces
+one expression, or changes the indentation of lines. It does not change line numbers.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from time import thread_time
 
-from grader.diagnosis.edit_scope import Edit, Launched, Scope, constants_of, is_long
-from grader.diagnosis.slips import SLIPS
+from grader.diagnosis.edits.edit_scope import Edit, Launched, Scope, constants_of, is_long
+from grader.diagnosis.edits.slips import SLIPS
 from grader.exercise.definitions import spans_of
 from grader.syntax import tree_of
 
-# To list the edits takes at most so long; a text may be made to take hours.
+# Seconds to list the edits: a text may be written to take hours.
 _MOST_S = 2.0
 
 
@@ -57,7 +57,7 @@ def scopes_of(source: str, kernels: Mapping[tuple[str, int], Launched], launchin
 
 
 def _twins(functions: Sequence[ast.FunctionDef], data: bytes, starts: Sequence[int]) -> dict[int, tuple[int, ...]]:
-    """Return where further lines of the functions read the same, in bytes behind a line, by that line's number."""
+    """Return the offsets of equal lines in the functions, in bytes after a line, by that line's number."""
     numbers = sorted({line for one in functions for line in range(one.lineno, (one.end_lineno or one.lineno) + 1)})
     alike: dict[bytes, list[tuple[int, int]]] = {}
     for number in numbers:
