@@ -73,13 +73,21 @@ class Answers:
         self._load_failure: Failure | None = None
         self._blocked: dict[str, Failure] = {}
         self._statuses: dict[str, Status] = {}
-        # By part: the judged calls that launch its kernels.
+        # By part: the judged calls whose kernels the compiler reads, one for each group of kernels.
         self._launching: dict[str, tuple[JudgedCall, ...]] = {}
         # By part: the coverage of the first wrong call, else of a right call.
         self._coverage: dict[str, Coverage] = {}
 
     def judge_part(self, part: Part, planned: Sequence[PlannedCheck]) -> Iterator[CheckResult]:
-        """Judge the checks of one part, one after another, in a process of its own."""
+        """Judge the checks of one part, one after another, in a process of its own.
+
+        Results that wait for the compiler are not among them: the gate releases these later.
+        """
+        for result in self._judge_checks(part, planned):
+            if not self._gate.hold(result, self._launching.get(part.name, ())):
+                yield result
+
+    def _judge_checks(self, part: Part, planned: Sequence[PlannedCheck]) -> Iterator[CheckResult]:
         blocked = self._begin(part)
         timeouts: list[str] = []
         salt = sha256_of(self._job.source)
@@ -126,10 +134,6 @@ class Answers:
             self._blocked[part.name] = blocked
         if coverage := bench.findings.coverage:
             self._coverage.setdefault(part.name, coverage)
-
-    def launching(self, part: str) -> tuple[JudgedCall, ...]:
-        """Return the judged calls whose kernels the compiler reads, one for each group of kernels."""
-        return self._launching.get(part, ())
 
     def coverage(self, part: Part) -> Coverage | None:
         """Return what the programs of one of the part's calls touch, None where nothing is known."""

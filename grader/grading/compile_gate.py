@@ -15,7 +15,7 @@ from grader.compile.outcome_cache import CompileOutcome
 from grader.diagnosis.diagnosis import Diagnosis
 from grader.exercise.plan import Plan, PlannedCheck
 from grader.grading.fitness import unfit_here
-from grader.grading.results import grader_failed, result_of
+from grader.grading.results import grader_failed, result_of, was_run
 from grader.judge.kernel_groups import JudgedCall
 from grader.judge.part_compiler import PartCompiler
 from grader.judge.rules import decide_compiled
@@ -63,14 +63,15 @@ class CompileGate:
         self._checks: dict[str, dict[str, Future[list[CompileOutcome]]]] = defaultdict(dict)
 
     def __enter__(self) -> CompileGate:
+        if self._is_needed():
+            self._part_compiler.send()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    @property
-    def is_needed(self) -> bool:
-        """Some check that this machine can judge needs a compiler."""
+    def _is_needed(self) -> bool:
+        """Return whether some check that this machine can judge needs a compiler."""
         return any(
             planned.check.rule.targets and not unfit_here(planned, on_gpu=self._on_gpu)
             for planned in self._planned.values()
@@ -99,6 +100,9 @@ class CompileGate:
         The interpreter also runs kernels that compile for no GPU. launching: the judged calls whose kernels must
         compile.
         """
+        if self._for_record and was_run(result):
+            # Begin at the first sign of something to compile.
+            self._part_compiler.send()
         technique = self._planned[result.id].check.rule.demands_kernels and result.status == "pass"
         if held := technique and self._for_record and not self._on_gpu:
             self._held.append(result)

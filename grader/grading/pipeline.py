@@ -117,20 +117,10 @@ def grade(
                 results[result.id] = result
                 on_result(result)
 
-        def judge_part(part: Part, planned: list[PlannedCheck]) -> Iterator[CheckResult]:
-            for result in answers.judge_part(part, [one for one in planned if not speed.is_timed(one)]):
-                # Begin at the first sign of something to compile.
-                if job.compiled and was_run(result):
-                    part_compiler.send()
-                if not gate.hold(result, answers.launching(part.name)):
-                    yield result
-
-        if gate.is_needed:
-            part_compiler.send()
         with prefetching(lambda: Session(server, start, limits), pair.compilers, job.plan) as begin_to_end:
             for part, planned in parts:
                 with spent(f"answers of {part.name}"):
-                    report_results(judge_part(part, planned))
+                    report_results(answers.judge_part(part, [one for one in planned if not speed.is_timed(one)]))
             begin_to_end()
             # Nothing else may run while something is timed.
             with ThreadPoolExecutor(1) as aside, spent("wait for what kernels compile to"):
