@@ -37,7 +37,7 @@ def confine(
     _limit_resources(uid, limits)
     layers.append("rlimits")
     if uid:
-        layers.append(users.become(uid))
+        layers.append(users.become(uid, scratch))
     else:
         layers.append(namespaces.leave_as_user(loopback=bool(tool)))
     # A later change of the user or of its rights would undo this.

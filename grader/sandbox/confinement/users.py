@@ -13,21 +13,22 @@ from grader.sandbox.confinement import system
 _CAP_DAC_READ_SEARCH = 2
 
 
-def become(uid: int) -> str:
+def become(uid: int, scratch: str) -> str:
     """Give up root for a user that owns nothing but its scratch folder. Returns the layer's name.
 
-    If only root may enter the interpreter's folder, one capability stays: to read, not to write. The layer's name then
-    includes it.
+    If only root may enter the interpreter's folder, or the one that the scratch folder lies in, one capability stays:
+    to read, not to write. The layer's name then includes it.
     """
-    keeps_reading = bool(_closed())
+    closed = _closed(scratch)
+    keeps_reading = bool(closed)
     if keeps_reading:
         system.keep_capabilities()
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
     if keeps_reading and not system.set_capabilities(1 << _CAP_DAC_READ_SEARCH):
-        why = "root must have CAP_DAC_READ_SEARCH where others may not enter Python's folders"
-        raise OSError(ctypes.get_errno(), f"{why}, such as {_closed()}")
+        why = "root must have CAP_DAC_READ_SEARCH where others may not enter Python's folders or the temporary one"
+        raise OSError(ctypes.get_errno(), f"{why}, such as {closed}")
     system.stay_dumpable()
     return "own user (enters all folders)" if keeps_reading else "own user"
 
@@ -39,9 +40,9 @@ def hand_on_reading() -> None:
         system.raise_ambient(_CAP_DAC_READ_SEARCH)
 
 
-def _closed() -> str:
-    """Return a folder of the interpreter or its imports that only root may enter; '' if there is none."""
-    needed = {sys.prefix, sys.base_prefix, *(path for path in sys.path if path)}
+def _closed(scratch: str) -> str:
+    """Return a folder that only root may enter: of the interpreter, its imports or the scratch folder; '' for none."""
+    needed = {sys.prefix, sys.base_prefix, str(Path(scratch).parent), *(path for path in sys.path if path)}
     return next((path for path in sorted(needed) if os.path.exists(path) and not _enterable(Path(path).resolve())), "")
 
 
