@@ -13,6 +13,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from grader.files import write_atomically
 from grader.protocol.decode import DecodeError, decode
@@ -24,21 +25,43 @@ ACCEPTED = ".accepted"
 _MOST_ENTRIES = 200
 
 
+# compiled: the compiler has said what it makes of each kernel, an error or not.
+# no_kernel: the call launched none. cut: it launched more than are listed.
+# raised: the launch code raised, or gave no valid answer. late: not done in time.
+# gave_up: a process ended, or needed too much memory. unrecorded: the call cannot be written down as data.
+# not_implemented: there is nothing to call. not_asked: there is no case, or the compiler does not know the GPU.
+CompileState = Literal[
+    "compiled",
+    "no_kernel",
+    "cut",
+    "raised",
+    "late",
+    "gave_up",
+    "unrecorded",
+    "not_implemented",
+    "not_asked",
+    "grader_error",
+]
+# The submission is not to blame: a check that needs such an outcome stays open.
+UNKNOWN: tuple[CompileState, ...] = ("late", "unrecorded", "not_asked", "grader_error")
+# The next grading would find the same.
+_LASTING: tuple[CompileState, ...] = ("compiled", "not_implemented")
+
+
 @dataclass(frozen=True)
 class CompileOutcome:
-    """The outcome of compiling one part for one GPU.
-
-    why: the reason for which kernels are missing, in words. implemented: False where the part had nothing to call.
-    gave_up: the compiler did not end in its memory, or at all. is_late: it did not end in time.
-    """
+    """The outcome of compiling one part for one GPU. why: says in words why kernels are missing."""
 
     part: str
     target: str
     kernels: tuple[CompiledKernel, ...] = ()
+    state: CompileState = "compiled"
     why: str = ""
-    implemented: bool = True
-    gave_up: bool = False
-    is_late: bool = False
+
+    @property
+    def lasts(self) -> bool:
+        """The next grading of the same text would find the same."""
+        return self.state in _LASTING
 
 
 @dataclass(frozen=True)

@@ -132,13 +132,13 @@ class Compilation:
             return []
         if self._checking_s[part] > _MOST_CHECKING_S:
             why = f"the compiler takes more than {_MOST_CHECKING_S:g} s for the kernels of this part's calls"
-            return [CompileOutcome(part, one.name, why=why, is_late=True) for one in self._compiling.targets]
+            return [CompileOutcome(part, one.name, state="late", why=why) for one in self._compiling.targets]
         began_s = monotonic()
         outcomes = self._compiling.check(judged)
         self._checking_s[part] += monotonic() - began_s
         if compiles_nowhere(outcomes) or late_words(outcomes):
             self._settled.add(part)
-        if self._cache_file and not (outcomes[-1].kernels or outcomes[-1].why):
+        if self._cache_file and outcomes[-1].state == "compiled" and not outcomes[-1].kernels:
             self._accepted |= {name}
             cache.accept(self._cache_file, self._accepted)
         return outcomes

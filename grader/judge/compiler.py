@@ -21,7 +21,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from grader.compile import cache
-from grader.compile.cache import CompileOutcome
+from grader.compile.cache import CompileOutcome, CompileState
 from grader.compile.findings import MOST_KERNELS, described
 from grader.exercise.cases import Case
 from grader.exercise.formula import evaluate
@@ -45,12 +45,7 @@ _MOST_BYTES = 64 << 20
 _SEED = 0
 _CALL_S = 60.0
 _END_S = 20.0
-NO_KERNEL = "no Triton kernel was launched"
-LATE = "not compiled in time"
-# A reason that begins like this is not the submission's fault.
-GRADER_FAILED = "the grader failed"
-# Nor is this one: launch code or a kernel cannot be expressed as data.
-UNRECORDED = "not compiled, because it cannot be recorded"
+_UNRECORDED = "not compiled, because it cannot be recorded"
 
 
 def case_for(part: Part) -> Case | None:
@@ -162,7 +157,7 @@ class Compiling:
         deadline = monotonic() + patience_s
         while key not in self._outcomes and monotonic() < deadline and self._thread and self._thread.is_alive():
             sleep(0.02)
-        return self._outcomes.get(key) or CompileOutcome(*key, why=LATE)
+        return self._outcomes.get(key) or _late(*key)
 
     def outcomes(self, part: str) -> tuple[CompileOutcome, ...]:
         """Return the outcomes of a part for every GPU, oldest GPU first. Does not wait.
@@ -170,8 +165,7 @@ class Compiling:
         A missing outcome reads "not compiled in time".
         """
         ordered = sorted(self.targets, key=lambda target: target.capability)
-        missing = (CompileOutcome(part, target.name, why=LATE) for target in ordered)
-        return tuple(self._outcomes.get((part, one.target)) or one for one in missing)
+        return tuple(self._outcomes.get((part, one.name)) or _late(part, one.name) for one in ordered)
 
     def kernels_of(self, part: str) -> tuple[tuple[CompiledKernel, ...], dict[str, str]]:
         """Return the kernels of a part, and the reason by GPU where kernels are missing. Does not wait.
@@ -182,7 +176,7 @@ class Compiling:
         missing: dict[str, str] = {}
         for outcome in self.outcomes(part):
             kernels += outcome.kernels
-            if outcome.implemented and outcome.why and any(part == one.name for one in self._parts):
+            if outcome.state != "not_implemented" and outcome.why and any(part == one.name for one in self._parts):
                 missing[outcome.target] = outcome.why
         if kernels and (why := why_unknown(self._capability)):
             missing[named(self._capability) or "this GPU"] = why
@@ -193,22 +187,20 @@ class Compiling:
             self.run()
             outcomes = tuple(self._outcomes.values())
             # Compilations that took too long, or too much memory, may succeed the next time.
-            if (
-                self._cache_file
-                and not self._recalled.is_set()
-                and all(not (o.implemented and o.why) for o in outcomes)
-            ):
+            if self._cache_file and not self._recalled.is_set() and all(one.lasts for one in outcomes):
                 cache.store(self._cache_file, outcomes)
         except Cancelled:
             # The waiting thread gets the same exception when it asks for its next process.
             return
         except Exception as fault:
             # The grading goes on: the record says what is missing.
-            said = clean(f"{GRADER_FAILED}: {type(fault).__name__}: {fault}", 200)
+            said = clean(f"the grader failed: {type(fault).__name__}: {fault}", 200)
             for part in self._parts:
                 for target in self.targets:
-                    key = part.name, target.name
-                    self._outcomes.setdefault(key, CompileOutcome(*key, why=LATE if self._recalled.is_set() else said))
+                    missing = _late(part.name, target.name)
+                    if not self._recalled.is_set():
+                        missing = replace(missing, state="grader_error", why=said)
+                    self._outcomes.setdefault((part.name, target.name), missing)
 
     def run(self, on_outcome: Callable[[CompileOutcome], None] = lambda outcome: None) -> None:
         """Compile every part for every GPU on the caller's thread, without the cache.
@@ -256,10 +248,7 @@ class Compiling:
             if isinstance(answer, Compiled):
                 outcome = replace(outcome, kernels=_described(answer, target, Case(recipe.case)))
             else:
-                why = _why_not_compiled(answer, one_line(announced, 120))
-                is_late = isinstance(answer, TimedOut | CompiledTooLong)
-                gave_up = not is_late and not isinstance(answer, Raised | Garbled)
-                outcome = replace(outcome, why=why, gave_up=gave_up, is_late=is_late)
+                outcome = _not_compiled(outcome, answer, announced)
             outcomes.append(outcome)
             if not outcome.kernels:
                 break
@@ -269,23 +258,29 @@ class Compiling:
         outcome = CompileOutcome(part.name, target.name)
         case = case_for(part)
         if case is None or (part.tensors == "cute" and not target.cute_dsl):
-            no_case = "the part has no case to compile"
-            return replace(outcome, why=f"CuTe's compiler does not know {target.name}" if case else no_case)
+            why = f"CuTe's compiler does not know {target.name}" if case else "the part has no case to compile"
+            return replace(outcome, state="not_asked", why=why)
         loaded = session.load()
         if isinstance(loaded, Loaded) and part.name not in loaded.functions:
-            return replace(outcome, why="the file does not define it", implemented=False)
+            return replace(outcome, state="not_implemented", why="the file does not define it")
         call = part.call(Recipe(part.name, dict(case), _SEED))
         recorded = session.record(RecordCall(call, afresh=True, bare=True))
         if not isinstance(recorded, tuple):
-            return _not_recorded(outcome, recorded)
+            return _not_compiled(outcome, recorded)
         message, _ = recorded
         answer, announced = self._compiler.compile(
             call, message.trace, target.capability, every=self._every, limit_s=self._limit_s
         )
-        if isinstance(answer, Compiled):
-            kernels = _described(answer, target, case)
-            return replace(outcome, kernels=kernels, why=_missing_words(answer, len(kernels), message.untold))
-        return replace(outcome, why=_why_not_compiled(answer, one_line(announced, 120)))
+        if not isinstance(answer, Compiled):
+            return _not_compiled(outcome, answer, announced)
+        kernels = _described(answer, target, case)
+        state, why = _missing(answer, len(kernels), message.untold)
+        return replace(outcome, kernels=kernels, state=state, why=why)
+
+
+def _late(part: str, target: str) -> CompileOutcome:
+    """Return the outcome of a part that is not compiled yet."""
+    return CompileOutcome(part, target, state="late", why="not compiled in time")
 
 
 def _described(answer: Compiled, target: Architecture, case: Case) -> tuple[CompiledKernel, ...]:
@@ -294,35 +289,56 @@ def _described(answer: Compiled, target: Architecture, case: Case) -> tuple[Comp
     return tuple(kernel for kernel in described_ones if kernel is not None)
 
 
-def _not_recorded(outcome: CompileOutcome, answer: Raised | Unanswered) -> CompileOutcome:
-    """Return the outcome of a call that was not recorded."""
-    if isinstance(answer, Raised) and answer.verdict == "not_implemented":
-        return replace(outcome, why="not implemented yet", implemented=False)
-    if isinstance(answer, Raised) and answer.verdict == "invalid_submission":
-        return replace(outcome, why=f"the file does not load: {_raised_words(answer)}", implemented=False)
-    return replace(outcome, why=_why_not_compiled(answer, ""))
+def _not_compiled(outcome: CompileOutcome, answer: Raised | Unanswered, announced: str = "") -> CompileOutcome:
+    """Return the outcome of a call that was not recorded, or whose kernels were not compiled.
+
+    announced: the kernel that was being compiled when the process ended.
+    """
+    state = _state_of(answer)
+    match answer:
+        case Raised(verdict="not_implemented"):
+            why = "not implemented yet"
+        case Raised(verdict="invalid_submission"):
+            why = f"the file does not load: {_raised_words(answer)}"
+        case _:
+            why = _why_not_compiled(answer, one_line(announced, 120))
+    return replace(outcome, state=state, why=why)
 
 
-def _missing_words(answer: Compiled, listed: int, untold: Sequence[Deed]) -> str:
-    """Return what an answer lacks, in words; '' if nothing.
+def _state_of(answer: Raised | Unanswered) -> CompileState:
+    """Return the state of an outcome by the answer of a process that recorded or compiled."""
+    match answer:
+        case Raised(verdict="not_implemented" | "invalid_submission"):
+            return "not_implemented"
+        case Raised():
+            return "unrecorded" if answer.kind == UNTOLD else "raised"
+        case TimedOut() | CompiledTooLong():
+            return "late"
+        case Garbled():
+            return "raised"
+    return "gave_up"
+
+
+def _missing(answer: Compiled, listed: int, untold: Sequence[Deed]) -> tuple[CompileState, str]:
+    """Return the state of a compiled call, and what it lacks, in words.
 
     listed: the kernels that are shown. untold: what could not be recorded.
     """
     if untold:
-        return f"{UNRECORDED}: {one_line(untold[0].name, 300)} (line {untold[0].line})"
+        return "unrecorded", f"{_UNRECORDED}: {one_line(untold[0].name, 300)} (line {untold[0].line})"
     if answer.stopped:
-        return f"the launch code raised {one_line(answer.stopped, 300)}"
+        return "raised", f"the launch code raised {one_line(answer.stopped, 300)}"
     beyond = len(answer.binaries) + max(answer.cut, 0) - listed
     if beyond:
-        return f"{counted(beyond, 'more kernel was', 'more kernels were')} launched than are listed"
-    return "" if listed else NO_KERNEL
+        return "cut", f"{counted(beyond, 'more kernel was', 'more kernels were')} launched than are listed"
+    return ("compiled", "") if listed else ("no_kernel", "no Triton kernel was launched")
 
 
 def _why_not_compiled(answer: object, announced: str) -> str:
     during = f" while compiling {announced}" if announced else ""
     match answer:
         case Raised():
-            how = f"{UNRECORDED}:" if answer.kind == UNTOLD else "the launch code raised"
+            how = f"{_UNRECORDED}:" if answer.kind == UNTOLD else "the launch code raised"
             return f"{how} {_raised_words(answer)}"
         case TimedOut() | CompiledTooLong():
             return f"not done within {answer.limit_s:g} s{during}"

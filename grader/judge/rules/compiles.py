@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from grader.compile.cache import CompileOutcome
+from grader.compile.cache import UNKNOWN, CompileOutcome
 from grader.exercise.model import Compiles
 from grader.judge.clue import Clue
-from grader.judge.compiler import GRADER_FAILED, LATE, NO_KERNEL, UNRECORDED
 from grader.judge.failures import Failure
 from grader.judge.ruling import Ruling
 from grader.judge.wording import in_words
@@ -35,9 +34,9 @@ def decide(outcomes: Sequence[CompileOutcome], rule: Compiles) -> Ruling:
     """Pass when every kernel compiles for every target, fits there, and spills no registers."""
     metrics: dict[str, Number] = {}
     for outcome in outcomes:
-        if not outcome.implemented:
+        if outcome.state == "not_implemented":
             return Ruling(_not_implemented(outcome))
-        if outcome.why == LATE or outcome.why.startswith((GRADER_FAILED, UNRECORDED)):
+        if outcome.state in UNKNOWN:
             return Ruling(None, undecided=f"{outcome.target}: {outcome.why}")
         if failure := _refused(outcome) or next(filter(None, map(_unfit, outcome.kernels)), None):
             return Ruling(failure, metrics=metrics)
@@ -70,7 +69,7 @@ def compiles_nowhere(outcomes: Sequence[CompileOutcome]) -> Failure | None:
 
 def late_words(outcomes: Sequence[CompileOutcome]) -> str:
     """Return that the compiler did not end in time, so that nobody knows whether a GPU runs a call's kernels; or ''."""
-    late = next((one for one in outcomes if one.is_late), None)
+    late = next((one for one in outcomes if one.state == "late"), None)
     return f"it is unknown whether a GPU runs the kernels: for {late.target} {late.why}" if late else ""
 
 
@@ -79,27 +78,26 @@ def _not_implemented(outcome: CompileOutcome) -> Failure:
 
 
 def _refused(outcome: CompileOutcome) -> Failure | None:
-    if not outcome.why and outcome.kernels:
+    if outcome.state == "compiled":
         return None
     if any(finding.kind == "compile_error" for kernel in outcome.kernels for finding in kernel.findings):
         # The kernel's error is clearer than the launch that it ended.
         return None
-    said = outcome.why or "no kernel was launched"
     help_text = "The call gets tensors that claim to be on that GPU; only the compiler runs, and no kernel."
     clues: tuple[Clue, ...] = ()
-    if outcome.why in ("", NO_KERNEL):
+    if outcome.state == "no_kernel":
         clues = (Clue("work_outside_kernels", 0.8, "The call ended without a launch."),)
     else:
         help_text += f" {_OTHER_CODE}"
     return Failure(
         "compile_error",
-        Cause("compile_error", "No kernel was compiled", f"For {outcome.target} {said}.", help_text),
+        Cause("compile_error", "No kernel was compiled", f"For {outcome.target} {outcome.why}.", help_text),
         clues,
     )
 
 
 def _error_of(outcome: CompileOutcome) -> Failure | None:
-    if outcome.gave_up:
+    if outcome.state == "gave_up":
         cause = Cause("compile_error", "The kernel does not compile", f"For {outcome.target} {outcome.why}.", "")
         return Failure("compile_error", cause)
     # An autotuner skips a configuration that is too large.
