@@ -19,7 +19,8 @@ from grader.grading.results import grader_failed, result_of
 from grader.judge.compiler import Compiling
 from grader.judge.launched import JudgedCall
 from grader.judge.rules import decide_compiled
-from grader.judge.rules.compiles import compiles_nowhere, late_words
+from grader.judge.rules.compiles import COMPILED_ONLY, compiles_nowhere, late_words
+from grader.judge.truth import Truth
 from grader.record import CheckResult, Status
 
 # The most judged calls of a part whose kernels the compiler checks at a time: once after the largest check, once at the
@@ -43,6 +44,7 @@ class Compilation:
         plan: Plan,
         compiling: Compiling,
         diagnosis: Diagnosis,
+        truth: Truth,
         *,
         on_gpu: bool,
         for_record: bool,
@@ -51,6 +53,7 @@ class Compilation:
         self._planned = {planned.id: planned for planned in plan.checks}
         self._compiling = compiling
         self._diagnosis = diagnosis
+        self._truth = truth
         self._on_gpu = on_gpu
         self._for_record = for_record
         self._held: list[CheckResult] = []
@@ -81,9 +84,13 @@ class Compilation:
         started = monotonic()
         try:
             outcomes = [
-                self._compiling.outcome(planned.part.name, target, _PATIENCE_S) for target in planned.check.rule.targets
+                outcome
+                for target in planned.check.rule.targets
+                for outcome in self._compiling.judged(planned.part.name, target, _PATIENCE_S)
             ]
-            ruling = decide_compiled(outcomes, planned)
+            ruling = decide_compiled(outcomes, planned, self._truth)
+            if not (ruling.failure or ruling.undecided or self._on_gpu):
+                ruling = replace(ruling, notes=(*ruling.notes, COMPILED_ONLY))
             if ruling.failure:
                 self._diagnosis.hear(planned, ruling.failure)
             status: Status = "inconclusive" if ruling.undecided else "pass"

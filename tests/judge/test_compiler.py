@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,23 +15,31 @@ import pytest
 from grader.compile.cache import CompileOutcome, CompileState, load, place_for
 from grader.errors import GradeError
 from grader.exercise.cases import Value
-from grader.exercise.catalogue import Entry
+from grader.exercise.catalogue import Entry, resolve
 from grader.exercise.gpus import why_unknown
 from grader.exercise.model import Agrees, Compiles, Limits, Part, SpeedBand
 from grader.exercise.plan import default_seed
 from grader.grading import Job, grade
 from grader.judge import compiler as runner
-from grader.judge.compiler import Compiling, case_for
-from grader.judge.rules.compiles import compiles_nowhere
-from grader.judge.rules.compiles import decide as compiles
+from grader.judge.compiler import Compiling, case_for, telling_cases
+from grader.judge.rules.compiles import compiles_nowhere, decide
+from grader.judge.ruling import Ruling
 from grader.protocol.messages import UNTOLD, Raised, Start
 from grader.record import PartInfo, Record
 from grader.sandbox.outcome import CompiledTooLong, Died, Garbled, OutOfMemory, OutOfSpace, TimedOut
 from grader.sandbox.server import ForkServer
-from tests.claims import claim, files
+from tests.claims import ROOT, claim, files
 from tests.compiled_kernels import COPY, HEAD, INPUTS
 from tests.conftest import plan_of, shortened
 from tests.racing import band_of
+
+ANY: Any = SimpleNamespace(name="part")
+
+
+def compiles(outcomes: Sequence[CompileOutcome], rule: Compiles) -> Ruling:
+    """Return what the rule decides where no outcome holds a form."""
+    return decide(outcomes, rule, ANY, ANY)
+
 
 ALL = {"sm_80", "sm_90", "sm_100"}
 LAUNCH = """
@@ -91,6 +99,15 @@ def test_else_the_last_named_case_of_the_first_correctness_check(part: Part) -> 
     named = next(check.rule.cases.named for check in part.checks if isinstance(check.rule, Agrees))
     untimed = replace(part, checks=tuple(one for one in part.checks if not isinstance(one.rule, SpeedBand)))
     assert case_for(with_sizes(part, {"N": 1 << 30})) == case_for(untimed) == named[-1]
+
+
+def test_of_each_dtype_the_small_case_tells_most_in_which_sizes_differ() -> None:
+    part = resolve(ROOT, "ex_17")[0].exercise.part("gemm")
+    assert part is not None
+    assert [case.words() for case in telling_cases(part)] == [
+        "M=8, N=264, K=400, dtype=float16, values=normal",
+        "M=128, N=136, K=64, dtype=bfloat16, values=normal",
+    ]
 
 
 def test_a_part_without_a_case_has_none(part: Part) -> None:
@@ -425,6 +442,30 @@ def test_a_kernel_that_did_not_compile_in_time_costs_a_part_that_must_compile_no
 )
 def test_every_answer_of_a_process_has_a_state(answer: Any, state: CompileState) -> None:
     assert runner._state_of(answer) == state
+
+
+def test_kernels_that_multiply_float16_as_bfloat16_fail_and_tf32_holds_both() -> None:
+    def ruling(dtype: str, *dots: str) -> Ruling:
+        kernel: Any = SimpleNamespace(
+            target="sm_90", kernel="k", findings=(), registers=1, shared_bytes=0, tensor_cores={"mma": 1}, dots=dots
+        )
+        return compiles([CompileOutcome("gemm", "sm_90", (kernel,), dtype=dtype)], Compiles((90,), tensor_cores=True))
+
+    for dtype, dots in (("float16", ("bfloat16",)), ("bfloat16", ("float16",))):
+        failure = ruling(dtype, *dots).failure
+        assert failure is not None
+        assert failure.cause.kind == "other_products"
+        assert failure.cause.rationale == (
+            f"For sm_90, in the call with dtype={dtype}, every tensor-core instruction takes {dots[0]}."
+        )
+    for dtype, dots in (
+        ("float16", ("float16",)),
+        ("float16", ("bfloat16", "float16")),
+        ("float16", ()),
+        ("", ("s8",)),
+    ):
+        assert ruling(dtype, *dots).failure is None
+    assert ruling("bfloat16", "float32 (tf32)").failure is None
 
 
 def test_a_compilers_message_is_said_in_the_learners_words_too() -> None:
