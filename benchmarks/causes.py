@@ -67,54 +67,55 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
 - **Known mistakes** (`<part>_mistakes` in an oracle): an answer that equals a known mistake's, except for rounding, is
   not a guess. **Known roundings** (`<part>_roundings`): the errors are, element by element, those of a sum or an
   intermediate value in too few bits.
-- **Altered inputs** (`grader/diagnosis/altered.py`): the oracle is computed on inputs that are read in a wrong way: one
-  tensor in another's place, the first block again in every step, neighbours, exchanged axes, another tensor's strides,
-  steps along another axis, blocks that start at a wrong place, zeros from another axis's size on; or right results are
-  stored by the strides of an argument. An answer with these values is not a guess either.
+- **Altered inputs** (`grader/diagnosis/altered.py`): the oracle computes on inputs that are read in a wrong way: one
+  tensor in place of another, the first block again in every step, neighbours, exchanged axes, another tensor's strides,
+  steps along another axis, blocks that start at a wrong place, an axis that is masked at another axis's length. Right
+  results may also be stored by the strides of an argument. An answer with these values is not a guess either.
 - **Misplaced values** (`grader/diagnosis/misplaced.py`): stretches of an output that hold the right values of another
-  place, all as far off, in exchanged tiles, or without an order; and sums that hold another place's value as well.
-- **Case contrast** (`grader/diagnosis/case_contrast.py`): all cases of the part, failing and passing, along every axis.
-  A specification names the kind that an axis points to (`contrasts`). A kind that leaves other cases right is unlikely
-  if those fail as well, and one that spares no such case if some pass. No mask is missing where the layout alone parts
-  failing and passing cases. Two sizes whose order alone parts them are taken for each other. A length that one block
-  holds wherever a case passes points to the blocks after the first one. A part that reduces nothing (`reduces=False`)
-  is offered no mistake in a sum or a maximum.
-- **Variations** (`grader/diagnosis/variations.py`): the first failing case of a part is made again with one difference:
-  in the simplest layout, with the simplest value of each declared axis, with sizes that fill every block, and with
-  such sizes that are all equal. An access outside a tensor that full blocks make too is a wrong address. A case that
-  fails with different sizes and passes with equal ones has two axes in each other's place.
+  place, all equally far away, in exchanged tiles, or without an order; and sums that contain another place's value.
+- **Case contrast** (`grader/diagnosis/case_contrast.py`): all cases of the part, failing and passing, are compared
+  along every axis. A specification names the kind that an axis points to (`contrasts`). A kind that leaves other cases
+  right is unlikely if those fail too, and a kind that spares no case is unlikely if some pass. No mask is missing if
+  the layout alone separates failing and passing cases. If failure depends only on which of two sizes is larger, two
+  axes may be swapped. A length that fits into one block in every passing case points to the blocks after the first one.
+  A part that reduces nothing (`reduces=False`) is offered no mistake in a sum or a maximum.
+- **Variations** (`grader/diagnosis/probes/variations.py`): the first failing case of a part is repeated with one
+  difference: in the simplest layout, with the simplest value of each declared axis, with sizes that fill every block,
+  and with such sizes that are all equal. An access outside a tensor that happens with full blocks too is a wrong
+  address. A case that fails with different sizes and passes with equal ones has two exchanged axes.
 - **The replay**: accesses and races, launches, bytes, memory, repeated calls; also the compiled kernels. The trace of
   the call names other computations ([the trace](trace.md)).
-- **Probes**: the first failing call of a part is repeated on the same inputs. A failing call is also made as the first
-  one of a new process: if it is right there, something of an earlier call is remembered. A wrong answer is compared
-  with the right answers of earlier calls. A call that is wrong in the replay is made in the submission's own process.
-  Where loads masked lanes, the call is replayed with 0 and infinities in these lanes: a value that makes the answer
-  right proves that they count (`grader/diagnosis/padding.py`). Where a sum took a product that was not rounded, as a
-  fused multiply-add does, the call is replayed with every product rounded (`grader/diagnosis/contraction.py`).
-- **Branches** (`grader/diagnosis/branches.py`): where the first failure has no confirmed cause, up to five failing and
-  twelve passing calls are replayed with notes of each condition, each loop and each launch. A way that all failing
-  calls take and no passing one, or the reverse, is told with its line. It says where, not why; repairs begin there.
-- **Unstored memory** (`grader/diagnosis/unstored.py`): where an answer depends on memory that nobody wrote, the call is
-  replayed without an early return, with a branch always taken, or without a condition of a store's mask. Where the
+- **Probes**: the first failing call of a part is repeated on the same inputs (`grader/diagnosis/probes/repeats.py`). A
+  failing call is also made as the first one of a new process: if it is right there, something of an earlier call is
+  remembered. A wrong answer is compared with the right answers of earlier calls. A call that is wrong in the replay is
+  made in the submission's own process. If loads masked lanes, the call is replayed with 0 and infinities in these
+  lanes: a value that makes the answer right proves that they count (`grader/diagnosis/probes/padding.py`). If a product
+  was not rounded before it was added, as in a fused multiply-add, the call is replayed with every product rounded
+  (`grader/diagnosis/probes/contraction.py`).
+- **Branches** (`grader/diagnosis/probes/branches.py`): if the first failure has no confirmed cause, up to five failing
+  and twelve passing calls are replayed with notes of each condition, loop and launch. The card names the line of a
+  branch that all failing calls take and no passing call takes, or the reverse. It says where, not why; repairs begin
+  there.
+- **Unstored memory** (`grader/diagnosis/edits/unstored.py`): if an answer depends on memory that no program wrote, the
+  call is replayed without an early return, with a branch always taken, or without a condition of a store's mask. If the
   answer no longer depends on that memory, the card names the line.
-- **Births** (`grader/diagnosis/births.py`): where a result is infinite or NaN, the call is replayed with notes of the
-  lines that make infinities or NaN out of numbers, and then with a number in place of what one line makes. A result
-  that is finite then got them there: the card names the line and the operation, as in `-inf - -inf`. A mask that
-  multiplies an infinity is proved where 0 in place of the product makes the call right.
-- **Repairs** (`grader/diagnosis/repairs.py`): where the first failure has no confirmed cause, the smallest failing
-  call that was found is made again with one small edit of the text after the other, the likeliest first, for eight
-  seconds of work: a stride, a size or a tensor of a similar name, a bound, a factor, a sign, brackets, a mask, an
-  axis, a division that rounds up, a pointer that is moved on, what a loop computed for an earlier tile, a maximum
-  that is carried on, an early return that is left out, two neighbours or two lines exchanged, a line moved into a
-  loop or out of it, an index that counts from another start, a share of the work that is rounded down, a maximum
-  that is overwritten too early, a narrow dtype (`grader/diagnosis/slips.py` and what it joins).
-  Where some outputs are right, lines that lead to them alone come last (`grader/diagnosis/influence.py`), and a name
-  that nothing reads comes first. An edit that makes the larger failing calls right too, and leaves passing ones
-  right, is told with its line. Where a rounding is confirmed by its errors, edits of dtypes alone are tried, to name
-  the line (`precision.py`).
-- **Other checks** (`grader/diagnosis/elsewhere.py`): what another check of the part has confirmed counts too, where it
-  can lead to what this check shows. Too few bits move no address and make no value wrong by far, a second launch
-  makes no NaN, and what ends one call explains no call that returns.
+- **Infinities and NaN** (`grader/diagnosis/probes/nonfinite.py`): if a result is infinite or NaN, the call is replayed
+  with notes of the lines that make infinities or NaN of numbers, and then with a number in place of what one line
+  makes. If the result is finite then, the card names the line and its operation, as in `inf - inf`. A mask that
+  multiplies an infinity is proved if 0 in place of the product makes the call right.
+- **Repairs** (`grader/diagnosis/edits/repairs.py`): if the first failure has no confirmed cause, the smallest failing
+  call is repeated with one small edit of the text after the other, the likeliest first, for eight seconds of work: a
+  stride, a size or a tensor of a similar name, a bound, a factor, a sign, brackets, a mask, an axis, a division that
+  rounds up, a pointer that advances, a value of an earlier tile, a maximum that is carried on, an early return that is
+  left out, two neighbours or two lines exchanged, a line moved into a loop or out of it, an index that counts from
+  another start, a share of the work that is rounded down, a maximum that is overwritten too early, a narrow dtype
+  (`grader/diagnosis/edits/slips.py` and what it imports). If some outputs are right, lines that lead only to those come
+  last (`grader/diagnosis/edits/influence.py`), and a name that nothing reads comes first. An edit must make the larger
+  failing calls right too, and passing calls must stay right; the card names its line. If errors confirm a rounding,
+  only edits of dtypes are tried, to name the line (`grader/diagnosis/edits/precision.py`).
+- **Other checks** (`grader/diagnosis/cross_check.py`): a cause that another check of the part has confirmed counts too,
+  if it can lead to what this check shows. Low precision causes rounding errors or overflow, not wrong addresses; a
+  second launch makes no NaN; and a cause that ends one call explains no call that returns.
 
 Clues of one kind strengthen each other. A clue that only some of the failing cases show counts less. A suspect is
 *confirmed* if values or a probe leave no doubt; all others say "looks like". A suspect is left out if its weight is

@@ -10,16 +10,20 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
-def listed(names: Sequence[str], most: int) -> str:
-    """Return the first names and the number of the others: "a, b and 3 more"."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+def listed(names: Sequence[str], most: int, between: str = ", ") -> str:
+    """Return the first names and the number of the others: "a, b and 3 more"; with "; " between: "a; b; and 3 more"."""
+    more, before = len(names) - most, " " if between == ", " else between
+    return between.join(names[:most]) + (f"{before}and {more} more" if more > 0 else "")
+
+
+def all_of(names: Sequence[str]) -> str:
+    """Return all names as a list in a sentence: "a", "a and b", "a, b and c"."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def lines_named(lines: Sequence[int]) -> str:
     """Return the numbers of lines in words: "line 3", "lines 3, 5 and 7"."""
-    *others, last = map(str, lines)
-    return f"lines {', '.join(others)} and {last}" if others else f"line {last}"
+    return f"{'line' if len(lines) == 1 else 'lines'} {all_of([*map(str, lines)])}"
 
 
 def cut(text: str, most: int) -> str:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from grader.exercise.model import Curves as Curves  # noqa: PLC0414  for the reports, which import the record alone
+from grader.phrases import all_of, counted
 from grader.protocol.decode import DecodeError, decode
 from grader.protocol.footprint import Footprint
 from grader.text import as_json, one_line
@@ -669,7 +670,7 @@ def left_out_in_words(checks: Iterable[CheckResult]) -> str:
     by_reason: dict[str, list[str]] = {}
     for part, reason in parts_left_out(checks).items():
         by_reason.setdefault(one_line(reason, 200), []).append(one_line(part, 60))
-    said = [(f"nothing of {' and '.join(parts)} was judged", reason) for reason, parts in by_reason.items()]
+    said = [(f"nothing of {all_of(parts)} was judged", reason) for reason, parts in by_reason.items()]
     return "; ".join(f"{text} ({reason})" if reason else text for text, reason in said)
 
 
@@ -705,8 +706,7 @@ def headline(record: Record) -> str:
     if unjudged:
         missing = record.max_score - record.judged_score
         points = "1 more point is" if missing == 1 else f"{two_decimals(missing)} more points are"
-        checks = "1 check was" if len(unjudged) == 1 else f"{len(unjudged)} checks were"
-        text += f"; {points} open: {checks} not judged"
+        text += f"; {points} open: {counted(len(unjudged), 'check was', 'checks were')} not judged"
     # If nothing was judged, the checks say why.
     if judged and (left_out := left_out_in_words(record.checks)):
         text += f"; {left_out}"
@@ -734,6 +734,11 @@ def from_json(text: str) -> Record:
         return decode(Record, json.loads(text), "record")
     except RecursionError:
         raise DecodeError("record must not be nested without end") from None
+
+
+def worst_code(codes: Collection[int]) -> int:
+    """Return the one exit code for several gradings: the first of 5, 2, 1, 3 and 4 that occurs, else 0."""
+    return min(codes, key=(5, 2, 1, 3, 4, 0).index, default=0)
 
 
 def exit_code(verdict: Status) -> int:

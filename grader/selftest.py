@@ -15,7 +15,7 @@ from grader import machine
 from grader.errors import GradeError
 from grader.exercise.model import Limits
 from grader.protocol.messages import Call, Loaded, Raised, Recipe, Slot, Start
-from grader.sandbox.kernels import cache_entry_for
+from grader.sandbox.kernel_cache import cache_entry_for
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import Mode, Spawner

@@ -6,12 +6,15 @@ import hashlib
 import json
 import re
 
+# Joiners of letters. They have no width, and names of some scripts hold them: a text reads well without them.
+_JOINERS = "\u200c\u200d"
 # C0 and C1 controls except newline and tab, line and paragraph separators, characters that change the direction of
 # writing or are invisible, lone surrogates, and noncharacters.
 _UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff"
-    "\ud800-\udfff\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ufffe\uffff\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f]"
 )
+_REMOVED = str.maketrans(dict.fromkeys(_JOINERS))
 _TERMINAL_ESCAPE = re.compile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-_])")
 
 _STYLE = "\x1b\\[[0-9;]*m"
@@ -22,13 +25,14 @@ _COMMAND_ANYWHERE = "##["
 
 
 def clean(text: str, most: int = 4000) -> str:
-    """Return text without terminal escapes and control characters.
+    """Return text without terminal escapes; � stands for control characters and for invisible ones.
 
-    Beyond `most` characters its middle is cut, and a note says so.
+    Joiners of letters are removed. Beyond `most` characters its middle is cut, and a note says so.
     """
     # Most texts are printable throughout and need no replacement; a class has millions of them.
     if not text.isprintable():
-        text = _UNPRINTABLE.sub("\ufffd", _TERMINAL_ESCAPE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
+        text = text.translate(_REMOVED).replace("\r\n", "\n").replace("\r", "\n")
+        text = _UNPRINTABLE.sub("\ufffd", _TERMINAL_ESCAPE.sub("", text))
     if len(text) <= most:
         return text
     return f"{text[: most // 2]}\n… {len(text) - most} characters cut …\n{text[-most // 2 :]}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from grader.exercise.model import Limits
 from grader.protocol.messages import Binary, Call, Compiled, CompileUntil, Raised, Recipe, RecordCall, Start
-from grader.sandbox.compiling import CleanCompiler
+from grader.sandbox.clean_compiler import CleanCompiler
 from grader.sandbox.outcome import Unanswered
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session

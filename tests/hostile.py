@@ -25,7 +25,8 @@ TEXTS = {
     "escapes": "\x1b[31mred\x1b[0m\x1b[2J\x1b]0;title\x07\x1b]52;c;aGk=\x07"
     "\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\\x1bP1\x1b\\\x1bc",
     "controls": "\x00\x07\x08\x0b\x0c\x0e\x7f\x85\x90\x9b2J\x9d0;x\x9c \x1b",
-    "directions": "\u202eREVERSED\u2066\u2069\u061c\u200e\u2028::error::x\u2029::error::y\ufeff\ufff9 "
+    "directions": "\u202eREVERSED\u200b\u00ad\u2060\u206a\u180e\u200d"
+    "\u2066\u2069\u061c\u200e\u2028::error::x\u2029::error::y\ufeff\ufff9 "
     "\U000e0041\U000e007f",
     "no characters": "\ud800 \udfff\udc80 \ufffe\uffff \U0001f480",
     "commands": "::error file=a,line=1::owned\n::set-output name=x::y\r\n \t::add-mask::z\n\u00a0\u3000::warning::w\r"
@@ -38,8 +39,11 @@ TEXTS = {
 _STYLE = re.compile("\x1b\\[[0-9;]*m")
 # What Unicode calls controls, surrogates, separators of lines and of paragraphs, and what turns the direction.
 _OBEYED = {"Cc", "Cs", "Zl", "Zp", "LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
-# Marks of direction, byte order and annotation, noncharacters, and tags. Other formats shape the text around them.
-_HIDDEN = re.compile("[\u061c\u200e\u200f\ufeff\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f]")
+# What has no width or no shape: spaces, joiners and hyphens, marks of direction, byte order and annotation,
+# noncharacters, and tags.
+_HIDDEN = re.compile(
+    "[\u00ad\u061c\u180e\u200b-\u200f\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f]"
+)
 # Names that mean something to whoever reads a record.
 _KEPT = {"submission"}
 # Fields of digits: with any other text there is no matrix to draw, which has a test of its own.

@@ -255,7 +255,7 @@ def test_the_keyboard_reaches_and_opens_everything_and_shows_where_it_is(each: V
     assert each.ask("document.querySelectorAll('details:not([open])').length") == 0
     assert [stop for stop in stops if not (stop["ring"] and stop["seen"])] == []
     assert len(stops) == each.ask(
-        "document.querySelectorAll('a[href], summary, button, input, [tabindex=\"0\"]').length"
+        "document.querySelectorAll('a[href], summary, button, input, select, [tabindex=\"0\"]').length"
     )
 
 
@@ -285,7 +285,8 @@ def test_the_table_of_students_is_sorted_and_filtered_and_is_whole_without_a_scr
         assert [name[:4] for name in rows_shown(visit)] == ["Late", "Hopp", "Love", "=HYP"]
         visit.page.locator('th[data-column="1"] button').click()
         assert [name[:4] for name in rows_shown(visit)] == ["=HYP", "Love", "Hopp", "Late"]
-        visit.page.locator(".students input").fill("gpu-a stopped")
+        visit.page.locator(".students select").select_option("GPU-A")
+        visit.page.locator(".students input").fill("stopped")
         assert [name[:4] for name in rows_shown(visit)] == ["Hopp"]
         assert visit.ask("document.querySelector('.students output').textContent") == "1 of 4"
     with closing(Visit(opened, address("class_mixed"), 1600, "light", scripts=False)) as visit:

@@ -330,6 +330,12 @@ def test_clean_text_holds_nothing_that_a_terminal_obeys(text: str, most: int) ->
     assert len(cleaned) <= most + 40
 
 
+def test_invisible_characters_are_shown_and_joiners_of_letters_removed() -> None:
+    assert clean("a\u200bb\u202ec\u00add\u2060") == "a\ufffdb\ufffdc\ufffdd\ufffd"
+    assert clean("\u0639\u0644\u06cc\u200c\u0631\u0636\u0627") == "\u0639\u0644\u06cc\u0631\u0636\u0627"
+    assert clean("\x1b\u200d[31mred") == "red"
+
+
 BLANKS = st.sampled_from(
     [" ", "\t", "\u00a0", "\u3000", "\u2003", "\x1b[31m", "\x1b[0m", "\n", ":", "::", "##[", "x", "##", "["]
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.phrases import counted, cut, in_percent, kib, lines_named, listed
+from grader.phrases import all_of, counted, cut, in_percent, kib, lines_named, listed
 
 
 def test_one_of_a_thing_has_no_plural() -> None:
@@ -14,6 +14,14 @@ def test_one_of_a_thing_has_no_plural() -> None:
 def test_a_long_list_names_its_first_and_counts_the_others() -> None:
     assert listed(["a", "b"], 2) == "a, b"
     assert listed(["a", "b", "c", "d"], 2) == "a, b and 2 more"
+    assert listed(["a, b", "c", "d"], 2, "; ") == "a, b; c; and 1 more"
+
+
+def test_a_list_in_a_sentence_ends_in_and() -> None:
+    assert all_of(()) == ""
+    assert all_of(("a",)) == "a"
+    assert all_of(("a", "b")) == "a and b"
+    assert all_of(("a", "b", "c")) == "a, b and c"
 
 
 def test_several_lines_are_lines() -> None:

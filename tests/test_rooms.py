@@ -93,7 +93,7 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
         ),
         ("grader.sandbox.confinement", ("grader.sandbox.confinement",)),
         ("grader.exercise.covering", ("grader.exercise.cases",)),
-        ("grader.exercise.star", ("grader.exercise.cases",)),
+        ("grader.exercise.star_cases", ("grader.exercise.cases",)),
         ("grader.speed.estimate", ()),
         ("grader.replay.clock", ("grader.protocol.messages",)),
         ("grader.timeline", ()),
@@ -164,10 +164,11 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
         ),
         ("grader.report.isolation", ()),
         ("grader.files", ("grader.errors",)),
+        ("grader.moments", ("grader.errors",)),
         ("grader.batch.uploads", ("grader.errors", "grader.files", "grader.phrases")),
         (
             "grader.batch.late",
-            ("grader.batch.moments", "grader.batch.tables", "grader.errors", "grader.protocol.decode"),
+            ("grader.batch.tables", "grader.errors", "grader.moments", "grader.protocol.decode"),
         ),
         (
             "grader.export",
@@ -293,7 +294,11 @@ def test_of_what_serves_a_child_the_trusted_side_shares_the_clock_and_what_outpu
         ("grader.recorder", {"grader.sandbox.inside.worker"}),
         (
             "grader.replay",
-            {"grader.sandbox.inside.worker", "grader.sandbox.inside.traced", "grader.sandbox.inside.counted"},
+            {
+                "grader.sandbox.inside.worker",
+                "grader.sandbox.inside.tool_worker",
+                "grader.sandbox.inside.counter_worker",
+            },
         ),
         ("grader.replay.clock", {"grader.replay.timing", "grader.speed.baseline_main"}),
     ],
@@ -316,13 +321,13 @@ def test_the_trusted_side_reads_of_compilers_only_their_reports() -> None:
     inside = (*IN_A_CHILD, "grader.compile")
     trusted = [name for name in FILES if not any(within(name, room) for room in inside)]
     opened = {module for name in trusted for module in imported_by(name) if within(module, "grader.compile")}
-    assert opened == {"grader.compile.cache", "grader.compile.findings"}
+    assert opened == {"grader.compile.outcome_cache", "grader.compile.findings"}
 
 
 def test_diagnosis_has_one_door_and_a_list_of_kinds() -> None:
     outside = [name for name in FILES if not within(name, "grader.diagnosis")]
     opened = {module for name in outside for module in imported_by(name) if within(module, "grader.diagnosis")}
-    assert opened == {"grader.diagnosis.explain", "grader.diagnosis.kinds"}
+    assert opened == {"grader.diagnosis.diagnosis", "grader.diagnosis.kinds"}
 
 
 def test_what_triton_s_interpreter_is_made_of_is_known_in_two_rooms() -> None:

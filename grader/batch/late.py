@@ -24,9 +24,9 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import Any
 
-from grader.batch.moments import utc
 from grader.batch.tables import known
 from grader.errors import UsageError
+from grader.moments import utc
 from grader.protocol.decode import DecodeError, decode
 
 _DAY = timedelta(days=1)

@@ -20,9 +20,9 @@ from itertools import takewhile
 from pathlib import Path, PurePath
 from typing import Any
 
-from grader.batch.moments import utc
 from grader.batch.uploads import Owner, Upload, grouped, opened, printable, uploads_in
 from grader.errors import UsageError
+from grader.moments import utc
 
 _CANVAS = re.compile(r"(?P<name>.+?)_(?:(?P<late>late)_)?(?P<id>\d+)_(?P<attachment>\d+)_(?P<file>.+)", re.IGNORECASE)
 _MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_(?P<kind>file|onlinetext)_?(?P<file>.*)")

@@ -65,11 +65,11 @@ class Ledger:
     def _seed_of(self, exercise: str) -> int:
         return default_seed(exercise) if self._seed is None else self._seed
 
-    def open(self, only: str = "") -> Iterator[JournalLine]:
+    def open(self, *, failed_again: bool = False, student: str = "") -> Iterator[JournalLine]:
         """Update every record without grading: from stored results, and for submissions that cannot be graded.
 
-        only: "" and "changed" keep all results; "failed" keeps those that passed; a student's id keeps
-        all but theirs. The others are dropped here and graded again.
+        failed_again: drop the results that are no pass. student: drop this one's results. What is dropped is graded
+        again.
         """
         self._forget_strays()
         for one in self.batch.submissions:
@@ -80,26 +80,24 @@ class Ledger:
                 continue
             write(self._store.submission_path(one.student, self._entries[one.exercise].name), one.text)
             result = self._store.result(one)
-            again = (only == "failed" and (result is None or result.verdict != "pass")) or only == one.student
-            if result is not None and again:
+            if result is not None and ((failed_again and result.verdict != "pass") or student == one.student):
                 self._store.forget_result(one.key)
             elif result is not None:
                 write_record(self._store, self.batch, one, result)
                 yield _line(one, result, result.graded_at, TaskOutcome())
 
-    def tasks(self, only: str = "") -> list[Task]:
-        """Return the gradings to do, each text once.
+    def tasks(self, student: str = "") -> list[Task]:
+        """Return the gradings to do, each text once. student: only this one's.
 
         The longest of the last run come first. Then come the exercises, the last one first: a worker keeps the data of
         its latest exercise, and the last exercise is usually the longest.
         """
         lasted = {line.key: line.seconds for line in self._store.journal()}
-        students = {one.student for one in self.batch.submissions}
         due = [
             sharing[0]
             for sharing in self._sharing.values()
             if self._store.result(sharing[0]) is None
-            and (only not in students or any(one.student == only for one in sharing))
+            and (not student or any(one.student == student for one in sharing))
         ]
         due.sort(key=lambda one: one.exercise, reverse=True)
         due.sort(key=lambda one: -lasted.get(one.key, 0.0))

@@ -13,19 +13,23 @@ _SMALLEST = 0.005
 def changed(before: Gradebook, after: Gradebook) -> list[tuple[Mark, Mark]]:
     """Return the marks that changed, old and new; those that fell come first, by how far.
 
-    Marks without an earlier result have not changed: of a student without a submission, or of a lost grading.
+    A student who has left the class counts as one who handed nothing in. The first result after a lost grading is no
+    change, nor is a submission that waits for its first result.
     """
-    old = {(mark.student, mark.exercise): mark for mark in before.marks if _has_result(mark)}
-    pairs = [(old[mark.student, mark.exercise], mark) for mark in after.marks if (mark.student, mark.exercise) in old]
+    new = {(mark.student, mark.exercise): mark for mark in after.marks}
+    old = [mark for mark in before.marks if mark.override is not None or mark.status != "grader_error"]
+    pairs = [(mark, new.get((mark.student, mark.exercise)) or _left(mark)) for mark in old]
     return sorted(filter(_differs, pairs), key=lambda pair: pair[1].points - pair[0].points)
 
 
-def _has_result(mark: Mark) -> bool:
-    return mark.override is not None or mark.status not in ("missing", "grader_error")
+def _left(mark: Mark) -> Mark:
+    return Mark(mark.student, mark.exercise, "missing", 0.0, 0.0, mark.max_points)
 
 
 def _differs(pair: tuple[Mark, Mark]) -> bool:
     one, other = pair
+    if (one.status, other.status) == ("missing", "grader_error"):
+        return False
     figures = ((one.points, other.points), (one.judged, other.judged), (one.max_points, other.max_points))
     return one.status != other.status or any(abs(was - now) >= _SMALLEST for was, now in figures)
 
@@ -49,5 +53,7 @@ def in_words(pairs: list[tuple[Mark, Mark]], handed_in_anew: set[tuple[str, str]
 
 
 def _figure(mark: Mark) -> str:
+    if mark.status == "missing" and mark.override is None:
+        return "missing"
     judged = "" if mark.judged == mark.max_points or mark.override is not None else f", {mark.judged:g} judged"
     return f"{mark.status}, {mark.points:g} of {mark.max_points:g} points{judged}"

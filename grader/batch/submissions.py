@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from grader.batch.gradebook import Student
 from grader.batch.roster import owner_on, person, strangers_ids
 from grader.batch.store import Submission
-from grader.batch.uploads import Owner, Upload, UploadedFile, files_of, text_bytes
+from grader.batch.uploads import MOST_LISTED, Owner, Upload, UploadedFile, files_of, text_bytes
 from grader.errors import UsageError
 from grader.files import as_text
+from grader.phrases import listed
 from grader.text import sha256_of
 
 _ROOM_OF_STUBS = "exercises"
@@ -118,11 +119,15 @@ def _place(upload: Upload, file: UploadedFile) -> str:
 
 
 def _left_over(uploads: Sequence[Upload], submissions: Sequence[Submission]) -> Iterator[str]:
-    """Yield the places of one student's files that no submission uses or fails for."""
+    """Yield one student's files that no submission uses and no trouble names, and damaged uploads that cost nothing."""
     for upload in uploads:
+        if upload.trouble and not any(upload.trouble == one.trouble for one in submissions):
+            yield f"{_shown(upload)} ({upload.trouble})"
         for file in upload.files:
             place = _place(upload, file)
-            if not any(place == one.source or (one.trouble and _is_for(file, one.exercise)) for one in submissions):
+            if not any(
+                place == one.source or (_is_for(file, one.exercise) and f"{file}" in one.trouble) for one in submissions
+            ):
                 yield place
 
 
@@ -161,11 +166,9 @@ def _prefixed(
             user = who[dash.end() :]
             with suppress(UsageError):
                 if student := owner_on(lacking, Owner(user, ids={"github": user})):
-                    said = f"{_shown(upload)} may be the repository of {student.id}, who handed nothing in"
-                    found.setdefault(who[: dash.start()], []).append(said)
+                    found.setdefault(who[: dash.start()], []).append(f"{student.id} by {_shown(upload)}")
     for prefix, alike in found.items():
-        more = f", and {len(alike) - 1} more likewise" if len(alike) > 1 else ""
-        yield f"{alike[0]}{more}: write --prefix {prefix}"
+        yield f"--prefix {prefix} would find students who handed nothing in: {', '.join(alike)}"
 
 
 def _of(student: str, uploads: Sequence[Upload], exercises: Mapping[str, str]) -> Iterator[Submission]:
@@ -223,7 +226,7 @@ def _chosen(student: str, exercise: str, name: str, candidates: Sequence[tuple[U
         candidates = own
     upload, file = candidates[0]
     several = any(other is not upload for other, _ in candidates)
-    places = ", ".join(_place(*one) if several else str(one[1]) for one in candidates[:5])
+    places = listed([_place(*one) if several else str(one[1]) for one in candidates], MOST_LISTED)
     plain = Submission(
         student,
         exercise,

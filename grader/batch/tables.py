@@ -10,8 +10,8 @@ from datetime import datetime
 from math import isfinite
 
 from grader.batch.gradebook import Override
-from grader.batch.moments import utc
 from grader.errors import UsageError
+from grader.moments import utc
 
 _OVERRIDE = ("student", "exercise", "points", "reason", "author", "time", "part", "comment")
 _OPTIONAL = {"time", "part", "comment"}

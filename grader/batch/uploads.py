@@ -25,7 +25,7 @@ MOST_UNPACKED_BYTES = 1 << 29
 MOST_ARCHIVE_BYTES = 1 << 24
 _MOST_DEPTH = 32
 # The most files that a message names.
-_MOST_LISTED = 5
+MOST_LISTED = 5
 _MADE_BY_TOOLS = frozenset({"__pycache__", "__MACOSX", ".git", ".venv", "node_modules", ".ipynb_checkpoints"})
 # These methods unpack only as much as requested; others unpack everything behind the packed bytes.
 _BOUNDED = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
@@ -255,4 +255,4 @@ def text_bytes(file: UploadedFile) -> bytes:
 
 def files_of(uploads: Iterable[Upload]) -> str:
     """Return the first files of some uploads, in words."""
-    return listed([str(file) for one in uploads for file in one.files], _MOST_LISTED) or "nothing"
+    return listed([str(file) for one in uploads for file in one.files], MOST_LISTED) or "nothing"

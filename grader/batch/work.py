@@ -131,6 +131,9 @@ def _state(cpu: bool) -> _WorkerState:
 
 @cache
 def _opened(cpu: bool) -> _WorkerState:
+    # A worker's stderr is the instructor's terminal. Hypothesis, for one, warns while it draws and shrinks: Dask's own
+    # threads use Python's random numbers meanwhile. No plan does, but Hypothesis cannot know.
+    warnings.simplefilter("ignore")
     return _WorkerState(cpu)
 
 
@@ -223,14 +226,10 @@ class _WorkerState:
         return self._truths[entry.name]
 
     def _plan(self, entry: Entry, task: Task) -> Plan:
-        from hypothesis.errors import HypothesisDeprecationWarning
-
         from grader.exercise.plan import draw
 
         name = (entry.name, task.seed, task.parts)
-        with _drawing, warnings.catch_warnings():
-            # Dask's own threads use Python's random numbers meanwhile. A plan does not, but Hypothesis cannot know.
-            warnings.simplefilter("ignore", HypothesisDeprecationWarning)
+        with _drawing:
             if name not in self._plans:
                 parts = frozenset(task.parts) or None
                 gpu = self._processes.mode == "gpu"

@@ -1,4 +1,4 @@
-"""Places the inputs of a call in guarded memory on the device, and reports what the call changed there.
+"""Place the inputs of a call in guarded memory on the device, and report what the call changed there.
 
 Every tensor lies in a buffer of its own between two guard bands. Guard bands and the gaps of strided layouts hold
 0xFF bytes, which are NaN in every floating-point type. So a read outside an argument poisons the answer, and a write

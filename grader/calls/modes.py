@@ -124,7 +124,11 @@ def unobserved() -> Iterator[None]:
 
 
 def tensors_in(values: Any) -> list[Tensor]:
-    """Return every tensor among the values, in tuples and lists too."""
+    """Return every tensor among the values, in tuples and lists too; calls no method of a submission's."""
     if isinstance(values, Tensor):
         return [values]
-    return [tensor for value in values for tensor in tensors_in(value)] if isinstance(values, tuple | list) else []
+    if isinstance(values, tuple):
+        held: Iterator[Any] = tuple.__iter__(values)
+    else:
+        held = list.__iter__(values) if isinstance(values, list) else iter(())
+    return [tensor for value in held for tensor in tensors_in(value)]

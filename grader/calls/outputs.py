@@ -1,4 +1,4 @@
-"""Hands the outputs of a call to the grader.
+"""Hand the outputs of a call to the grader.
 
 Copies the bytes of every output of the right form into the memory file. Gives forms only: never judges values.
 """

@@ -1,4 +1,4 @@
-"""Finds the files of installed packages' modules by their dotted names. Imports nothing, and reads no file."""
+"""Find the files of installed packages' modules by their dotted names. Imports nothing, and reads no file."""
 
 from __future__ import annotations
 

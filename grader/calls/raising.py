@@ -1,4 +1,4 @@
-"""Describes an exception for the grader: its kind, its message, and the submission's lines that led to it.
+"""Describe an exception for the grader: its kind, its message, and the submission's lines that led to it.
 
 Takes an exception of the submission's process; gives a Raised message.
 """

@@ -1,4 +1,4 @@
-"""Makes the operators that a submission registers with torch visible: torch would run them hidden from every mode."""
+"""Make the operators that a submission registers with torch visible: torch would run them hidden from every mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes autotuned kernels take the first configuration that works, unless the call is timed.
+"""Make autotuned kernels take the first configuration that works, unless the call is timed.
 
 Tuning compiles and times every configuration for every new key: only a timed call is worth that. Configurations that
 an autotuner skips are skipped here as well: those that do not compile, that fail a `tl.static_assert`, or that need

@@ -1,4 +1,4 @@
-"""Watches a call that really runs: the kernels that it launches, and the operators of torch that compute beside them.
+"""Watch a call that really runs: the kernels that it launches, and the operators of torch that compute beside them.
 
 Serves calls that are not recorded and replayed: parts in the CuTe DSL, timed calls, and calls whose values are shown
 although their points are lost. Gives observations; never changes a call's result.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from grader.classes.page import environment
 from grader.classes.similarity import Cluster, SimilarPair, Source
 from grader.phrases import in_percent, listed
@@ -36,7 +38,7 @@ class ComparedExercise:
     """One exercise's clusters, the number of its sources, and the students whose source was not compared.
 
     earlier: the number of an earlier class's sources. absent: the file is gone or has changed since it was graded.
-    invalid: it could not be read when it was graded.
+    invalid: it was an invalid file when it was graded.
     """
 
     id: str
@@ -74,7 +76,12 @@ def render(exercises: Sequence[ComparedExercise], title: str, names: Mapping[str
 
 
 def _listed(students: Sequence[str], names: Mapping[str, str]) -> str:
-    return listed([view.line(names.get(student, student), 100) for student in students], _MOST_NAMES)
+    return Markup(listed([_name(student, names) for student in students], _MOST_NAMES))  # noqa: S704  names are escaped
+
+
+def _name(student: str, names: Mapping[str, str]) -> Markup:
+    """Return a name that does not change the direction in which the text around it is read."""
+    return Markup("<bdi>{}</bdi>").format(view.line(names.get(student, student), 120))
 
 
 def _cluster(cluster: Cluster, names: Mapping[str, str]) -> ClusterView:
@@ -103,6 +110,4 @@ def _side(source: Source, alike: frozenset[int], names: Mapping[str, str]) -> Si
             lines.append(SourceLine(0, "…", alike=False))
         text = view.block(texts[number - 1], _MOST_CHARACTERS).replace("\n", " ")
         lines.append(SourceLine(number, text, number in alike))
-    return Side(
-        view.line(names.get(source.student, source.student), 120), tuple(lines), max(0, len(kept) - _MOST_LINES)
-    )
+    return Side(_name(source.student, names), tuple(lines), max(0, len(kept) - _MOST_LINES))

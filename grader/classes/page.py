@@ -46,6 +46,7 @@ Audience = Literal["instructor", "student"]
 _FEWEST = 5
 _MOST_CAUSES, _MOST_EXTREMES, _MOST_STRUGGLING, _MOST_LISTED = 8, 5, 10, 50
 _PAGES = Path(__file__).parent
+_INVALID = LOOKS["invalid_submission"].word
 
 
 @dataclass(frozen=True)
@@ -136,11 +137,21 @@ class StudentCell:
 
 @dataclass(frozen=True)
 class StudentRow:
-    """A student's row. words: what the filter finds it by."""
+    """A student's row. words: what the filter finds it by, besides the section."""
 
     name: str
     words: str
+    section: str
     cells: tuple[StudentCell, ...]
+
+
+@dataclass(frozen=True)
+class HelpRow:
+    """A student who may need help: the mean share of the points, and the exercises with an invalid file."""
+
+    name: str
+    share: str
+    invalid: str
 
 
 @dataclass(frozen=True)
@@ -179,6 +190,9 @@ def render(
     there is one.
     """
     named = audience == "instructor"
+    rows = _rows(tally, book) if named else ()
+    struggling = _struggling(book) if named else ()
+    overrides = _overrides(book) if named else ()
     exercises = [_exercise(tally, book, one.id, view.line(one.title, 120), named) for one in book.assignments]
     return (
         environment()
@@ -193,10 +207,14 @@ def render(
             sorting=sorting,
             stuck=_stuck(tally, book) if named else (),
             columns=_columns(tally, book) if named else (),
-            rows=_rows(tally, book) if named else (),
+            rows=rows,
+            sections=sorted({row.section for row in rows if row.section}),
             fewest=_FEWEST,
-            struggling=_struggling(book) if named else (),
-            overrides=_overrides(book) if named else (),
+            struggling=struggling[:_MOST_STRUGGLING],
+            more_struggling=max(0, len(struggling) - _MOST_STRUGGLING),
+            overrides=overrides[:_MOST_LISTED],
+            more_overrides=max(0, len(overrides) - _MOST_LISTED),
+            invalid=_INVALID,
             problems=problems[:_MOST_LISTED] if named else (),
             more_problems=max(0, len(problems) - _MOST_LISTED),
             similar=similar if named else "",
@@ -262,7 +280,7 @@ def _bins(spread: Points, exercise: str, names: Mapping[str, str], named: bool) 
 def _unread(found: ExerciseTally, exercise: str, names: Mapping[str, str]) -> StudentList:
     listed = _listed("", tuple(found.unread), exercise, names)
     links = tuple(
-        (f"{name}: {view.line(reason, 300)}", card)
+        (Markup("{}: {}").format(name, view.line(reason, 300)), card)
         for (name, card), reason in zip(listed.links, found.unread.values(), strict=False)
     )
     return replace(listed, links=links)
@@ -319,16 +337,16 @@ def _rows(tally: ClassTally, book: Gradebook) -> tuple[StudentRow, ...]:
 
 def _row(student: Student, marks: Sequence[tuple[Mark, tuple[PartTally, ...]]]) -> StudentRow:
     cells = [cell for mark, parts in marks for cell in (_total(mark), *(_part_cell(mark, part) for part in parts))]
-    about = (student.id, student.name, student.email, student.section, *(cell.words for cell in cells))
+    about = (student.id, student.name, student.email, *(cell.words for cell in cells))
     words = " ".join(dict.fromkeys(view.line(one, 200).lower() for one in about if one))
-    return StudentRow(_name(student), words, tuple(cells))
+    return StudentRow(_name(student), words, view.line(student.section, 100), tuple(cells))
 
 
 def _total(mark: Mark) -> StudentCell:
     """Return the cell of a whole exercise: the points that count, or why there are none."""
     card = _card(mark.student, mark.exercise) if mark.record else ""
     if mark.override is None and mark.status in APART:
-        word = {"missing": "missing", "invalid_submission": "unreadable"}[mark.status]
+        word = "missing" if mark.status == "missing" else _INVALID
         return StudentCell(word, "apart", card, word)
     if mark.override is None and not mark.judged:
         return StudentCell("–", "o5", card, "not judged")
@@ -365,7 +383,7 @@ def _checks(
     return tuple((part, tuple(rows)) for part, rows in parts.items())
 
 
-def _cause(cause: CauseTally, exercise: str, names: dict[str, str], named: bool) -> CauseView:
+def _cause(cause: CauseTally, exercise: str, names: Mapping[str, str], named: bool) -> CauseView:
     example = cause.example
     checks = [name for name, _ in cause.checks.most_common(3)]
     shown = named and example is not None
@@ -380,7 +398,7 @@ def _cause(cause: CauseTally, exercise: str, names: dict[str, str], named: bool)
     )
 
 
-def _speed(speed: SpeedTally, exercise: str, names: dict[str, str], named: bool) -> ClassSpeedView:
+def _speed(speed: SpeedTally, exercise: str, names: Mapping[str, str], named: bool) -> ClassSpeedView:
     ordered = sorted(speed.timings, key=lambda one: -one.ratio)
     top = 1.05 * max([speed.full, *(min(one.high, 4 * one.ratio) for one in ordered)])
 
@@ -412,23 +430,32 @@ def _card(student: str, exercise: str) -> str:
     return f"cards/{quote(student, safe='')}/{quote(exercise, safe='')}.html"
 
 
-def _name(student: Student) -> str:
-    return view.line(f"{student.name} ({student.id})" if student.name else student.id, 120)
+def _name(student: Student) -> Markup:
+    """Return a student's name and id. The name does not change the direction in which the text around it is read."""
+    name, own = view.line(student.name, 120), view.line(student.id, 120)
+    return Markup("<bdi>{}</bdi> ({})").format(name, own) if name else Markup("<bdi>{}</bdi>").format(own)
 
 
-def _names(book: Gradebook) -> dict[str, str]:
+def _names(book: Gradebook) -> Mapping[str, str]:
     return {student.id: _name(student) for student in book.students}
 
 
-def _struggling(book: Gradebook) -> tuple[tuple[str, str], ...]:
-    """Return the students with the lowest shares, all below half of what could be judged."""
-    shares = by_student(book)
-    names = _names(book)
-    least = sorted((share, student) for student, share in shares.items() if share < 0.5)
-    return tuple((names[student], in_percent(share)) for share, student in least[:_MOST_STRUGGLING])
+def _struggling(book: Gradebook) -> tuple[HelpRow, ...]:
+    """Return the students below half of what could be judged, or with an invalid file; the lowest shares first."""
+    shares, names = by_student(book), _names(book)
+    invalid: dict[str, list[str]] = {}
+    for mark in book.marks:
+        if mark.override is None and mark.status == "invalid_submission":
+            invalid.setdefault(mark.student, []).append(view.line(mark.exercise, 60))
+    # Nothing is known of whoever handed in invalid files alone: they come first.
+    least = sorted((shares.get(one, -1.0), one) for one in names if shares.get(one, 1.0) < 0.5 or one in invalid)
+    return tuple(
+        HelpRow(names[student], in_percent(share) if share >= 0 else "–", ", ".join(invalid.get(student, ())))
+        for share, student in least
+    )
 
 
 def _overrides(book: Gradebook) -> tuple[tuple[str, Mark, Override], ...]:
     names = _names(book)
     given = ((mark, one) for mark in book.marks for one in mark.overrides)
-    return tuple((names[mark.student], mark, one) for mark, one in given)[:_MOST_LISTED]
+    return tuple((names[mark.student], mark, one) for mark, one in given)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,29 +14,31 @@ from typing import TYPE_CHECKING
 
 from grader import machine
 from grader.batch import key, team
-from grader.batch.gradebook import APART, Mark
+from grader.batch.gradebook import APART, Mark, MarkStatus
 from grader.batch.key import Terms
 from grader.batch.reading import read, read_batch
 from grader.batch.regrading import changed, in_words
 from grader.batch.store import Batch, BatchStore, JournalLine
 from grader.batch.submissions import Collected
 from grader.cli.batch_mapping import handed_in, in_full, in_short
-from grader.cli.batch_options import BatchOptions, completed, requested
+from grader.cli.batch_options import BatchOptions, completed, requested, selected
 from grader.cli.files import parse_seed
 from grader.cli.lacking import lacking
-from grader.cli.moment import now
 from grader.errors import MissingEnvironment
 from grader.exercise.catalogue import Entry, discover, find_root
-from grader.record import exit_code
+from grader.moments import now
+from grader.phrases import counted
+from grader.record import exit_code, worst_code
 from grader.report.audience import HIDDEN
 from grader.report.isolation import missing
+from grader.report.status import LOOKS
+from grader.text import one_line
 
 if TYPE_CHECKING:
     from distributed import Client
 
-
-# The worst first. Unlike `grade all`, a class tells what this machine could not judge although the rest passed.
-_WORST = (5, 1, 3, 4, 0)
+# The most invalid files that the end of a run names.
+_MOST_INVALID = 20
 
 
 def batch(options: BatchOptions) -> int:
@@ -71,6 +74,8 @@ def _grade(options: BatchOptions, whole: Batch, entries: Mapping[str, Entry], st
 
     started = monotonic()
     with contextlib.ExitStack() as stack:
+        # What libraries warn of is nothing that an instructor could mend.
+        stack.enter_context(warnings.catch_warnings(action="ignore"))
         away = stack.enter_context(team.at(options.scheduler)) if options.scheduler else None
         if away:
             if not team.places(away):
@@ -83,9 +88,9 @@ def _grade(options: BatchOptions, whole: Batch, entries: Mapping[str, Entry], st
         store.write_batch(ledger.batch)
         if options.fresh:
             store.forget_results()
-        only = options.only or ""
-        as_before = list(ledger.open(only))
-        tasks = ledger.tasks(only)
+        failed_again, student = selected(options.only, whole.submissions)
+        as_before = list(ledger.open(failed_again=failed_again, student=student))
+        tasks = ledger.tasks(student)
         lines: list[JournalLine] = []
         if tasks:
             from grader.cli.batch_progress import progress_board
@@ -193,14 +198,21 @@ def _summary(marks: Sequence[Mark], whole: Batch, store: BatchStore) -> None:
     for column in whole.assignments:
         own = [mark for mark in marks if mark.exercise == column.id]
         verdicts = Counter(mark.status for mark in own)
-        said = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
+        said = ", ".join(f"{count} {_word(verdict)}" for verdict, count in verdicts.most_common())
         # A file that could not be read does not show how hard the exercise is.
         judged = [mark for mark in own if mark.override is not None or (mark.judged and mark.status not in APART)]
         mean = sum(mark.points for mark in judged) / len(judged) if judged else 0.0
         print(f"{column.id}  {column.title}: {said}; {mean:.1f} points on average")
-    for one in [one for one in whole.submissions if one.trouble][:20]:
-        print(f"invalid  {one.student}, {one.exercise}: {one.trouble}")
+    invalid, word = [one for one in whole.submissions if one.trouble], _word("invalid_submission")
+    for one in invalid[:_MOST_INVALID]:
+        print(f"{word}  {one.student}, {one.exercise}: {one_line(one.trouble)}")
+    if (more := len(invalid) - _MOST_INVALID) > 0:
+        print(f"{counted(more, f'more {word}')}: grade batch --out {store.folder} --dry-run")
     print(f"Records: {store.folder / 'records'}\nScorecards: {store.folder / 'cards'}")
+
+
+def _word(status: MarkStatus) -> str:
+    return "missing" if status == "missing" else LOOKS[status].word
 
 
 def _duration(seconds: float) -> str:
@@ -211,5 +223,4 @@ def _duration(seconds: float) -> str:
 
 def _exit_code(marks: Sequence[Mark]) -> int:
     """Return 5 if the grader failed at some, 1 if some failed, 3 or 4 if nothing worse happened, else 0."""
-    codes = {exit_code(mark.status) for mark in marks if mark.status != "missing"}
-    return min(codes, key=_WORST.index, default=0)
+    return worst_code([exit_code(mark.status) for mark in marks if mark.status != "missing"])

@@ -10,9 +10,13 @@ from collections.abc import Iterator, Sequence
 from grader.batch.gradebook import Student
 from grader.batch.store import Batch, Submission
 from grader.batch.submissions import Collected
-from grader.phrases import counted
+from grader.phrases import counted, cut, listed
+from grader.report.status import LOOKS
+from grader.text import clean
 
 _MOST = 10
+_LONGEST_NOTE = 300
+_IN_FULL = " (--dry-run names all)"
 
 
 def in_full(whole: Batch, found: Collected) -> Iterator[str]:
@@ -23,11 +27,11 @@ def in_full(whole: Batch, found: Collected) -> Iterator[str]:
     for title, names in (
         (
             "Not on the roster",
-            tuple(_students([one for one in whole.students if one.id in strangers], found.submissions)),
+            [*_students([one for one in whole.students if one.id in strangers], found.submissions)],
         ),
-        ("Nobody's", found.nobodys),
-        ("Left over: of a student, and of no exercise that is graded", found.left_over),
-        ("To be looked at", found.notes),
+        ("Nobody's", [*map(_harmless, found.nobodys)]),
+        ("Left over: of a student, and not graded", [*map(_harmless, found.left_over)]),
+        ("To be looked at", [*map(_harmless, found.notes)]),
     ):
         if names:
             yield f"\n{title}"
@@ -36,11 +40,11 @@ def in_full(whole: Batch, found: Collected) -> Iterator[str]:
 
 def in_short(found: Collected, strangers: Sequence[str]) -> Iterator[str]:
     """Yield all notes, and the first uploads without an owner or outside the roster."""
-    yield from (f"  look at: {note}" for note in found.notes)
+    for note in map(_harmless, found.notes):
+        yield f"  look at: {cut(note, _LONGEST_NOTE)}{_IN_FULL if len(note) > _LONGEST_NOTE else ''}"
     for title, names in (("nobody's", found.nobodys), ("not on the roster", strangers)):
         if names:
-            more = f" and {len(names) - _MOST} more (--dry-run names all)" if len(names) > _MOST else ""
-            yield f"  {title}: {', '.join(names[:_MOST])}{more}"
+            yield f"  {title}: {_harmless(listed(names, _MOST))}{_IN_FULL if len(names) > _MOST else ''}"
 
 
 def handed_in(whole: Batch) -> str:
@@ -53,8 +57,12 @@ def handed_in(whole: Batch) -> str:
 def _students(students: Sequence[Student], submissions: Sequence[Submission]) -> Iterator[str]:
     for student in students:
         own = [one for one in submissions if one.student == student.id]
-        yield f"{student.id}  {student.name}".rstrip() + ("" if own else ": nothing handed in")
+        yield f"{student.id}  {_harmless(student.name)}".rstrip() + ("" if own else ": nothing handed in")
         for one in own:
             late = "  (late)" if one.late else ""
-            said = f"  cannot be graded: {one.trouble}" if one.trouble else ""
-            yield f"  {one.exercise}  {one.source}{late}{said}"
+            said = f"  {LOOKS['invalid_submission'].word}: {_harmless(one.trouble)}" if one.trouble else ""
+            yield f"  {one.exercise}  {_harmless(one.source)}{late}{said}"
+
+
+def _harmless(text: str) -> str:
+    return clean(text, 100_000).replace("\n", " ")

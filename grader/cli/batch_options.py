@@ -14,12 +14,12 @@ from grader.batch.gradebook import Assignment
 from grader.batch.late import LatePolicy, check_policy, parse_policy
 from grader.batch.layouts import recognise
 from grader.batch.roster import parse_roster
-from grader.batch.store import Batch
+from grader.batch.store import Batch, Submission
 from grader.batch.submissions import Collected, collect, exercises_in, timed
 from grader.batch.tables import above_maximum, parse_overrides, parse_times
 from grader.batch.uploads import Upload
 from grader.cli.batch_out import check_folder, check_outside
-from grader.cli.batch_seed import check_seed
+from grader.cli.batch_seed import check_seed, seed_notes
 from grader.cli.files import parse_seed
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, discover, find_root, resolve
@@ -28,6 +28,8 @@ from grader.report.audience import HIDDEN
 Table = TypeVar("Table")
 
 _MOST_TABLE_BYTES = 1 << 24
+# What --only takes besides a student's id.
+_STATES = ("failed", "changed")
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,21 @@ def completed(options: BatchOptions, before: Batch | None) -> BatchOptions:
     )
 
 
+def selected(only: str | None, submissions: Sequence[Submission]) -> tuple[bool, str]:
+    """Return what --only grades again: whether all that failed, and the student ('' for nobody). Raises UsageError."""
+    students = {one.student for one in submissions}
+    if only in _STATES and only in students:
+        both = f"--only state:{only} or --only student:{only}"
+        raise UsageError(f"--only must have one meaning, got {only}, which is a student's id, too: write {both}")
+    if only is None or only in students:
+        return False, only or ""
+    if only.removeprefix("state:") in _STATES:
+        return only.endswith("failed"), ""
+    if only.startswith("student:") and (student := only.removeprefix("student:")) in students:
+        return False, student
+    raise UsageError(f"--only must be failed, changed, or the id of a student who handed in, got {only!r}")
+
+
 def requested(options: BatchOptions, before: Batch | None) -> tuple[Batch, dict[str, Entry], Collected]:
     """Return the batch of a completed command line, its exercises by id, and the contents of the uploads.
 
@@ -90,10 +107,7 @@ def requested(options: BatchOptions, before: Batch | None) -> tuple[Batch, dict[
     found = collect(uploads, {name: entry.name for name, entry in wanted.items()}, roster)
     if not found.submissions:
         raise UsageError(f"there must be submissions to grade, got none in {source}")
-    if options.only not in (None, "failed", "changed") and options.only not in {
-        one.student for one in found.submissions
-    }:
-        raise UsageError(f"--only must be failed, changed, or the id of a student who handed in, got {options.only!r}")
+    selected(options.only, found.submissions)
     ids = {student.id for student in found.students}
     parts = {name: _parts(entry, options.parts) for name, entry in wanted.items()}
     # A course has one table of times and one late policy, also for exercises that are not graded now.
@@ -117,7 +131,8 @@ def requested(options: BatchOptions, before: Batch | None) -> tuple[Batch, dict[
     if whole.seed not in ("", HIDDEN):
         parse_seed(whole.seed)
     _refuse_parts_of_nothing(whole)
-    return whole, wanted, replace(found, notes=(*found.notes, *above_maximum(whole.overrides, _worth(parts))))
+    notes = (*found.notes, *seed_notes(options.seed, before), *above_maximum(whole.overrides, _worth(parts)))
+    return whole, wanted, replace(found, notes=notes)
 
 
 def _policy(text: str, students: Collection[str], exercises: Collection[str], path: object) -> LatePolicy:
@@ -168,7 +183,8 @@ def _check(options: BatchOptions, before: Batch | None) -> None:
     if options.limit_minutes <= 0:
         raise UsageError(f"--limit-minutes must be above 0, got {options.limit_minutes:g}")
     check_folder(options.out)
-    check_seed(options.out, options.seed, before.seed if before else "", resume=options.resume)
+    going_on = "with --resume" if options.resume else "without DIR" if options.source is None else ""
+    check_seed(options.out, options.seed, before.seed if before else "", going_on)
 
 
 def _entries(options: BatchOptions, old: Batch) -> dict[str, Entry]:

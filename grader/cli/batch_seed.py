@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from grader import machine
 from grader.batch.ledger import restamp
 from grader.batch.reading import read_batch
-from grader.batch.store import BatchStore
+from grader.batch.store import Batch, BatchStore
 from grader.cli.batch_out import check_folder
 from grader.cli.files import parse_seed
-from grader.cli.moment import now
 from grader.errors import UsageError
 from grader.exercise.catalogue import discover, find_root
+from grader.moments import now
+from grader.phrases import counted
 from grader.report.audience import HIDDEN
 
 
-def check_seed(out: str, asked: str | None, own: str, *, resume: bool) -> None:
-    """Refuse a second seed in a resumed run, and a hidden seed that students know. Raises UsageError.
+def check_seed(out: str, asked: str | None, own: str, going_on: str) -> None:
+    """Refuse a second seed in a run that goes on, and a hidden seed that students know. Raises UsageError.
 
-    asked: None if the command line has none. own: that of the folder's last run. A stored hidden seed that is still
-    secret may always be used again.
+    asked: None if the command line has none. own: that of the folder's last run. going_on: why the run goes on with the
+    folder's submissions, or ''. A stored hidden seed that is still secret may always be used again.
     """
     if asked is None or _is_same(asked, own):
         return
@@ -32,9 +34,18 @@ def check_seed(out: str, asked: str | None, own: str, *, resume: bool) -> None:
         if known := store.published_seed(own):
             rule = "a hidden seed must not be known"
             raise UsageError(f"{rule}, got {known}, which is published in this folder; {instead}")
-    elif resume:
-        whose = own or "that of the default plan"
-        raise UsageError(f"with --resume the seed must be the folder's own ({whose}), got {asked}; {instead}")
+    elif going_on:
+        raise UsageError(f"{going_on} the seed must be the folder's own ({_named(own)}), got {asked}; {instead}")
+
+
+def seed_notes(asked: str | None, before: Batch | None) -> Iterator[str]:
+    """Yield a note if a run changes the seed of its folder."""
+    if before is not None and asked is not None and not _is_same(asked, before.seed):
+        yield f"the seed was {_named(before.seed)}, and is {asked} now: everything is graded on other inputs"
+
+
+def _named(seed: str) -> str:
+    return seed or "that of the default plan"
 
 
 def _is_same(asked: str, own: str) -> bool:
@@ -58,7 +69,8 @@ def publish(out: str) -> int:
         # Write batch.json last: if this run is killed before, a repeated run writes the same.
         count = restamp(store, known)
         store.write_batch(known)
-    print(f"The seed was {seed:#x}; {count} records and scorecards now hold it.")
+    holding = counted(count, "record and its scorecard now hold", "records and their scorecards now hold")
+    print(f"The seed was {seed:#x}; {holding} it.")
     return 0
 
 

@@ -97,9 +97,12 @@ def _class(out_dir: Path, chosen: Format, options: ExportOptions) -> int:
                 written += 1
         return written, problems
 
-    shares = in_shares(write_share, len(read_batch(out_dir).students))
+    batch = read_batch(out_dir)
+    shares = in_shares(write_share, len(batch.students))
     _tell([(path, words) for _, problems in shares for path, words in problems])
     _say(f"{counted(sum(written for written, _ in shares), 'file')}: {target}")
+    if batch.policy.percent_per_day:
+        _say("lateness costs nothing in these files; csv and canvas take it off")
     return 0
 
 
@@ -149,7 +152,7 @@ def _tell(problems: list[tuple[str, str]]) -> None:
     for path, words in problems[:5]:
         _say(f"not read, {path}: {words}")
     if len(problems) > 5:
-        _say(f"not read, {len(problems) - 5} more records")
+        _say(f"not read, {counted(len(problems) - 5, 'more record')}")
 
 
 # -- an exercise -----------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grader.cli import saved
-from grader.cli.listing import next_exercise
+from grader.cli.next_step import next_exercise
 from grader.exercise.catalogue import Entry, discover
 from grader.exercise.model import check_id
 from grader.record import Record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from grader.cli import listing
+from grader.cli.next_step import next_line
 from grader.errors import UsageError
 from grader.exercise.catalogue import course_around, discover, handed_out
 from grader.phrases import listed
@@ -31,7 +31,7 @@ def init(target: str, *, with_reference: bool) -> int:
     print(f"{folder.resolve()}: {', '.join(entry.id for entry in entries)}")
     if target != ".":
         print(f"First: cd {target}")
-    print(listing.next_line(entries))
+    print(next_line(entries))
     return 0
 
 

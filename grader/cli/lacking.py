@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from grader import machine
 from grader.exercise.catalogue import Entry
+from grader.phrases import all_of
 
 
 def lacking(entries: Iterable[Entry], parts: Collection[str] = ()) -> Iterator[str]:
@@ -20,4 +21,4 @@ def lacking(entries: Iterable[Entry], parts: Collection[str] = ()) -> Iterator[s
             if reason and (not parts or part.name in parts):
                 by_reason.setdefault(reason, []).append(part.name)
         for reason, names in by_reason.items():
-            yield f"{' and '.join(names)} of {entry.id} cannot be judged here: {reason}"
+            yield f"{all_of(names)} of {entry.id} cannot be judged here: {reason}"

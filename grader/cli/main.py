@@ -1,4 +1,4 @@
-"""Entry point: runs the command, and turns errors into one line and an exit code."""
+"""Entry point: run the command, and turn errors into one line and an exit code."""
 
 from __future__ import annotations
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from grader.cli import saved
 from grader.cli.browser import show_in_browser
 from grader.cli.files import write
-from grader.cli.listing import progress_words
-from grader.cli.moment import now
-from grader.cli.run import can_keep
+from grader.cli.next_step import progress_words
 from grader.cli.say import say
+from grader.cli.scorecard import can_keep
 from grader.cli.terminal import terminal_of
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, find_root, resolve
+from grader.moments import now
 from grader.progress import Progress
 from grader.record import Record, to_json
 from grader.report.page import beside

@@ -81,8 +81,8 @@ def _compiled(
     entry: Entry, source: str, parts: list[Part], *, quiet: bool
 ) -> tuple[tuple[PartInfo, ...], dict[str, str]]:
     """Return the parts with their kernels, and the reasons for parts with nothing to compile."""
-    from grader.compile.cache import CompileOutcome
-    from grader.judge.compiler import Compiling
+    from grader.compile.outcome_cache import CompileOutcome
+    from grader.judge.part_compiler import PartCompiler
 
     start = entry.start(source)
     nothing: dict[str, str] = {}
@@ -99,16 +99,16 @@ def _compiled(
     capability = gpu.capability if gpu else ""
     with (
         closing(ForkServer("compile")) as server,
-        Compiling(
+        PartCompiler(
             lambda: server,
             *(start, entry.exercise.limits, parts),
             every=True,
             limit_s=_CALL_S,
             capability=capability,
-        ) as compiling,
+        ) as part_compiler,
     ):
-        compiling.run(on_outcome)
-    return tuple(PartInfo(part.name, part.title, *compiling.kernels_of(part.name)) for part in parts), nothing
+        part_compiler.run(on_outcome)
+    return tuple(PartInfo(part.name, part.title, *part_compiler.kernels_of(part.name)) for part in parts), nothing
 
 
 def _show(found: Profile, nothing: dict[str, str], stream: TextIO) -> None:

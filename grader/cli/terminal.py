@@ -1,4 +1,4 @@
-"""Find out what a terminal can show, and show a grading's progress there."""
+"""Find out what a terminal can show, and show a grading's progress and its result there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
-from grader.record import CheckResult
+from grader.record import CheckResult, Record
+from grader.report.view import Step
 
 
 def terminal_of(stream: object) -> tuple[bool, bool, int]:
@@ -30,3 +31,15 @@ def show_progress(total: int, *, quiet: bool) -> AbstractContextManager[Callable
     # A live display needs a terminal that can redraw.
     moving = sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
     return LiveProgress(total) if moving else LineProgress()
+
+
+def show_record(record: Record, stream: object, step: Step | None = None, *, one_case: bool = False) -> None:
+    """Print the result as this terminal can show it.
+
+    step: the next step, if it is not the record's own. one_case: a case was run again, and its inputs are shown.
+    """
+    from grader.report.text import terminal
+
+    colour, ascii_only, width = terminal_of(stream)
+    text = terminal.render(record, width=width, colour=colour, ascii_only=ascii_only, step=step, one_case=one_case)
+    print(text, file=stream, flush=True)  # type: ignore[call-overload]

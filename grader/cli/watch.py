@@ -1,4 +1,4 @@
-"""`grade watch`: grades a file after every save, and shows the result on the terminal.
+"""`grade watch`: grade a file after every save, and show the result on the terminal.
 
 Takes the name of an exercise or the path of a file, keys, saves, and signals. Gives the screen or a log, the scorecard,
 the page that is served, and an exit code. Owns the terminal, the processes and the tasks.
@@ -22,16 +22,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader import machine
-from grader.cli import listing, saved, stubs
+from grader.cli import saved
 from grader.cli.browser import show_in_browser
 from grader.cli.files import read_submission
 from grader.cli.finish import finish_of
-from grader.cli.moment import now
-from grader.cli.run import RunOptions, can_keep, job_for, keep
+from grader.cli.job import RunOptions, job_for
+from grader.cli.list import exercise_table
+from grader.cli.next_step import next_exercise
+from grader.cli.reset import restore
 from grader.cli.say import say
+from grader.cli.scorecard import can_keep, keep
 from grader.cli.terminal import terminal_of
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, discover, find_root, resolve
+from grader.moments import now
 from grader.processes import Processes
 from grader.progress import Progress
 from grader.record import CheckResult, Record
@@ -234,9 +238,9 @@ class _Loop:
             case Do("quit"):
                 self._left = True
             case Do("list"):
-                self._post(TextShown(self._state.run, listing.table(self._entries, self._paper().ascii_only)))
+                self._post(TextShown(self._state.run, exercise_table(self._entries, self._paper().ascii_only)))
             case Do("reset"):
-                backup = stubs.restore(self._entry)
+                backup = restore(self._entry)
                 self._post(StatusLine(f"Your file: {backup}" if backup else "It is the untouched stub already."))
             case Do("open"):
                 address = self._live.address if self._live else self._card.resolve().as_uri()
@@ -249,7 +253,7 @@ class _Loop:
 
         After the last exercise the search continues with the first. If none is left, say so.
         """
-        following = listing.next_exercise(self._entry)
+        following = next_exercise(self._entry)
         if following is None:
             self._post(StatusLine("Every exercise is done."))
             return
@@ -413,11 +417,11 @@ class _Loop:
                     source = read_submission(entry.stub)
                     record = self._grade(token, entry, entry.stub, source, effect.run)
                     self._store_card(entry, entry.stub, record, source)
-            from grader.cli.every import write_index
+            from grader.cli.all import write_index
 
             if self._keeps:
                 write_index(self._entries)
-            table = listing.table(self._entries, self._paper().ascii_only)
+            table = exercise_table(self._entries, self._paper().ascii_only)
             self._post(TextShown(effect.run, table, self._every_progress()))
 
         return run

@@ -1,4 +1,4 @@
-"""Announces which kernel is being compiled, in memory that the grader reads.
+"""Announce which kernel is being compiled, in memory that the grader reads.
 
 Takes the memory's descriptor and names of kernels. Gives the grader the name while the compiler works: it stops the
 clock of the call, and it names the kernel if the compiler ends the process. In the submission's process, an

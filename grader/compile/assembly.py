@@ -1,4 +1,4 @@
-"""Reads the output of compilers as numbers: ptxas's log, PTX and Triton's intermediate texts.
+"""Read the output of compilers as numbers: ptxas's log, PTX and Triton's intermediate texts.
 
 Pure: text in, counts out. An instruction counts once, however often it runs.
 """

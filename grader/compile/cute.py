@@ -1,4 +1,4 @@
-"""Traces CuTe's functions for a GPU that need not be there, and reads what CuTe's compiler made of one.
+"""Trace CuTe's functions for a GPU that need not be there, and read what CuTe's compiler made of one.
 
 The DSL needs no driver to trace or compile (nvidia-cutlass-dsl 4.8.1): the architecture is a setting, and a tensor's
 capsule names the device of its memory. A GEMM kernel takes 3 s.

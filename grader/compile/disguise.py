@@ -1,4 +1,4 @@
-"""Lets CPU tensors claim to be on a GPU, so that a launcher takes the branches that it takes there.
+"""Let CPU tensors claim to be on a GPU, so that a launcher takes the branches that it takes there.
 
 Nothing is computed on a GPU. Serves processes of the submission whose calls are recorded, to be interpreted or only
 compiled.

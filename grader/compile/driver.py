@@ -1,4 +1,4 @@
-"""A stand-in for Triton's driver, where no GPU is used: answers the questions of launchers, and launches nothing."""
+"""A stand-in for Triton's driver, where no GPU is used: answer the questions of launchers, and launch nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns the numbers of a compiled kernel into occupancy and findings in words. Pure.
+"""Turn the numbers of a compiled kernel into occupancy and findings in words. Pure.
 
 The numbers are claims of an untrusted process: impossible ones are refused, and texts are cleaned.
 """

@@ -1,4 +1,4 @@
-"""Compiles Triton kernels for GPUs that need not be there, and runs none of them.
+"""Compile Triton kernels for GPUs that need not be there, and run none of them.
 
 Stands in front of Triton's own steps, and gives a Binary for every kernel that is compiled while somebody else launches
 it. Triton gets a stand-in for its driver: it names the target, and its launches do nothing. Serves a clean process, in

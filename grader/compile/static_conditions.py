@@ -1,4 +1,4 @@
-"""Compares the conditions that the compiler decides in a kernel with how they turned out in the interpreter.
+"""Compare the conditions that the compiler decides in a kernel with how they turned out in the interpreter.
 
 A kernel that takes a branch there which the compiler drops was judged on other code than a GPU runs.
 """

@@ -1,4 +1,4 @@
-"""Leaves out what computes only values, where only a trace is wanted: torch's matrix products, and random numbers."""
+"""Leave out what computes only values, where only a trace is wanted: torch's matrix products, and random numbers."""
 
 from __future__ import annotations
 

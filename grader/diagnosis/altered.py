@@ -1,8 +1,8 @@
-"""Recognise values of altered inputs: what the oracle gives where a kernel reads one tensor in a wrong way.
+"""Find outputs that equal the oracle's on wrongly read inputs, or right results that are stored by wrong strides.
 
 A kernel that reads x for y, the first block in every step, or a tensor by the strides of another one computes the
-right formula on other numbers. So every exercise's oracle knows these mistakes, without a line of its own. Nor does it
-need one for a result that is stored by the strides of an input.
+right formula on other numbers. So the oracle of every exercise gives the values of these mistakes, without a line about
+them. Small calls only: the oracle computes each of them some hundred times.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from grader.protocol.messages import LaunchInfo
 
 # Block sizes that a loop may have, besides those of the launch.
 _USUAL_BLOCKS = (16, 32, 64, 128)
-# Steps of loops are no longer than this.
-_LONGEST_BLOCK = 1024
-# More axes than this have too many pairs.
+# Blocks that a loop steps over are smaller than this.
+_LONGEST_STEP = 1024
+# Tensors with more axes have too many pairs of axes.
 _MOST_AXES = 4
 
-# Number of failing calls in which a mistake must show.
-_LOOKED_AT = 2
-# Larger constants are lengths.
+# Number of failing calls that a mistake must explain.
+_CALLS = 2
+# Larger constants of a launch are lengths.
 _LARGEST_BLOCK = 1 << 14
-# The search for one check takes at most so many seconds of a core, so that a busy machine finds the same.
+# Seconds of CPU time for the search of one check. CPU time, so that a busy machine finds the same.
 _MOST_S = 3.0
 
-# The value of one argument, altered; None where the alteration does not fit to it.
+# Returns the altered value of an argument; None if the alteration does not fit it.
 _Alter = Callable[[Tensor], Tensor | None]
 
 
@@ -46,7 +46,7 @@ _Alter = Callable[[Tensor], Tensor | None]
 class Alteration:
     """One wrong way to read an argument, or several of one shape.
 
-    arguments: their positions. alter: gives what is read in place of one of them, by all inputs and its position.
+    arguments: their positions. alter: returns what is read in place of one of them, from all inputs and its position.
     """
 
     kind: str
@@ -56,7 +56,7 @@ class Alteration:
     alter: Callable[[Sequence[object], int], Tensor | None]
 
     def applied(self, inputs: Sequence[object]) -> list[object] | None:
-        """Return the inputs as the mistake reads them; None where it changes nothing."""
+        """Return the inputs as the mistake reads them; None if it changes nothing."""
         altered = list(inputs)
         for place in self.arguments:
             before, instead = inputs[place], self.alter(inputs, place)
@@ -68,7 +68,7 @@ class Alteration:
 
 @dataclass(frozen=True)
 class Stored:
-    """One result, stored by the strides of an argument. Both are positions."""
+    """One result, stored by the strides of an argument. output, argument: positions."""
 
     output: int
     argument: int
@@ -77,7 +77,7 @@ class Stored:
     kind: str = "strides_ignored"
 
     def outputs(self, right: Sequence[Tensor], inputs: Sequence[object]) -> tuple[Tensor, ...] | None:
-        """Return what a call with these right results leaves; None where these strides lead to the right places."""
+        """Return the outputs of a call with these right results; None if these strides lead to the right places."""
         result, by = right[self.output], inputs[self.argument]
         if not isinstance(by, Tensor) or by.dim() != result.dim():
             return None
@@ -93,19 +93,19 @@ def stored_by_others(outputs: Sequence[str], names: Sequence[str], inputs: Seque
     for (output, result), (argument, name) in product(enumerate(outputs), enumerate(names)):
         if isinstance(inputs[argument], Tensor) and name:
             title = f"Looks as if {result} is stored by the strides of {name}"
-            told = f"Pass {result}'s own strides to the kernel, and multiply its indices by them."
-            yield Stored(output, argument, title, told)
+            advice = f"Pass {result}'s own strides to the kernel, and multiply its indices by them."
+            yield Stored(output, argument, title, advice)
 
 
 def alterations(names: Sequence[str], inputs: Sequence[object], blocks: Sequence[int]) -> Iterator[Alteration]:
-    """Yield the wrong ways to read each tensor among the inputs, the plainest first.
+    """Yield the wrong ways to read each tensor among the inputs, the simplest first.
 
     names: of the arguments; '' for one that must not be altered. blocks: sizes in the launch.
     """
     tensors = [(i, value) for i, value in enumerate(inputs) if isinstance(value, Tensor) and names[i] and value.dim()]
     for i, value in tensors:
         yield from _others(i, value, tensors, names)
-    # Before exchanged axes: where one tensor lies as another one's transpose, both read the same elements.
+    # Before exchanged axes: if one tensor has the layout of another one's transpose, both read the same elements.
     yield from _by_strides_of(tensors, names, same_shape=True)
     several: list[tuple[int, ...]] = [(i,) for i, _ in tensors]
     # Operands of one shape are often read in the same wrong way.
@@ -134,53 +134,57 @@ def alterations(names: Sequence[str], inputs: Sequence[object], blocks: Sequence
 
 
 def altered_clues(bench: Bench, failures: Sequence[Failure]) -> list[Clue]:
-    """Return the clue of an alteration that gives the values of the failing calls of a check, and no passing case.
+    """Return the clue of an alteration that gives the wrong values of a check and leaves passing cases right.
 
-    Only small calls are looked at: the oracle computes each of them some hundred times.
+    The smallest failing calls are compared.
     """
     part, until = bench.part, time.thread_time() + _MOST_S
-    calls = [one.seen for one in failures if one.seen is not None and one.cause.mismatch is not None]
+    calls = [one.wrong_call for one in failures if one.wrong_call is not None and one.cause.mismatch is not None]
     calls = sorted((one for one in calls if one.recipe.part == part.name and _tells(one)), key=_size)
     names = [name if name not in part.mutates else "" for name in part.arguments]
-    for seen in calls[:_LOOKED_AT]:
-        inputs, answers = bench.truth.inputs(seen.recipe), list(seen.answers())
+    for wrong_call in calls[:_CALLS]:
+        inputs, answers = bench.truth.inputs(wrong_call.recipe), list(wrong_call.answers())
         found = []
-        reads = alterations(names, inputs, blocks_of(seen.outcome.answer.launches))
+        reads = alterations(names, inputs, blocks_of(wrong_call.outcome.answer.launches))
         ways: Iterator[_Mistake] = chain(stored_by_others(part.outputs, names, inputs), reads)
         for one in ways:
             if time.thread_time() > until:
                 break
             if _gives(one, bench, answers, inputs):
                 found.append(one)
-        others = [each for each in calls[: _LOOKED_AT + 1] if each is not seen]
+        others = [each for each in calls[: _CALLS + 1] if each is not wrong_call]
         for one in found:
             shows = all(_gives(one, bench, list(each.answers()), bench.truth.inputs(each.recipe)) for each in others)
-            if shows and not _fails_passing(one, bench, seen):
-                kind = "wrong_address" if isinstance(one, Alteration) and _by_program(one, seen, inputs) else one.kind
+            if shows and not _fails_passing(one, bench, wrong_call):
+                kind = (
+                    "wrong_address"
+                    if isinstance(one, Alteration) and _by_program(one, wrong_call, inputs)
+                    else one.kind
+                )
                 clue = sure(kind, "The values are those of this mistake.", one.title, one.help)
                 return [replace(clue, by_known_mistake=True)]
     return []
 
 
-def _tells(seen: WrongCall) -> bool:
-    """Return whether the wrong values are numbers."""
-    wrong = [got[marks] for got, marks, _ in seen.answers() if bool(marks.any())]
+def _tells(wrong_call: WrongCall) -> bool:
+    """Return whether the wrong values tell one mistake from another: some are finite, and not all are 0."""
+    wrong = [got[marks] for got, marks, _ in wrong_call.answers() if bool(marks.any())]
     return any(bool(values.isfinite().any()) and bool(values.any()) for values in wrong)
 
 
-def _size(seen: WrongCall) -> int:
-    return sum(output.value.numel() for output in seen.expected)
+def _size(wrong_call: WrongCall) -> int:
+    return sum(output.value.numel() for output in wrong_call.expected)
 
 
 def blocks_of(launched: Sequence[LaunchInfo]) -> list[int]:
-    """Return the sizes that launches were specialised on."""
+    """Return the block sizes among the constants of launches."""
     return sorted({size for one in launched for size in one.constants.values() if 1 < size <= _LARGEST_BLOCK})
 
 
 def _gives(
     one: _Mistake, bench: Bench, answers: Sequence[tuple[Tensor, Tensor, Expected]], inputs: Sequence[object]
 ) -> bool:
-    """Return whether the alteration of a call's inputs gives its answers."""
+    """Return whether a call's answers are those of a mistake."""
     outputs = _outputs(one, bench, inputs, [output for _, _, output in answers])
     return outputs is not None and explains_all(outputs, answers)
 
@@ -196,13 +200,13 @@ def _outputs(
     try:
         return bench.truth.answer(bench.part, altered)
     except (RuntimeError, IndexError, ValueError):
-        # The oracle needs not stand inputs that no case has.
+        # The oracle may raise on inputs that no case has.
         return None
 
 
-def _fails_passing(one: _Mistake, bench: Bench, seen: WrongCall) -> bool:
-    """Return whether the alteration would fail a case that passes; looks at those most like the failing one."""
-    for recipe in passing_like(bench, seen):
+def _fails_passing(one: _Mistake, bench: Bench, wrong_call: WrongCall) -> bool:
+    """Return whether a mistake would fail one of the passing cases that are most like the failing one."""
+    for recipe in passing_like(bench, wrong_call):
         right = bench.truth.expect(bench.part, recipe)
         outputs = _outputs(one, bench, bench.truth.inputs(recipe), right)
         if outputs is not None and not agree(outputs, right):
@@ -210,15 +214,15 @@ def _fails_passing(one: _Mistake, bench: Bench, seen: WrongCall) -> bool:
     return False
 
 
-def _by_program(one: Alteration, seen: WrongCall, inputs: Sequence[object]) -> bool:
-    """Return whether other programs, not steps of a loop, read a block again: where it belongs, all is right.
+def _by_program(one: Alteration, wrong_call: WrongCall, inputs: Sequence[object]) -> bool:
+    """Return whether other programs, and not steps of a loop, read a block again.
 
-    The axis is then one of the output as well.
+    The output then has that axis too, and is right where the block belongs.
     """
     value = inputs[one.arguments[0]]
     if one.kind != "not_advanced" or not isinstance(value, Tensor):
         return False
-    for got, wrong, _ in seen.answers():
+    for got, wrong, _ in wrong_call.answers():
         for axis, size in enumerate(got.shape):
             lines = wrong.movedim(axis, 0).reshape(size, -1).any(1) if size in value.shape else None
             if lines is not None and not bool(lines[0]) and bool(lines.any()):
@@ -237,7 +241,7 @@ def _each(alter: _Alter) -> Callable[[Sequence[object], int], Tensor | None]:
 def _others(
     place: int, value: Tensor, tensors: Sequence[tuple[int, Tensor]], names: Sequence[str]
 ) -> Iterator[Alteration]:
-    """Yield the tensors of the same form, in place of this one."""
+    """Yield each tensor of the same shape and dtype, read in place of this one."""
     for other, instead in tensors:
         if other == place or instead.shape != value.shape or instead.dtype != value.dtype:
             continue
@@ -258,7 +262,7 @@ def _others(
 
 
 def _first_only(places: tuple[int, ...], value: Tensor, name: str, blocks: Sequence[int]) -> Iterator[Alteration]:
-    """Yield the first block of an axis, read in every step along it."""
+    """Yield the first block of an axis, read in every step along the axis."""
     sizes = sorted({*blocks, *_USUAL_BLOCKS} if value.is_floating_point() else {1})
     for axis in range(value.dim() - 1, -1, -1):
         for block in (*sizes, 1) if 1 not in sizes else sizes:
@@ -276,14 +280,14 @@ def _first_only(places: tuple[int, ...], value: Tensor, name: str, blocks: Seque
                 "not_advanced",
                 f"Looks as if {what} read again and again{of}",
                 f"Which part of {name} does the next step of the loop read, and which part the next program? Move the "
-                "pointer on, or compute the offset anew.",
+                "pointer on, or compute the offset again.",
                 places,
                 _each(repeated),
             )
 
 
 def _shifted(places: tuple[int, ...], value: Tensor, name: str) -> Iterator[Alteration]:
-    """Yield the neighbours along an axis."""
+    """Yield a tensor that is read one element too far, or too early, along an axis."""
     for axis, by in ((axis, by) for axis in range(value.dim()) for by in (-1, 1)):
         if value.shape[axis] < 2:
             continue
@@ -302,13 +306,13 @@ def _shifted(places: tuple[int, ...], value: Tensor, name: str) -> Iterator[Alte
 
 
 def _stepped(places: tuple[int, ...], value: Tensor, name: str, blocks: Sequence[int]) -> Iterator[Alteration]:
-    """Yield blocks of an axis that are looked for in a wrong place: what lies beyond the tensor is 0."""
-    sizes = [block for block in blocks if block < _LONGEST_BLOCK]
+    """Yield a tensor whose blocks are read from wrong places. Beyond the tensor there are zeros."""
+    sizes = [block for block in blocks if block < _LONGEST_STEP]
     for axis, block in ((axis, block) for axis in range(value.dim() - 1, -1, -1) for block in sizes):
         if block >= value.shape[axis]:
             continue
         of = f"blocks of {block} along axis {axis} of {name}"
-        # A tile lies along the last two axes.
+        # A tile has the last two axes.
         for other in range(max(value.dim() - 2, 0), value.dim()):
             if other != axis and value.is_floating_point():
                 yield Alteration(
@@ -328,7 +332,7 @@ def _stepped(places: tuple[int, ...], value: Tensor, name: str, blocks: Sequence
             )
 
 
-# Where a block begins that is number `n` of `size`: what it looks like, the wrong start, and what to do about it.
+# Wrong starts of blocks: words for the card, the start of block `n` of `size`, and advice.
 _WRONG_STARTS: tuple[tuple[str, Callable[[Tensor, int], Tensor], str], ...] = (
     ("start at their number", lambda n, size: n, "A block starts at its number times its size."),
     ("are two blocks apart", lambda n, size: 2 * n * size, "Does something move the pointer, or the offset, twice?"),
@@ -342,7 +346,7 @@ _WRONG_STARTS: tuple[tuple[str, Callable[[Tensor, int], Tensor], str], ...] = (
 
 
 def _found_at(one: Tensor, axis: int, block: int, find: Callable[[Tensor, int], Tensor]) -> Tensor | None:
-    """Return a tensor whose blocks along an axis are looked for at wrong starts; None where only zeros are found."""
+    """Return a tensor whose blocks along an axis are read from wrong starts; None if only zeros are read."""
     if axis >= one.dim() or block >= one.shape[axis]:
         return None
     places = torch.arange(one.shape[axis])
@@ -353,7 +357,7 @@ def _found_at(one: Tensor, axis: int, block: int, find: Callable[[Tensor, int], 
 
 
 def _along_other(one: Tensor, axis: int, other: int, block: int) -> Tensor | None:
-    """Return a tensor whose steps of a block along one axis are steps along another one."""
+    """Return a tensor that is read in blocks along one axis, where each step moves along another axis."""
     if max(axis, other) >= one.dim() or block >= one.shape[axis]:
         return None
     parts = []
@@ -373,7 +377,7 @@ def _zero_beyond(one: Tensor, axis: int, inside: Tensor) -> Tensor:
 
 
 def _placed(places: tuple[int, ...], value: Tensor, name: str) -> Iterator[Alteration]:
-    """Yield the same memory, read by other strides that stay inside the tensor."""
+    """Yield a tensor that is read by other strides, which stay inside its memory."""
     if not 2 <= value.dim() <= _MOST_AXES:
         return
     # It comes first: other strides of an axis of length 1 make the same memory of it.
@@ -423,7 +427,7 @@ def _without_stride(one: Tensor, axis: int) -> Tensor | None:
 
 
 def _rounded(places: tuple[int, ...], value: Tensor, name: str) -> Iterator[Alteration]:
-    """Yield an argument that is converted to a coarser dtype before it is used."""
+    """Yield an argument that is converted to a coarser dtype before use."""
     for dtype in (torch.float16, torch.bfloat16):
         if torch.finfo(dtype).eps > torch.finfo(value.dtype).eps:
             said = dtype_name(dtype)
@@ -443,7 +447,7 @@ def _through(one: Tensor, dtype: torch.dtype) -> Tensor:
 def _by_strides_of(
     tensors: Sequence[tuple[int, Tensor]], names: Sequence[str], *, same_shape: bool
 ) -> Iterator[Alteration]:
-    """Yield the memory of each tensor, read by the strides of another one, of the same shape or of others."""
+    """Yield each tensor, read by the strides of another tensor of the same shape, or of other shapes."""
     for (place, value), (other, instead) in product(tensors, tensors):
         name = names[place]
         is_meant = other != place and instead.dim() == value.dim() and value.is_floating_point()
@@ -465,7 +469,7 @@ def _by_strides_of(
 
 
 def _by_sizes_of(tensors: Sequence[tuple[int, Tensor]], names: Sequence[str]) -> Iterator[Alteration]:
-    """Yield each tensor with zeros from the size of a shorter axis on, of another tensor or its own."""
+    """Yield each tensor with an axis that is masked at the length of a shorter axis, of any tensor."""
     for (place, value), (other, measure) in product(tensors, tensors):
         for axis, shorter in product(range(value.dim()), range(measure.dim())):
             if not measure.shape[shorter] < value.shape[axis] or not value.is_floating_point():
@@ -496,9 +500,9 @@ def _swapped(values: Sequence[int], first: int, second: int) -> tuple[int, ...]:
 
 
 def _scattered(one: Tensor, strides: Sequence[int]) -> Tensor | None:
-    """Return new memory in which each element lies where other strides lead, and NaN the others.
+    """Return new memory whose elements were stored by other strides; the rest is NaN.
 
-    None where these lead to the right places, or several elements to one.
+    Return None if these strides lead to the right places, or lead several elements to one place.
     """
     places = torch.zeros((), dtype=torch.int64, device=one.device)
     for axis, (size, stride) in enumerate(zip(one.shape, strides, strict=True)):
@@ -515,7 +519,7 @@ def _scattered(one: Tensor, strides: Sequence[int]) -> Tensor | None:
 
 
 def _by_strides(one: Tensor, strides: Sequence[int]) -> Tensor | None:
-    """Return a tensor as other strides read its memory; None where they lead out of it."""
+    """Return a tensor as other strides read its memory; None if they lead out of it."""
     last = sum((size - 1) * stride for size, stride in zip(one.shape, strides, strict=True))
     own = sum((size - 1) * stride for size, stride in zip(one.shape, one.stride(), strict=True))
     if not one.numel() or last > own or tuple(strides) == one.stride():

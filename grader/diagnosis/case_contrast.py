@@ -1,6 +1,6 @@
 """Compare failing and passing cases of a part along every axis, and give clues.
 
-A property that all failing cases have and some passing ones lack points to a cause. Pure: it runs nothing.
+A property that all failing cases have, and some passing ones do not, points to a cause. Run nothing.
 """
 
 from __future__ import annotations
@@ -10,42 +10,40 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
+from grader.diagnosis.kinds import of_family
 from grader.exercise.cases import Case, Size, Space, Value
 from grader.exercise.causes import Contrast
 from grader.judge.clue import Clue
 from grader.judge.trial import TriedCase
 
-# Blocks that lengths may or may not fill.
+# Usual sizes of blocks, which a length may fill or not.
 _BLOCKS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
-# Kinds that show only where blocks are not full.
-RAGGED_KINDS = ("missing_mask", "remainder_skipped", "padding_counted")
-# The likelier ones come first.
-_RAGGED = (0.5, 0.45, 0.45)
-# The kind that layouts point to.
+# Weights of kinds that show only where blocks are not full: a missing mask is the likeliest.
+_UNMASKED, _RAGGED = 0.5, 0.45
+# The kind that contrasts of a layout point to.
 LAYOUT_KIND = "strides_ignored"
-# The kind that is named where two axes that must be equal differ.
+# The kind of a failure for two sizes that differ and must be equal.
 EXCHANGED_KIND = "axes_exchanged"
 # Its weight if exactly the cases with two different sizes fail.
-_DIFFER = 0.75
-# The least block of more than one step, and the weight where only longer cases fail: below that of every nearer guess.
-_LEAST_BLOCK, _LATER = 16, 0.33
-# For so many failing cases, one like them may pass by luck: the strides of short tensors may be equal.
+_DIFFERENT_SIZES = 0.75
+# The smallest block, and the weight if only longer cases fail: below that of any more precise guess.
+_LEAST_BLOCK, _LONGER = 16, 0.33
+# Of this many cases, one may pass by chance: short tensors may have equal strides.
 _LUCKY = 20
-# Kinds that spare no case.
-EVERYWHERE_KINDS = ("zeros", "copies_input", "last_left_out", "not_cleared")
-# This many passing cases are not chance.
-_SOME = 3
+# This many cases are not chance.
+_NO_CHANCE = 3
 # Every usual block divides this.
 FULL = 128
-# Weaker properties are no evidence.
+# A property with less strength is no evidence.
 _WEAK = 0.2
-# The factor of a property that nearly all passing cases have: so many times more have it than lack it.
+# The factor of a property that nearly all passing cases have: this many times more than do not have it.
 _COMMON, _NEARLY_ALL = 0.25, 8
-# The factor of a property that some passing cases have, where all failing cases are variations of one: it has many.
+# The factor of a property that some passing cases have, if all failing cases are variations of one: they have much in
+# common.
 _OF_ONE = 0.6
-# Values that no contrast declares count less.
+# The factor of values that no contrast declares.
 _SOME_VALUES = 0.85
-# Factor for a clue whose kind the cases speak against.
+# The factor of a kind that the cases speak against.
 REFUTED = 0.25
 
 
@@ -60,18 +58,18 @@ class Split:
 
     @property
     def holds(self) -> bool:
-        """Every failing case has the property, and some passing ones lack it."""
+        """Return whether every failing case has the property, and some passing ones do not."""
         return self.failing_with > 0 and self.failing_without == 0 and self.passing_without > 0
 
     @property
     def strength(self) -> float:
-        """Evidence for the property, 0 … 1: 1 where no case with it passes, and many cases lack it."""
+        """Return the strength of the evidence, 0 … 1: 1 if no case with the property passes, and many lack it."""
         if not self.holds:
             return 0.0
         precision = self.failing_with / (self.failing_with + self.passing_with)
         support = min(1.0, (self.failing_with + self.passing_without) / 8)
         strength = precision * (0.5 + 0.5 * support)
-        # What nearly all passing cases share is no reason to fail.
+        # A property of nearly all passing cases is no reason to fail.
         return _COMMON * strength if self.passing_with >= _NEARLY_ALL * self.passing_without else strength
 
     def sentence(self, says: str) -> str:
@@ -109,28 +107,28 @@ def contrasts(tried: Sequence[TriedCase], declared: Sequence[Contrast], space: S
 
 
 def _are_alike(cases: Sequence[Case]) -> bool:
-    """Return whether all cases are variations of the first: most of their values are the same."""
+    """Return whether all cases are variations of the first one, with most of its values."""
     return all(2 * sum(one.get(axis) == value for axis, value in cases[0].items()) > len(cases[0]) for one in cases)
 
 
 def only_size(tried: Sequence[TriedCase], space: Space) -> list[Clue]:
-    """Return the clue of a size that all passing cases have, and no failing one."""
+    """Return the clue of a size that all passing cases have, and no failing case has."""
     for name in space.axes:
         passing = {one.case[name] for one in tried if not one.failed and name in one.case}
         failing = {one.case[name] for one in tried if one.failed and name in one.case}
         sizes = all(type(value) is int for value in passing | failing)
         right = sum(not one.failed for one in tried)
-        if sizes and len(passing) == 1 and failing and not passing & failing and right >= _SOME:
+        if sizes and len(passing) == 1 and failing and not passing & failing and right >= _NO_CHANCE:
             (size,) = passing
-            seen = f"All {right} cases that pass have {name}={size}, and no failing one has."
-            return [Clue("size_assumed", 1.0, seen, confirmed=True)]
+            evidence = f"All {right} cases that pass have {name}={size}, and no failing one has."
+            return [Clue("size_assumed", 1.0, evidence, confirmed=True)]
     return []
 
 
 def _readings(
     tried: Sequence[TriedCase], several: Sequence[Contrast], space: Space
 ) -> Iterator[tuple[Split, str, float]]:
-    """Yield each contrast of a kind with its split of the cases; several axes also together."""
+    """Yield how each contrast of a kind splits the cases: split, words and weight. Several axes also count together."""
     for one in several:
         yield split(tried, _having(one, space)), one.says, one.weight
         if not one.values:
@@ -159,8 +157,8 @@ def refuted(
 ) -> dict[str, float]:
     """Return a factor below 1 for each kind that the cases speak against.
 
-    Cases fail that the kind does not affect, or pass that it would fail. shown: kinds that the values of a failing case
-    show; passing cases then say in which cases the mistake is made.
+    Such a kind does not affect some failing case, or would fail some passing case. shown: kinds that the values of a
+    failing case show. Passing cases then only say which cases have the mistake.
     """
     failing = [one.case for one in tried if one.failed]
     factors: dict[str, float] = {}
@@ -168,26 +166,30 @@ def refuted(
         strict = [_having(one, space) for one in several if one.only]
         if len(strict) == len(several) and any(not any(has(case) for has in strict) for case in failing):
             factors[kind] = REFUTED
-        spared = all(one.every and split(tried, _having(one, space)).passing_with >= _SOME for one in several)
+        spared = all(one.every and split(tried, _having(one, space)).passing_with >= _NO_CHANCE for one in several)
         if spared and kind not in shown:
             factors[kind] = REFUTED
     if by_layout_alone(tried, declared, space):
-        factors.update(dict.fromkeys(RAGGED_KINDS, REFUTED))
+        factors.update(dict.fromkeys(of_family("ragged"), REFUTED))
     sizes = _sizes(space)
     if sizes and any(all(int(case.get(axis, 0)) % FULL == 0 for axis in sizes) for case in failing):
-        factors.update(dict.fromkeys(RAGGED_KINDS, REFUTED))
+        factors.update(dict.fromkeys(of_family("ragged"), REFUTED))
     passing = sum(not one.failed for one in tried)
-    if passing >= _SOME and _LUCKY * passing > len(failing):
-        factors.update(dict.fromkeys(EVERYWHERE_KINDS, REFUTED))
+    if passing >= _NO_CHANCE and _LUCKY * passing > len(failing):
+        factors.update(dict.fromkeys(of_family("everywhere"), REFUTED))
     return factors
 
 
 def by_layout_alone(tried: Sequence[TriedCase], declared: Sequence[Contrast], space: Space) -> bool:
-    """Return whether the layout alone parts the failing cases from the passing ones: no mask depends on that."""
+    """Return whether the layout alone separates failing cases from passing ones: no mask depends on it."""
     for one in declared:
         if one.kind == LAYOUT_KIND and one.axis in space.axes:
             parted = split(tried, _having(one, space))
-            if parted.holds and not parted.passing_with and min(parted.failing_with, parted.passing_without) >= _SOME:
+            if (
+                parted.holds
+                and not parted.passing_with
+                and min(parted.failing_with, parted.passing_without) >= _NO_CHANCE
+            ):
                 return True
     return False
 
@@ -211,49 +213,49 @@ def _sizes(space: Space) -> list[str]:
 
 
 def _ragged(tried: Sequence[TriedCase], space: Space) -> Iterator[Clue]:
-    """Yield clues where only cases fail that have a size no block divides."""
+    """Yield clues if only those cases fail in which some size is no multiple of a block."""
     best: tuple[float, int, str, Split] | None = None
     sizes = _sizes(space)
     for axes in [*((name,) for name in sizes), tuple(sizes)]:
         for block in _BLOCKS:
             parted = split(tried, _no_multiple(axes, block))
-            # Of several blocks that split the cases, the largest is likely the one in the code.
+            # Of several blocks that split the cases, the code probably has the largest.
             tells = parted.holds and parted.passing_with <= parted.failing_with
             if tells and (best is None or parted.strength >= best[0]):
                 best = parted.strength, block, " or ".join(axes) if len(axes) <= 3 else "some size", parted
     if best is None or best[0] <= _WEAK:
         return
     strength, block, name, parted = best
-    seen = parted.sentence(f"in which {name} is no multiple of {block}")
-    for kind, weight in zip(RAGGED_KINDS, _RAGGED, strict=True):
-        yield Clue(kind, weight * strength, seen)
+    evidence = parted.sentence(f"in which {name} is no multiple of {block}")
+    for kind in of_family("ragged"):
+        yield Clue(kind, (_UNMASKED if kind == "missing_mask" else _RAGGED) * strength, evidence)
 
 
 def _unequal(tried: Sequence[TriedCase], space: Space) -> Iterator[Clue]:
-    """Yield the clue of two axes that must have one size: a case fails if one is larger, and passes if none is."""
+    """Yield the clue of two sizes that must be equal: exactly the cases fail in which they differ, or one is larger."""
     best: tuple[float, Clue] | None = None
     for one, other in permutations(_counts(tried, space), 2):
         for relation, has in (("larger than", operator.gt), ("not equal to", operator.ne)):
             parted = split(tried, _related(one, other, has))
             exact = parted.holds and _LUCKY * parted.passing_with <= parted.failing_with
-            if exact and min(parted.failing_with, parted.passing_without) >= _SOME:
-                likely = _DIFFER * parted.strength
+            if exact and min(parted.failing_with, parted.passing_without) >= _NO_CHANCE:
+                likely = _DIFFERENT_SIZES * parted.strength
                 if best is None or likely > best[0]:
-                    seen = parted.sentence(f"in which {one} is {relation} {other}")
-                    best = likely, Clue(EXCHANGED_KIND, likely, seen)
+                    evidence = parted.sentence(f"in which {one} is {relation} {other}")
+                    best = likely, Clue(EXCHANGED_KIND, likely, evidence)
     if best:
         yield best[1]
 
 
 def _longer(tried: Sequence[TriedCase], space: Space) -> Iterator[Clue]:
-    """Yield the clue of a length that one block holds in every case that passes, and in none that fails."""
+    """Yield the clue of a length that fits into one block in every passing case, and in no failing case."""
     for axis in _sizes(space):
         for block in _BLOCKS:
             parted = split(tried, _longer_than(axis, block))
             exact = parted.holds and _LUCKY * parted.passing_with <= parted.failing_with
-            if block >= _LEAST_BLOCK and exact and min(parted.failing_with, parted.passing_without) >= _SOME:
-                seen = parted.sentence(f"in which {axis} is larger than {block}")
-                yield Clue("later_blocks", _LATER * parted.strength, seen)
+            if block >= _LEAST_BLOCK and exact and min(parted.failing_with, parted.passing_without) >= _NO_CHANCE:
+                evidence = parted.sentence(f"in which {axis} is larger than {block}")
+                yield Clue("later_blocks", _LONGER * parted.strength, evidence)
                 return
 
 
@@ -262,11 +264,11 @@ def _longer_than(axis: str, length: int) -> Callable[[Case], bool]:
 
 
 def differs_where_failing(tried: Sequence[TriedCase], axis: str, other: str) -> bool:
-    """Return whether exactly the cases fail in which two axes differ, apart from lucky ones."""
+    """Return whether exactly the cases fail in which two axes differ; a few of them may pass by chance."""
     both = [one for one in tried if type(one.case.get(axis)) is int and type(one.case.get(other)) is int]
     parted = split(both, _related(axis, other, operator.ne))
     is_exact = parted.holds and _LUCKY * parted.passing_with <= parted.failing_with
-    return is_exact and parted.passing_without >= _SOME and len(both) == len(tried)
+    return is_exact and parted.passing_without >= _NO_CHANCE and len(both) == len(tried)
 
 
 def _related(one: str, other: str, has: Callable[[Value, Value], bool]) -> Callable[[Case], bool]:

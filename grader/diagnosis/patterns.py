@@ -13,43 +13,43 @@ from grader.judge.clue import Clue, sure
 from grader.judge.truth import Expected
 from grader.phrases import counted
 
-# A value that is taken for another one is nearer to that by this factor.
+# A value is another one if it is nearer to that by this factor.
 _NEARER = 4
-# Share of the wrong elements that must look alike.
-_MOST = 0.95
-# The same, for patterns that chance cannot make.
-_SOME = 0.3
+# The share of the wrong elements that must have a pattern.
+_ALIKE_SHARE = 0.95
+# The same, for patterns that are never chance.
+_CERTAIN_SHARE = 0.3
 # Fewer elements than this may all be zero, or equal to something, by chance.
-_FEW = 8
-# So many numbers do not agree in something, such as their sign, by chance.
-_MANY = 30
+_LEAST_ELEMENTS = 8
+# Fewer numbers than this may all have one sign, or another property, by chance.
+_LEAST_NUMBERS = 30
 _BEYOND = "Which step takes another way for numbers of this size? Compute one such element by hand."
-# So many numbers in a row are not all wrong by chance.
+# Fewer numbers in a row than this may all be wrong by chance.
 _IN_A_ROW = 15
 _ONE_SIGN = "Which step treats the two signs apart, or is a formula for one of them only? Compute one element by hand."
-# Enough elements to estimate a share.
+# The number of elements that are enough to estimate a share.
 _SAMPLE = 4096
-# A value tells a factor where it is larger than the error allowed by this one.
-_TELLING = 20
-# Errors beyond this share of the largest value around them are not rounding.
-_COARSE = 2.0**-6
-# Where half of the errors are beyond this share of the elements' own values, rounding is not behind them.
-_OWN = 2.0**-3
-# Usual limits of clamped values.
+# A value shows a factor if it is at least this many times the allowed error.
+_ABOVE_ALLOWED = 20
+# The largest rounding error, as a share of the largest value in its row.
+_LARGEST_OF_ROW = 2.0**-6
+# The largest median of rounding errors, as a share of the elements' own values.
+_LARGEST_OF_OWN = 2.0**-3
+# Limits of dtypes, to which values are often clamped.
 _LIMITS = (65504.0, 448.0, 240.0, 3.4028234663852886e38, 3.3895313892515355e38)
 # Normal numbers are no larger than this.
 _ORDINARY = 16.0
-# Weight of rounding where the errors have a place.
-_PLACED = 0.2
-# Weight of a remainder that is as long as all before it: no block of them is longer than it.
-_NO_REMAINDER = 0.15
+# Weight of rounding if the errors are in a few rows.
+_IN_A_FEW_ROWS = 0.2
+# Weight of a remainder that is as long as all blocks before it: a remainder is shorter than a block.
+_LONG_REMAINDER = 0.15
 _COARSER = (torch.float16, torch.bfloat16)
-# A conversion to float32 rounds nothing that is float32.
+# Help for a float32 result: the last conversion does not round it.
 _OF_FLOAT32 = (
     "Does a step run in float16, bfloat16 or TF32, or is it an approximation? Has a constant too few digits, such as "
     "1.4427 for log2(e) = 1.4426950408889634?"
 )
-# Relative errors of TF32 and float16, with some room for sums.
+# The range of relative errors of TF32, with some room for sums.
 _TF32 = (2.0**-16, 2.0**-8)
 _POWERS = tuple(2**i for i in range(15, 0, -1))
 
@@ -58,7 +58,7 @@ _POWERS = tuple(2**i for i in range(15, 0, -1))
 class Answer:
     """One output of a call: got, expected, and where it is wrong.
 
-    before: contents before the call, of memory that is changed in place.
+    before: the contents before the call, if the call must change it in place.
     """
 
     got: Tensor
@@ -69,10 +69,11 @@ class Answer:
 
 @dataclass(frozen=True)
 class Reach:
-    """The elements that programs cover if each takes one block. name: of the block size; all with its value.
+    """The elements that programs cover if each takes one block.
 
-    programs: of the whole grid, or along one of its axes. beside: the most elements that such a program can take along
-    each other axis of an output, where no other programs take the rest.
+    name: the constant with the block size, or all constants of that value. programs: of the whole grid, or along one of
+    its axes. beside: the most elements that a program can take along each other axis of an output, if no other programs
+    take the rest.
     """
 
     name: str
@@ -106,12 +107,12 @@ def clues_of(
     rereads: bool = True,
     reaches: Sequence[Reach] = (),
 ) -> list[Clue]:
-    """Return clues by the first wrong output.
+    """Return clues of the first wrong output.
 
     inputs: names and values before the call. multiplies: a kernel may have multiplied matrices. watched: every access
-    was checked, and none was outside a tensor. filled: every element of the new outputs was stored. NaN was then
-    stored, not left over: it has the bits of fresh memory if it came from an exp or an input. rereads: a kernel may
-    have read memory that the call allocated. reaches: of the launch, if there was one.
+    was checked, and none was outside a tensor. filled: every element of the new outputs was stored, and so was each
+    NaN; it has the bits of fresh memory if it came from an exp or an input. rereads: a kernel may have read memory that
+    the call allocated. reaches: of the launch, if there was one launch.
     """
     answer = first_wrong(answers)
     if answer is None or not answer.got.dtype.is_floating_point:
@@ -120,10 +121,10 @@ def clues_of(
     if found:
         return found
     around = _from_around(answer)
-    if bool(around.any()) and float(around[answer.wrong].double().mean()) >= _SOME:
+    if bool(around.any()) and float(around[answer.wrong].double().mean()) >= _CERTAIN_SHARE:
         return list(_read_around(answer, around, watched=watched))
     unwritten = _unwritten(answer)
-    if not filled and bool(unwritten.any()) and float(unwritten[answer.wrong].double().mean()) >= _MOST:
+    if not filled and bool(unwritten.any()) and float(unwritten[answer.wrong].double().mean()) >= _ALIKE_SHARE:
         return list(_never_written(answer, unwritten, reaches))
     computed = filled and not rereads
     return [*_by_value(answer, inputs, multiplies=multiplies, computed=computed), *_by_place(answer)]
@@ -133,9 +134,9 @@ def clues_of(
 
 
 def _other_values(answer: Answer, answers: Sequence[Answer], inputs: Sequence[tuple[str, object]]) -> Iterator[Clue]:
-    """Yield clues where the answer is a known value: zeros, an input, another output, or itself moved."""
+    """Yield clues if the answer is known: zeros, an input, another output, or the right values at other indices."""
     got, name = answer.got, answer.expected.name
-    many = got.numel() >= _FEW
+    many = got.numel() >= _LEAST_ELEMENTS
     if answer.before is None and not bool(got.any()):
         yield Clue(
             "zeros",
@@ -146,7 +147,7 @@ def _other_values(answer: Answer, answers: Sequence[Answer], inputs: Sequence[tu
         )
         return
     for argument, value in inputs:
-        # Where all that is wrong is not finite, what equals the input may be right: the mean of a single value.
+        # If no wrong element is finite, those that equal the input may be right: the mean of a single value.
         is_told = answer.before is None and bool((answer.wrong & got.isfinite()).any())
         if is_told and isinstance(value, Tensor) and _is_copy(value, answer):
             yield Clue(
@@ -185,7 +186,7 @@ def _same(left: Tensor, right: Tensor) -> bool:
 
 
 def _is_of_other(answer: Answer, other: Expected) -> bool:
-    """Return whether the wrong values are another output's, and too far from their own to be both."""
+    """Return whether the wrong values are another output's, and far from their own."""
     got, wrong = answer.got[answer.wrong].double(), answer.wrong
     value, own = other.value[wrong], answer.expected.value[wrong]
     near = (got - value).abs() <= torch.minimum(other.allowed[wrong], (got - own).abs() / _NEARER)
@@ -201,25 +202,25 @@ def _agrees(got: Tensor, expected: Expected, *, turned: bool) -> bool:
 
 
 def _moved(answer: Answer) -> Iterator[Clue]:
-    """Yield clues to values that stand one place away from their own, along some axis."""
+    """Yield clues to values that are one place away from their own, along some axis."""
     got, wrong, value = answer.got, answer.wrong, answer.expected.value
     target = value.to(got.dtype)
     for axis in range(got.dim()):
         if got.shape[axis] < 2:
             continue
-        for by, where in ((1, "behind"), (-1, "before")):
+        for by, where in ((1, "after"), (-1, "before")):
             moved = torch.roll(target, by, axis)
             edge = torch.zeros_like(wrong)
             edge.narrow(axis, 0 if by == 1 else got.shape[axis] - 1, 1).fill_(value=True)
             looked_at = wrong & ~edge
             if answer.before is not None:
-                # An element that was not stored still has its old value.
+                # An element that was not stored has its old value.
                 looked_at &= ~_equal(got, answer.before)
             right = _equal(got, moved) & got.isfinite()
             # Zeros, or one number everywhere, belong to no place.
             values = got[looked_at]
-            if len(torch.unique(values[values != 0])) >= 2 and float(right[looked_at].double().mean()) >= _MOST:
-                yield sure("position_shifted", f"The values stand one place {where} their own, along axis {axis}.")
+            if len(torch.unique(values[values != 0])) >= 2 and float(right[looked_at].double().mean()) >= _ALIKE_SHARE:
+                yield sure("position_shifted", f"The values are one place {where} their own, along axis {axis}.")
                 return
 
 
@@ -228,33 +229,31 @@ def _equal(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _drawn_from(answer: Answer, inputs: Sequence[tuple[str, object]]) -> Iterator[Clue]:
-    """Yield clues where nearly every wrong value is a value of an input. Right values rarely are."""
+    """Yield clues if nearly every wrong value is a value of an input, as right values rarely are."""
     got = answer.got[answer.wrong]
-    if answer.before is not None or got.numel() < _FEW:
+    if answer.before is not None or got.numel() < _LEAST_ELEMENTS:
         return
     for argument, value in inputs:
-        if not isinstance(value, Tensor) or not value.dtype.is_floating_point or value.numel() < _FEW:
+        if not isinstance(value, Tensor) or not value.dtype.is_floating_point or value.numel() < _LEAST_ELEMENTS:
             continue
         known = value.to(got.dtype).reshape(-1)
-        # To look for millions takes a second, and mostly for nothing: ask for a few first.
-        if sum(bool((known == one).any()) for one in got[:: got.numel() // _FEW]) < _FEW - 2:
+        # To search for millions takes a second, mostly for nothing: search for a few first.
+        if sum(bool((known == one).any()) for one in got[:: got.numel() // _LEAST_ELEMENTS]) < _LEAST_ELEMENTS - 2:
             continue
         right = answer.expected.value.to(got.dtype).reshape(-1)
         by_chance = torch.isin(_sample(right), known).double().mean()
-        if float(by_chance) < 0.6 and float(torch.isin(_sample(got), known).double().mean()) >= _MOST:
-            yield Clue(
-                "copies_input", 0.85, f"Every wrong value of {answer.expected.name} stands somewhere in {argument}."
-            )
+        if float(by_chance) < 0.6 and float(torch.isin(_sample(got), known).double().mean()) >= _ALIKE_SHARE:
+            yield Clue("copies_input", 0.85, f"Every wrong value of {answer.expected.name} is a value of {argument}.")
             return
 
 
 def _sample(values: Tensor) -> Tensor:
-    """Return some thousands of the values, evenly spread: enough to tell a share."""
+    """Return some thousands of the values, evenly spread."""
     return values[:: max(1, len(values) // _SAMPLE)]
 
 
 def _in_place(answer: Answer, before: Tensor) -> Iterator[Clue]:
-    """Yield clues about memory that must change in some places only."""
+    """Yield clues about an output of which only some elements must change."""
     got, wrong, value, name = answer.got, answer.wrong, answer.expected.value, answer.expected.name
     off = (got.double() - value - before.double())[wrong]
     scale = before.double().abs().nan_to_num(0.0).amax().clamp(min=1e-30)
@@ -271,8 +270,8 @@ def _in_place(answer: Answer, before: Tensor) -> Iterator[Clue]:
 # -- elements that nobody stored -------------------------------------------------------------------------------------
 
 
-# The bits of a NaN tell where it comes from. By dtype: those of fresh memory, those that x86 computes from numbers, and
-# the extra bit of a NaN from the bytes around an argument, which are all ones.
+# The bits of a NaN show where it comes from. By dtype: the NaN of fresh memory, the NaN that x86 computes from numbers,
+# and the extra bit of a NaN from the bytes around an argument, which are all ones.
 _NANS = {
     torch.float32: (torch.int32, 0x7FC00000, 0xFFC00000 - (1 << 32), 0x00200000),
     torch.float16: (torch.int16, 0x7E00, 0xFE00 - (1 << 16), 0x0100),
@@ -288,7 +287,7 @@ def _bits(answer: Answer) -> tuple[Tensor, int, int, int] | None:
 
 
 def _unwritten(answer: Answer) -> Tensor:
-    """Mark wrong elements that look unstored: unchanged, or the NaN that fresh memory holds."""
+    """Mark wrong elements that were probably not stored: unchanged, or the NaN of fresh memory."""
     if answer.before is not None:
         return answer.wrong & _equal(answer.got, answer.before)
     nans = answer.wrong & answer.got.isnan() & answer.expected.value.isfinite()
@@ -297,19 +296,19 @@ def _unwritten(answer: Answer) -> Tensor:
 
 
 def _from_around(answer: Answer) -> Tensor:
-    """Mark wrong elements that are a NaN which only memory around an argument holds."""
+    """Mark wrong elements with the NaN of the memory around an argument."""
     nans = answer.wrong & answer.got.isnan() & answer.expected.value.isfinite()
     bits = _bits(answer)
     if bits is None or answer.got.dtype == torch.bfloat16:
-        # A conversion to bfloat16 makes all NaN alike.
+        # A conversion to bfloat16 makes all NaN equal.
         return torch.zeros_like(nans)
     return nans & (bits[0] & bits[3] != 0) & (bits[0] < 0)
 
 
 def _read_around(answer: Answer, around: Tensor, *, watched: bool) -> Iterator[Clue]:
-    """Yield clues to NaN from beyond an argument, by how much of the result it reached.
+    """Yield clues to NaN from memory around an argument.
 
-    watched: nothing was loaded from there; the NaN is what masked lanes of a load without `other` hold.
+    watched: nothing was loaded from there. The NaN then comes from masked lanes of a load without `other`.
     """
     share = "Every element" if bool(around.all()) else f"{int(around.sum())} of {around.numel()} elements"
     if watched:
@@ -320,13 +319,13 @@ def _read_around(answer: Answer, around: Tensor, *, watched: bool) -> Iterator[C
             "is undefined, and here it is NaN.",
             title="Looks like masked lanes that count, in a load without `other=`",
         )
-        # A view of the same memory that begins elsewhere is a tensor too.
+        # A view of the same memory with another start is a tensor too, and no access outside.
         yield Clue("start_ignored", 0.5 if bool(around.all()) else 0.35)
         return
-    seen = f"{share} of {answer.expected.name} came from memory that belongs to no input: NaN lies around each of them."
-    yield Clue("missing_mask", 0.6, seen)
-    yield Clue("start_ignored", 0.5 if bool(around.all()) else 0.35, seen)
-    yield Clue("strides_ignored", 0.4, seen)
+    evidence = f"{share} of {answer.expected.name} came from memory outside the inputs: NaN is around each of them."
+    yield Clue("missing_mask", 0.6, evidence)
+    yield Clue("start_ignored", 0.5 if bool(around.all()) else 0.35, evidence)
+    yield Clue("strides_ignored", 0.4, evidence)
 
 
 def _never_written(answer: Answer, unwritten: Tensor, reaches: Sequence[Reach]) -> Iterator[Clue]:
@@ -336,7 +335,7 @@ def _never_written(answer: Answer, unwritten: Tensor, reaches: Sequence[Reach]) 
             yield Clue("not_cleared", 0.5, f"Every element of {name} is NaN, as it was before the call.")
         else:
             yield Clue("not_cleared", 0.42, f"Every element of {name} is NaN, as fresh memory is.")
-        if total >= _FEW:
+        if total >= _LEAST_ELEMENTS:
             yield Clue("zeros", 0.45, f"Nothing was stored to {name}, or every element was computed from NaN.")
         yield Clue("remainder_skipped", 0.3, f"{name} is NaN, as memory is before the first store.")
         return
@@ -348,16 +347,16 @@ def _never_written(answer: Answer, unwritten: Tensor, reaches: Sequence[Reach]) 
         if not bool((any_of == all_of).all()) or not bool(all_of[first:].all()) or first == 0:
             continue
         left = size - first
-        seen = f"The last {left} of {size}" if left > 1 else "The last"
-        seen = f"{seen} along axis {axis} of {name} {'were' if left > 1 else 'was'} never stored to."
+        evidence = f"The last {left} of {size}" if left > 1 else "The last"
+        evidence = f"{evidence} along axis {axis} of {name} {'were' if left > 1 else 'was'} never stored to."
         yield from _by_reach(first, size, _whole(reaches, shape, axis))
-        yield from _end_unwritten(first, left, seen)
-        yield Clue("not_all_covered", 0.35, seen)
+        yield from _end_unwritten(first, left, evidence)
+        yield Clue("not_all_covered", 0.35, evidence)
         return
     for axis, first in _box_ends(unwritten):
-        seen = f"From index {first} on, nothing along axis {axis} of {name} was ever stored to."
+        evidence = f"From index {first} on, nothing along axis {axis} of {name} was ever stored to."
         yield from _by_reach(first, shape[axis], _whole(reaches, shape, axis))
-        yield from _end_unwritten(first, unwritten.shape[axis] - first, seen)
+        yield from _end_unwritten(first, unwritten.shape[axis] - first, evidence)
     ragged = _last_rows(unwritten)
     if ragged:
         yield Clue("remainder_skipped", 0.5, f"{ragged} of {name} were never stored to.")
@@ -365,7 +364,7 @@ def _never_written(answer: Answer, unwritten: Tensor, reaches: Sequence[Reach]) 
 
 
 def _box_ends(unwritten: Tensor) -> list[tuple[int, int]]:
-    """Return the axes whose end is missing, and where it begins, if all that was stored is the start of every axis."""
+    """Return each axis whose end was not stored, with its first missing index, if a box from index 0 was stored."""
     written = ~unwritten
     sides = []
     for axis, size in enumerate(written.shape):
@@ -378,13 +377,13 @@ def _box_ends(unwritten: Tensor) -> list[tuple[int, int]]:
 
 
 def _whole(reaches: Sequence[Reach], shape: Sequence[int], axis: int) -> list[Reach]:
-    """Return the reaches along an axis whose programs can take all of the other axes."""
+    """Return the reaches along an axis whose programs can cover all of the other axes."""
     widest = max((size for other, size in enumerate(shape) if other != axis), default=1)
     return [one for one in reaches if widest <= one.beside]
 
 
 def _by_reach(first: int, size: int, reaches: Sequence[Reach]) -> Iterator[Clue]:
-    """Yield what the grid of the launch says about an end that is missing, from index `first` on."""
+    """Yield the clue of a grid that explains why the elements from index `first` on are missing."""
     left = size - first
     for one in reaches:
         if one.elements == first and left < one.block:
@@ -392,12 +391,12 @@ def _by_reach(first: int, size: int, reaches: Sequence[Reach]) -> Iterator[Clue]
             yield Clue("remainder_skipped", 0.9, f"{_covered(one)} of {size:,}.", help=advice, firm=True)
             return
     for one in reaches:
-        # Another block size may give the same number by chance; a remainder is the likelier reason.
+        # Another block size may give the same number by chance: a remainder is likelier.
         if one.elements == first:
             advice = f"How many programs do {size:,} elements need? triton.cdiv(n, {one.argument}), with the right n."
             weight = 0.75 if one.programs > 1 else 0.55
-            seen = f"{_covered(one)} of {size:,}."
-            yield Clue("not_all_covered", weight, seen, help=advice, firm=True, in_launch=True)
+            evidence = f"{_covered(one)} of {size:,}."
+            yield Clue("not_all_covered", weight, evidence, help=advice, firm=True, in_launch=True)
             return
     for one in reaches:
         if one.programs > 1 and first % one.elements == 0 and left < one.elements < first:
@@ -412,22 +411,22 @@ def _covered(one: Reach) -> str:
     return f"{programs} × {block} ({one.name}) cover{'s' if one.programs == 1 else ''} {one.elements:,}"
 
 
-def _end_unwritten(first: int, left: int, seen: str) -> Iterator[Clue]:
-    """Yield clues to an end that is missing, from index `first` on."""
+def _end_unwritten(first: int, left: int, evidence: str) -> Iterator[Clue]:
+    """Yield clues by the place of an end that is missing. first: its first index. left: its length."""
     block = next((power for power in _POWERS if first % power == 0), 1)
     if left == 1:
-        yield Clue("last_left_out", 0.7, seen)
-        yield Clue("remainder_skipped", 0.4, seen)
+        yield Clue("last_left_out", 0.7, evidence)
+        yield Clue("remainder_skipped", 0.4, evidence)
     else:
         # A remainder is shorter than a block, and a block divides its start.
         weight = 0.75 if block >= 4 and left < block else 0.45
-        yield Clue("remainder_skipped", weight if left < first else _NO_REMAINDER, seen)
+        yield Clue("remainder_skipped", weight if left < first else _LONG_REMAINDER, evidence)
     if (block >= 512 and left >= block // 8) or left >= block == first >= 4:
-        yield Clue("size_assumed", 0.35 if left < block else 0.6, seen)
+        yield Clue("size_assumed", 0.35 if left < block else 0.6, evidence)
 
 
 def _last_rows(unwritten: Tensor) -> str:
-    """Return words for the last elements in memory, where they are not whole lines of an axis."""
+    """Return words for missing elements that are the last ones in memory; "" for others."""
     flat = unwritten.reshape(-1)
     count = int(flat.sum())
     return f"The last {count} elements" if bool(flat[-count:].all()) else ""
@@ -472,16 +471,16 @@ def _by_value(
             stored = f"Every element of {name} was stored, and is NaN; the inputs are numbers of ordinary size."
             yield Clue("inf_minus_inf", 0.55, stored)
         elif fresh and answer.before is None:
-            # Something was added to it, or computed from it.
-            seen = f"Every element of {name} is NaN, as fresh memory is."
+            # Something was added to fresh memory, or computed from it.
+            evidence = f"Every element of {name} is NaN, as fresh memory is."
             infinite = next((argument for argument, one in inputs if _holds_infinity(one)), "")
             if infinite:
                 yield Clue("inf_minus_inf", 0.6, f"{infinite} has elements that are -inf.")
-            yield Clue("not_cleared", 0.2 if infinite else 0.45, seen, firm=True)
+            yield Clue("not_cleared", 0.2 if infinite else 0.45, evidence, firm=True)
         words = "infinite" if bool(bad[not_finite].isinf().all()) else "NaN"
-        weight = (0.5 if computed else 0.3) * (1.0 if share >= _MOST else 0.7)
+        weight = (0.5 if computed else 0.3) * (1.0 if share >= _ALIKE_SHARE else 0.7)
         if bool(bad[not_finite].isnan().all()) and _largest(inputs) <= _ORDINARY:
-            # Numbers of this size overflow nowhere: 0 / 0 or inf - inf is likelier.
+            # Numbers of this size do not overflow: 0 / 0 or inf - inf is likelier.
             weight /= 2
         yield Clue("overflow", weight, f"{name} is {words} where it should be finite.")
     if bool(true.isnan().any() | true.isinf().any()) and bool(got[value.isfinite()].isfinite().all()):
@@ -494,20 +493,20 @@ def _by_value(
 
 
 def _one_sign(answer: Answer) -> Iterator[Clue]:
-    """Yield a clue where values of one sign are wrong, and those of the other are right."""
+    """Yield a clue if only values of one sign are wrong."""
     value, wrong = answer.expected.value, answer.wrong
     for sign, of_sign, others in (("negative", value < 0, value > 0), ("positive", value > 0, value < 0)):
-        many = min(int((wrong & of_sign).sum()), int(others.sum())) >= _MANY
-        if many and not bool((wrong & ~of_sign).any()) and float(wrong[of_sign].double().mean()) >= _SOME:
-            seen = (
+        many = min(int((wrong & of_sign).sum()), int(others.sum())) >= _LEAST_NUMBERS
+        if many and not bool((wrong & ~of_sign).any()) and float(wrong[of_sign].double().mean()) >= _CERTAIN_SHARE:
+            evidence = (
                 f"Only {sign} elements of {answer.expected.name} are wrong: all {int(others.sum())} others are right."
             )
             title = f"Looks like a step that is wrong where the result is {sign}"
-            yield Clue("value_shortcut", 0.85, seen, title=title, help=_ONE_SIGN)
+            yield Clue("value_shortcut", 0.85, evidence, title=title, help=_ONE_SIGN)
 
 
 def _beyond(answer: Answer) -> Iterator[Clue]:
-    """Yield a clue where a number parts values that are wrong from values that are right, and the place does not."""
+    """Yield a clue if only values beyond some number are wrong, wherever they are."""
     value, wrong, name = answer.expected.value, answer.wrong, answer.expected.name
     if _has_place(wrong):
         return
@@ -519,15 +518,15 @@ def _beyond(answer: Answer) -> Iterator[Clue]:
         run = values[first : first + _IN_A_ROW]
         distinct = run.numel() == _IN_A_ROW and bool((run.diff() != 0).all())
         sharp = distinct and bool(bad[first : first + _IN_A_ROW].all())
-        if first < _MANY or not sharp:
+        if first < _LEAST_NUMBERS or not sharp:
             continue
-        # At zero, the sign tells more.
+        # At zero, the sign says more.
         if values[first] == values[first - 1] or values[first] * values[first - 1] <= 0:
             continue
         limit = float(values[first])
-        seen = f"No element of {name} {where} {limit:.4g} is wrong, and the {_IN_A_ROW} next to it all are."
+        evidence = f"No element of {name} {where} {limit:.4g} is wrong, and the {_IN_A_ROW} next to it all are."
         title = "Looks like a step that is wrong for some numbers only"
-        yield Clue("value_shortcut", 0.85, seen, title=title, help=_BEYOND)
+        yield Clue("value_shortcut", 0.85, evidence, title=title, help=_BEYOND)
         return
 
 
@@ -542,27 +541,31 @@ def _largest(inputs: Sequence[tuple[str, object]]) -> float:
 
 
 def _ratio(answer: Answer) -> Iterator[Clue]:
-    """Yield a clue to a constant factor, where values are large enough to show it."""
+    """Yield a clue to a constant factor, if values are large enough to show it."""
     got, value, wrong = answer.got.double(), answer.expected.value, answer.wrong
-    telling = wrong & got.isfinite() & (value.abs() > _TELLING * answer.expected.allowed) & value.isfinite()
-    if int(telling.sum()) < _FEW or float(telling.sum()) < 0.5 * float(wrong.sum()):
+    telling = wrong & got.isfinite() & (value.abs() > _ABOVE_ALLOWED * answer.expected.allowed) & value.isfinite()
+    if int(telling.sum()) < _LEAST_ELEMENTS or float(telling.sum()) < 0.5 * float(wrong.sum()):
         return
     ratios = got[telling] / value[telling]
     middle = float(ratios.median())
     spread = (ratios - middle).abs() * value[telling].abs()
     allowed = 4 * answer.expected.allowed[telling] + 2 * torch.finfo(answer.got.dtype).eps * value[telling].abs()
-    if abs(middle - 1) > 0.02 and abs(middle) > 1e-6 and float((spread <= allowed).double().mean()) >= _MOST:
+    if abs(middle - 1) > 0.02 and abs(middle) > 1e-6 and float((spread <= allowed).double().mean()) >= _ALIKE_SHARE:
         share = "Every" if bool(wrong.all()) else "Every wrong"
         yield Clue("wrong_factor", 0.85, f"{share} element is {middle:.4g} times what it should be.")
 
 
 def _rounding(answer: Answer, *, exact: bool) -> Iterator[Clue]:
-    """Yield clues to errors that are small beside the values around them, and have no structure.
+    """Yield clues to errors that are small compared with the values around them.
 
-    exact: the inputs are float32 or whole numbers.
+    exact: a kernel multiplied matrices, of float32 or whole numbers.
     """
     got, value, wrong = answer.got.double(), answer.expected.value, answer.wrong
-    if 1 < got.numel() < _FEW or not bool(got[wrong].isfinite().all()) or not bool(value[wrong].isfinite().all()):
+    if (
+        1 < got.numel() < _LEAST_ELEMENTS
+        or not bool(got[wrong].isfinite().all())
+        or not bool(value[wrong].isfinite().all())
+    ):
         return
     size = value.nan_to_num(0.0, 0.0, 0.0).abs()
     around = size.amax(-1, keepdim=True).expand(size.shape) if size.dim() else size
@@ -570,38 +573,38 @@ def _rounding(answer: Answer, *, exact: bool) -> Iterator[Clue]:
     if coarse := next((dtype for dtype in _COARSER if _holds(dtype, answer)), None):
         yield sure("rounded_intermediate", f"Every value is exactly a {str(coarse).removeprefix('torch.')} number.")
         return
-    if float(off.quantile(0.95) if off.numel() < 1 << 20 else off.amax()) > _COARSE:
+    if float(off.quantile(0.95) if off.numel() < 1 << 20 else off.amax()) > _LARGEST_OF_ROW:
         return
     own = (got - value).abs()[wrong] / size[wrong].clamp(min=1e-300)
-    if float(own.median()) > _OWN:
+    if float(own.median()) > _LARGEST_OF_OWN:
         return
     typical = float(off.median())
     placed = _has_place(wrong)
-    where = "" if placed else ", and lie anywhere"
-    seen = f"The errors are small, about {typical:.0e} of the values around them{where}."
-    rounded = Clue("rounded_intermediate", 0.5, seen, help=_OF_FLOAT32 if answer.got.dtype == torch.float32 else "")
+    where = "" if placed else ", and are anywhere"
+    evidence = f"The errors are small, about {typical:.0e} of the values around them{where}."
+    rounded = Clue("rounded_intermediate", 0.5, evidence, help=_OF_FLOAT32 if answer.got.dtype == torch.float32 else "")
     if placed:
-        # A few rows, all wrong beside others that are right: rounding alone is rarely so choosy.
-        yield replace(rounded, weight=_PLACED)
-        yield Clue("low_precision_sum", _PLACED, seen)
+        # Rounding rarely affects only a few rows.
+        yield replace(rounded, weight=_IN_A_FEW_ROWS)
+        yield Clue("low_precision_sum", _IN_A_FEW_ROWS, evidence)
         return
     if answer.got.dtype == torch.float32 and exact:
         low, high = _TF32
         if low <= typical <= high:
-            yield Clue("tf32", 0.5, seen)
+            yield Clue("tf32", 0.5, evidence)
         yield replace(rounded, weight=0.4)
-        yield Clue("low_precision_sum", 0.4, seen)
+        yield Clue("low_precision_sum", 0.4, evidence)
     else:
         yield rounded
-        yield Clue("low_precision_sum", 0.5, seen)
+        yield Clue("low_precision_sum", 0.5, evidence)
 
 
 def _has_place(wrong: Tensor) -> bool:
-    """Return whether the wrong elements lie on far fewer lines of an axis than by chance."""
+    """Return whether the wrong elements are on far fewer lines of an axis than by chance."""
     count = int(wrong.sum())
     for axis, size in enumerate(wrong.shape):
         hit = int(wrong.movedim(axis, 0).reshape(size, -1).any(1).sum())
-        if count >= _FEW and hit < 0.25 * size * (1 - (1 - 1 / size) ** count):
+        if count >= _LEAST_ELEMENTS and hit < 0.25 * size * (1 - (1 - 1 / size) ** count):
             return True
     return False
 
@@ -609,7 +612,7 @@ def _has_place(wrong: Tensor) -> bool:
 def _holds(dtype: torch.dtype, answer: Answer) -> bool:
     """Return whether a coarser dtype holds every value of the answer, but not the right values."""
     got, value = answer.got, answer.expected.value
-    if torch.finfo(dtype).eps <= torch.finfo(got.dtype).eps or int(answer.wrong.sum()) < _FEW:
+    if torch.finfo(dtype).eps <= torch.finfo(got.dtype).eps or int(answer.wrong.sum()) < _LEAST_ELEMENTS:
         return False
     target = value.to(got.dtype)
     near = (value - got.double()).abs() <= 2 * torch.finfo(dtype).eps * value.abs()
@@ -632,15 +635,15 @@ def _by_place(answer: Answer) -> Iterator[Clue]:
             continue
         where = f"along axis {axis} of {name}"
         if bool(lines[-count:].all()):
-            seen = (
+            evidence = (
                 f"Only the last {count} of {size} {where} are wrong."
                 if count > 1
                 else f"Only the last {where} is wrong."
             )
-            yield Clue("missing_mask", 0.45, seen)
-            yield Clue("remainder_skipped", 0.25, seen)
+            yield Clue("missing_mask", 0.45, evidence)
+            yield Clue("remainder_skipped", 0.25, evidence)
             if count == 1:
-                yield Clue("last_left_out", 0.35, seen)
+                yield Clue("last_left_out", 0.35, evidence)
         elif bool(lines[:count].all()):
             yield Clue("position_shifted", 0.2, f"Only the first {count} of {size} {where} are wrong.")
         return

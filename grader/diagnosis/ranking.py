@@ -1,22 +1,16 @@
-"""Rank the possible causes of a failure: weigh the clues of all sources by kind, into a few suspects.
+"""Rank the possible causes of a failure: weigh the clues by kind, and keep a few suspects.
 
-It changes no status and no points.
+Take clues and tried cases. Change no status and no points.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
-import torch
-from torch import Tensor
-
-from grader.diagnosis.altered import altered_clues, blocks_of
 from grader.diagnosis.case_contrast import (
     EXCHANGED_KIND,
-    RAGGED_KINDS,
     REFUTED,
     by_layout_alone,
     contrasts,
@@ -24,453 +18,38 @@ from grader.diagnosis.case_contrast import (
     only_size,
     refuted,
 )
-from grader.diagnosis.known_mistakes import agree, mistake_clues, mistakes_in, passing_like, rounding_clues
-from grader.diagnosis.misplaced import MISPLACED_KINDS, misplaced_clues
-from grader.diagnosis.padding import KIND as PADDING
-from grader.diagnosis.patterns import Answer, Reach, clues_of, first_wrong
-from grader.diagnosis.variations import Variation, fails_full, layout_matters, not_varied, variation_clues
-from grader.exercise.cases import QUICK_VOLUME, Domain, Size, Space
+from grader.diagnosis.gathering import has_proof
+from grader.diagnosis.kinds import GENERAL, of_family
+from grader.diagnosis.probes.variations import Variation, fails_full, layout_matters, not_varied, variation_clues
+from grader.exercise.cases import Space
 from grader.exercise.causes import Contrast, Kind, Remedy
-from grader.exercise.model import Part
-from grader.judge.bench import Bench
-from grader.judge.clue import Clue, sure
-from grader.judge.failures import Failure, WrongCall
+from grader.judge.clue import Clue
 from grader.judge.trial import TriedCase
-from grader.judge.truth import Truth
-from grader.protocol.footprint import TensorFootprint
-from grader.protocol.messages import LaunchInfo, Recipe, Returned, Traffic
 from grader.record import Cause, Suspect
-from grader.sandbox.outcome import Finished
-from grader.text import clean
 
-# Names of arguments are cut at this many letters.
-_LONGEST = 200
-# Nobody reads more suspects.
-_MOST = 4
-# Suspects below this likelihood, or this share of the first one's, are left out.
+# The number of suspects on a card.
+_MOST_SUSPECTS = 4
+# The least likelihood of a suspect, and its least share of the first one's.
 _LEAST, _LEAST_OF_FIRST = 0.3, 0.4
 # Weight of a cause that another check of the part has confirmed.
-_ELSEWHERE = 0.6
-# The same for work outside the kernels, and where errors look like its rounding.
+_CONFIRMED_ELSEWHERE = 0.6
+# The same for work outside the kernels, and for that work if the errors look like its rounding.
 _RULED, _HANDED_ON = 0.4, 0.9
-# A kind that explains a smaller share of the failing cases is not confirmed.
-_MOSTLY = 0.6
-# No guess is likelier.
-_UNSURE = 0.97
-# Programs overlap where each byte is stored so many times.
-_OVERLAP = 1.5
-# The factor of a known mistake that fits some of the failing cases, and leaves doubt there.
-_BY_CHANCE = 0.5
-# Weight of counted padding where every access was seen, and none was outside.
-_WATCHED = 0.12
-# Weight of a copy that is changed, where as much was stored as is due, and the tensor is untouched.
-_TO_A_COPY = 0.97
-# The factor of a known mistake's weight if it would fail a case that passes.
-_UNLIKELY = 0.4
-# The factor from a missing mask's weight to that of a wrong address, where no mask can be missing.
-_NO_MASK = 0.6
-# Symptoms that are facts by themselves.
+# The factor from a missing mask's weight to that of a wrong address, if no mask can be missing.
+_WRONG_ADDRESS = 0.6
+# Symptoms that are facts: they stay in the title.
 _FACTS = ("out_of_bounds", "race")
-# Kinds that say how a call ended, and not why.
-_ENDS = ("exception", "compile_error")
-# Kinds in which two programs access one element.
-_MEETINGS = ("stores_collide", "lost_update", "race")
-# Kinds of numbers that are not finite, and the factor of a shortcut by values then: large inputs lead to these.
-_NOT_FINITE, _BY_VALUES = ("overflow", "inf_minus_inf"), 0.5
-# Kinds of small errors.
-_ROUNDINGS = ("rounded_intermediate", "low_precision_sum", "padding_counted")
-# From this weight on, errors count as those of a rounding.
-_SMALL = 0.5
-# The factor of what variations tell then: other inputs may pass by luck.
-_BY_LUCK = 0.7
-# Kinds that exact values confirm, though another rounding may give them.
-_EXACT = ("rounded_intermediate",)
-# The weights of both then. A mistake that the oracle knows is the commoner one.
-_EITHER, _LIKELIER = 0.6, 0.8
+# The factor of a shortcut by values if numbers are not finite: large inputs lead to those.
+_BY_VALUES = 0.5
+# From this weight on, errors look like rounding.
+_LOOKS_ROUNDED = 0.5
+# The factor of clues of variations then: other inputs may pass by chance.
+_MAY_PASS = 0.7
 # From this weight on, a known mistake explains the values.
-_TELLING = 0.8
-# The factor of what failing cases share then. From the other weight on, it says more than that values overflow.
-_BESIDE_VALUES, _TOLD = 0.7, 0.4
-# Symptoms that keep their name whatever mistake leads to them.
-_PLAIN = ("zeros", "copy_of_input")
-# Two sums of the same numbers differ by rounding only.
-_SAME = 1e-2
-# Symptoms that are causes by themselves.
-_BY_SYMPTOM = {
-    "stale_result": "remembered_result",
-    "alias": "reused_output",
-    "no_kernel": "work_outside_kernels",
-    "library_call": "work_outside_kernels",
-    "value_read": "values_read",
-    "decoy_kernel": "work_outside_kernels",
-    "outside_kernels": "work_outside_kernels",
-    "other_means": "other_means",
-    "launches": "several_launches",
-    "memory": "large_temporary",
-    "input_changed": "input_changed",
-    "wrong_dtype": "wrong_dtype",
-    "wrong_shape": "wrong_form",
-    "wrong_count": "wrong_form",
-    "wrong_type": "wrong_form",
-    "wrong_device": "wrong_form",
-    "no_choice": "not_offered",
-    "compile_error": "compile_error",
-    "shared_memory": "shared_memory",
-    "spills": "spills",
-    "no_tensor_cores": "no_tensor_cores",
-    "timeout": "timeout",
-    "oom": "out_of_memory",
-    "disk": "out_of_memory",
-}
-
-
-def clues_in(failure: Failure, part: Part, truth: Truth, among: Collection[str] | None = None) -> list[Clue]:
-    """Return the clues of one failure by itself: from the rule, the symptom and the values.
-
-    among: the kinds of known mistakes to look for; None for all.
-    """
-    found = list(failure.clues)
-    if not part.reduces:
-        # There is nothing to join: programs that meet compute one address twice.
-        found = [replace(clue, kind="wrong_address") if clue.kind == "stores_collide" else clue for clue in found]
-    if any(clue.confirmed for clue in found):
-        return found
-    cause = failure.cause
-    if (kind := _kind_of(cause)) and not found:
-        return [sure(kind, "", cause.title, cause.help)]
-    if cause.mismatch is not None and failure.seen is not None and failure.seen.recipe.part == part.name:
-        seen = failure.seen
-        if changed := [name for name in seen.outcome.answer.changed if name not in part.mutates]:
-            names = clean(" and ".join(changed[:_MOST]), _LONGEST)
-            return [*found, sure("input_changed", f"After the call, {names} holds other values than before.")]
-        before = truth.inputs(seen.recipe)
-        named = list(zip(part.arguments, before, strict=True))
-        olds = {name: value for name, value in named if name in part.mutates and isinstance(value, Tensor)}
-        answers = [Answer(got, wrong, expected, olds.get(expected.name)) for got, wrong, expected in seen.answers()]
-        traffic = [launch.traffic for launch in seen.outcome.answer.launches]
-        found += _to_a_copy(answers, traffic, part)
-        found += mistake_clues(mistakes_in(truth, part, seen, among), seen, untouched=_is_untouched(answers))
-        if any(clue.confirmed for clue in found):
-            return found
-        multiplies = any(one is None or one.dot_flops for one in traffic)
-        watched = bool(traffic) and None not in traffic
-        looks = clues_of(
-            answers,
-            named,
-            multiplies=multiplies,
-            watched=watched,
-            filled=_is_filled(answers, seen.outcome.answer.launches, part),
-            rereads=_may_reread(answers, seen.outcome.answer),
-            reaches=_reaches(seen.outcome.answer.launches),
-        )
-        looks += [*_overlapping(looks, answers, traffic), *_loaded_again(answers, traffic)]
-        if watched and not any(clue.kind == "missing_mask" for clue in looks):
-            # Every access was seen, and none was outside.
-            looks.append(Clue("padding_counted", _WATCHED))
-        if all(clue.kind in _EXACT for clue in looks if clue.confirmed):
-            looks = _undecided(looks, rounding_clues(truth, part, seen))
-        if not any(clue.confirmed for clue in looks):
-            looks += _misplaced(answers, seen.outcome.answer.launches)
-        found += looks
-        if len(traffic) == 1 and watched and all(one is not None and one.complete for one in traffic):
-            # Two programs that meet in an element would have been seen.
-            found = [clue for clue in found if clue.kind not in _MEETINGS]
-    return found
-
-
-def _undecided(looks: Sequence[Clue], known: Sequence[Clue]) -> list[Clue]:
-    """Return the clues of values and of known roundings together.
-
-    A product of one term, or one with ones, has no more bits than its operands: what a coarser dtype holds exactly may
-    be another rounding's answer as well. Neither is sure then.
-    """
-    exact, others = ({clue.kind for clue in clues if clue.confirmed} for clues in (looks, known))
-    if not exact:
-        return [*looks, *known]
-    if not others - exact:
-        return list(looks)
-    told = [clue for clue in known if clue.confirmed]
-    found = [clue if not clue.confirmed else replace(clue, weight=_EITHER, confirmed=False) for clue in looks]
-    return [*found, *(replace(clue, weight=_LIKELIER, confirmed=False) for clue in told if clue.kind not in exact)]
-
-
-def _misplaced(answers: Sequence[Answer], launched: Sequence[LaunchInfo]) -> list[Clue]:
-    """Return the clues of right values in wrong places, in the first wrong output."""
-    answer = first_wrong(answers)
-    if answer is None:
-        return []
-    # What was not stored still holds its old value.
-    stored = answer.wrong if answer.before is None else answer.wrong & (answer.got != answer.before)
-    fresh = answer.before is None
-    return list(misplaced_clues(answer.got, stored, answer.expected, blocks_of(launched), fresh=fresh))
-
-
-def _overlapping(looks: Sequence[Clue], answers: Sequence[Answer], traffic: Sequence[Traffic | None]) -> list[Clue]:
-    """Return the clue of a launch that stores some elements several times, and others never."""
-    if len(traffic) != 1 or traffic[0] is None or not traffic[0].complete:
-        return []
-    stored, different = traffic[0].stored_bytes, traffic[0].unique_stored_bytes
-    due = sum(one.got.nbytes if one.before is None else _due_bytes(one) for one in answers)
-    is_short = different < due or any(clue.kind == "not_all_covered" for clue in looks)
-    if not 0 < _OVERLAP * different <= stored or not is_short:
-        return []
-    seen_text = f"{stored:,} bytes are stored to {different:,} different ones, and others are never stored to."
-    if 0 < traffic[0].loaded_bytes < _OVERLAP * traffic[0].unique_loaded_bytes:
-        # Two programs that meet in an element would have been seen: one program stores there in several steps.
-        return [Clue("not_advanced", 0.9, f"Steps load different bytes, but {seen_text}", firm=True)]
-    return [Clue("not_all_covered", 0.85, seen_text, firm=True)]
-
-
-def _loaded_again(answers: Sequence[Answer], traffic: Sequence[Traffic | None]) -> list[Clue]:
-    """Return the clue of one wrong number into which a launch loads elements several times."""
-    is_one_number = sum(one.got.numel() for one in answers) == 1
-    if not is_one_number or len(traffic) != 1 or traffic[0] is None or not traffic[0].complete:
-        return []
-    loaded, different = traffic[0].loaded_bytes, traffic[0].unique_loaded_bytes
-    if not 0 < _OVERLAP * different <= loaded:
-        return []
-    return [Clue("done_again", 0.85, f"{loaded:,} bytes are loaded of {different:,} different ones.", firm=True)]
-
-
-def _to_a_copy(answers: Sequence[Answer], traffic: Sequence[Traffic | None], part: Part) -> list[Clue]:
-    """Return the clue of a call that stores all that it must, and leaves a tensor as it is that it must change."""
-    wrong = [one for one in answers if bool(one.wrong.any())]
-    stored = sum(one.unique_stored_bytes for one in traffic if one is not None and one.complete)
-    if part.outputs or not wrong or not stored or not all(map(_is_unchanged, wrong)):
-        return []
-    if stored < sum(map(_due_bytes, answers)):
-        return []
-    names = " and ".join(one.expected.name for one in wrong)
-    seen_text = f"Kernels stored {stored:,} different bytes, as many as are due, and {names} holds what it held before."
-    return [Clue("copy_changed", _TO_A_COPY, seen_text, firm=True)]
-
-
-def _due_bytes(one: Answer) -> int:
-    """Return how many bytes of an output must change."""
-    if one.before is None:
-        return 0
-    due = one.expected.value.to(one.got.dtype)
-    return int(((due != one.before) & ~(due.isnan() & one.before.isnan())).sum()) * one.got.element_size()
-
-
-def _reaches(launched: Sequence[LaunchInfo]) -> tuple[Reach, ...]:
-    """Return the reach of a single launch along each axis of its grid, by each block size, the largest first."""
-    if len(launched) != 1:
-        return ()
-    (one,) = launched
-    # Of constants with one value, nobody knows which one the kernel takes.
-    named = {size: [name for name, own in one.constants.items() if own == size] for size in one.constants.values()}
-    sizes = [(" or ".join(names), size) for size, names in sorted(named.items(), reverse=True) if size > 1]
-    # All programs of a flat grid lie along one axis. Along another one, each takes all, or they share it.
-    programs = math.prod(one.grid)
-    flat = sum(count > 1 for count in one.grid) <= 1
-    beside = {name: max((size for other, size in sizes if other != name), default=1) for name, _ in sizes}
-    return tuple(
-        Reach(name, count, size, beside[name] * (programs // count) if flat else math.inf)
-        for name, size in sizes
-        for count in dict.fromkeys(one.grid)
-        if count
-    )
-
-
-def _is_filled(answers: Sequence[Answer], launches: Sequence[LaunchInfo], part: Part) -> bool:
-    """Return whether every element of the new outputs was stored.
-
-    Launches tell the tensors of the first wrong output's size that they wrote. Without those, the last launch must have
-    stored as many different bytes as all outputs take up.
-    """
-    wrong = first_wrong(answers)
-    if part.mutates or not launches or wrong is None:
-        return False
-    tensors = _tensors_of(launches)
-    if written := [one for one in tensors if one.written and one.elements == wrong.got.numel()]:
-        return all(one.written == one.elements for one in written)
-    last = launches[-1].traffic
-    if last is None or not last.complete:
-        return False
-    return last.unique_stored_bytes >= sum(one.got.nbytes for one in answers) > 0
-
-
-def _tensors_of(launches: Sequence[LaunchInfo]) -> list[TensorFootprint]:
-    """Return the tensors of the launches whose programs were followed."""
-    return [one for launch in launches if launch.footprint for one in launch.footprint.tensors]
-
-
-def _may_reread(answers: Sequence[Answer], told: Returned) -> bool:
-    """Return whether kernels may have read memory that the call allocated: more than its outputs, or one of them."""
-    tensors = _tensors_of(told.launches)
-    more = told.allocated_bytes > sum(one.got.nbytes for one in answers)
-    return more or not tensors or any(one.loaded and one.written for one in tensors)
-
-
-def _is_untouched(answers: Sequence[Answer]) -> bool:
-    """Return whether the first wrong output is changed in place, and nothing in it changed."""
-    first = first_wrong(answers)
-    return first is not None and _is_unchanged(first)
-
-
-def _is_unchanged(one: Answer) -> bool:
-    """Return whether an output that is changed in place holds what it held before the call."""
-    if one.before is None:
-        return False
-    before = one.before.to(one.got.dtype)
-    same = torch.equal(one.got.nan_to_num(0.0), before.nan_to_num(0.0))
-    return same and torch.equal(one.got.isnan(), before.isnan())
-
-
-def gathered(bench: Bench, first: Failure, alike: Sequence[Failure], *, known: bool) -> tuple[list[Clue], Failure]:
-    """Return the clues of all failing cases of a check, and the failure that shows the likeliest cause best.
-
-    known: another check has confirmed a cause; then the first case is enough.
-    """
-    failures = (first, *(() if known else alike))
-    several = [clues_in(first, bench.part, bench.truth)]
-    # Who makes a mistake makes it in every case. The oracle computes each mistake anew for each case.
-    made = {clue.kind for clue in several[0] if clue.by_known_mistake}
-    several += [clues_in(failure, bench.part, bench.truth, made) for failure in failures[1:]]
-    clues = [
-        replace(clue, weight=_UNLIKELY * clue.weight, confirmed=False)
-        if clue.by_known_mistake and _would_show(bench, first, clue, several=len(made) > 1)
-        else clue
-        for clue in together(several)
-    ]
-    clues += _without_launch(bench, first)
-    if not known and not any(clue.confirmed for clue in clues):
-        altered = altered_clues(bench, failures)
-        clues += altered
-        several[0] = [*several[0], *altered]
-    sure_of = {clue.kind for clue in clues if clue.confirmed}
-    for failure, found in zip(failures, several, strict=True):
-        for clue in found:
-            if clue.confirmed and clue.kind in sure_of and clue.title and failure.cause.mismatch:
-                kind = failure.cause.kind if failure.cause.kind in _PLAIN else "likely_mistake"
-                told = replace(failure.cause, kind=kind, title=clue.title, help=clue.help)
-                return clues, replace(failure, cause=told)
-    return clues, first
-
-
-def _without_launch(bench: Bench, failure: Failure) -> list[Clue]:
-    """Return the clue of a call that launched no kernel, where another call of these sizes did."""
-    seen, space = failure.seen, space_of(bench.part)
-    if seen is None or space is None or failure.cause.mismatch is None or seen.outcome.answer.launches:
-        return []
-    sizes = [name for name, domain in space.axes.items() if isinstance(domain, Size)]
-    own = [seen.recipe.case.get(name) for name in sizes]
-    launching = (one.case for one in bench.findings.evidence if one.kernels)
-    if not bench.part.is_replayed or not any([case.get(name) for name in sizes] == own for case in launching):
-        return []
-    seen_text = "This call launched no kernel, and another call of these sizes did."
-    return [Clue("remembered_result", 0.85, seen_text, firm=True)]
-
-
-def _would_show(bench: Bench, failure: Failure, clue: Clue, *, several: bool) -> bool:
-    """Return whether a known mistake would fail a case that passes; then it was not made.
-
-    Looks at the passing cases most like the failing one. several: other known mistakes explain the failure as well.
-    """
-    for recipe in passing_like(bench, failure.seen, several=several):
-        expected = bench.truth.expect(bench.part, recipe)
-        alike = [each for each in bench.truth.known_mistakes(bench.part, recipe) if each.kind == clue.kind]
-        # A title may name a number that another case does not have.
-        same = [each for each in alike if each.title == clue.title] or alike
-        if same and not any(agree(each.outputs, expected) for each in same):
-            return True
-    return False
-
-
-def repeated_work(bench: Bench) -> list[Clue]:
-    """Return the clue of a part that takes too long, where a call that ended loads and stores its bytes repeatedly."""
-    ended = [one for one in bench.findings.tried if not one.failed and one.case.volume <= QUICK_VOLUME]
-    if not ended:
-        return []
-    largest = max(ended, key=lambda one: one.case.volume)
-    with bench.findings.aside():
-        outcome = bench.repeat(Recipe(bench.part.name, dict(largest.case), largest.seed)).outcome
-    launches = outcome.answer.launches if isinstance(outcome, Finished) else ()
-    for traffic in (one.traffic for one in launches if one.traffic is not None and one.traffic.complete):
-        loaded, stored = traffic.unique_loaded_bytes, traffic.unique_stored_bytes
-        if loaded and stored:
-            times = min(traffic.loaded_bytes / loaded, traffic.stored_bytes / stored)
-            if times >= _OVERLAP:
-                seen = f"each byte is loaded and stored {times:.1f} times."
-                return [sure("done_again", f"For {largest.case.words()}, which ended in time, {seen}")]
-    return []
-
-
-def again(bench: Bench, failure: Failure) -> list[Clue]:
-    """Repeat the failing call twice. The next answer shows what the call before left in memory."""
-    seen = failure.seen
-    if seen is None or failure.cause.mismatch is None or seen.recipe.part != bench.part.name:
-        return []
-    repeats: list[WrongCall] = []
-    for _ in range(2):
-        # Other calls may have been made since the failing one: the second repeat follows the first.
-        with bench.findings.aside():
-            repeated = bench.repeat(seen.recipe).failure
-        before = repeats[-1] if repeats else seen
-        if repeated is None or repeated.seen is None or repeated.seen.outcome.outputs == before.outcome.outputs:
-            break
-        if _adds_up(before, repeated.seen):
-            return [sure("not_cleared", "A second call returns the sum of this answer and the right one.")]
-        repeats.append(repeated.seen)
-    if not repeats or not bench.part.deterministic:
-        return []
-    seen_text = "A second call on the same inputs returns another answer."
-    return [Clue("not_cleared", 0.5, seen_text), Clue("race", 0.4, seen_text), Clue("remembered_input", 0.3, seen_text)]
-
-
-def _adds_up(first: WrongCall, second: WrongCall) -> bool:
-    """Return whether a wrong output of the second of two equal calls is that of the first plus the right one."""
-    for (got, wrong, expected), (later, _, _) in zip(first.answers(), second.answers(), strict=False):
-        if bool(wrong.any()):
-            grown = (later.double() - got.double() - expected.value).abs()
-            size = expected.value.abs() + got.double().abs()
-            if bool((grown <= _SAME * size.clamp(min=1e-30)).all()):
-                return True
-    return False
-
-
-def _kind_of(cause: Cause) -> str:
-    if cause.kind == "crash":
-        return "exception" if cause.traceback else "process_died"
-    if cause.kind == "launches" and cause.actual == "0":
-        return "work_outside_kernels"
-    return _BY_SYMPTOM.get(cause.kind, "")
-
-
-def together(several: Sequence[Sequence[Clue]]) -> list[Clue]:
-    """Merge the clues of several failing cases of one check.
-
-    A clue of only some cases weighs less, and is not confirmed where most cases lack it.
-    """
-    found: dict[str, list[list[Clue]]] = {}
-    for clues in several:
-        kinds: dict[str, list[Clue]] = {}
-        for clue in clues:
-            kinds.setdefault(clue.kind, []).append(clue)
-        for kind, same in kinds.items():
-            found.setdefault(kind, []).append(sorted(same, key=lambda clue: -clue.weight))
-    merged = []
-    for cases in found.values():
-        best = max((case[0] for case in cases), key=lambda clue: clue.weight)
-        share = sum(1 - prod(1 - clue.weight for clue in case) for case in cases) / len(several)
-        if best.by_known_mistake and not best.confirmed:
-            # Who makes a mistake makes it in every case: some look like it by chance. Where all fit, the case that
-            # tells most decides.
-            share = max(share, best.weight) if len(cases) == len(several) else _BY_CHANCE * share
-        sure_of = best.confirmed and share >= _MOSTLY
-        merged.append(replace(best, weight=share if sure_of else min(share, _UNSURE), confirmed=sure_of))
-    return merged
-
-
-def space_of(part: Part) -> Space | None:
-    """Return the axes of all cases of a part, in one space."""
-    axes: dict[str, Domain] = {}
-    for check in part.checks:
-        for name, domain in (check.cases.space.axes if check.cases else {}).items():
-            if name not in axes or isinstance(domain, Size):
-                axes[name] = domain
-    return Space(axes) if axes else None
+_EXPLAINS_VALUES = 0.8
+# The factor of what failing cases have in common then. From the second weight on, a known mistake says more than that
+# values overflow.
+_BESIDE_VALUES, _SAYS_MORE_THAN_OVERFLOW = 0.7, 0.4
 
 
 def suspects_of(
@@ -483,98 +62,104 @@ def suspects_of(
     part: str = "",
     varied: Sequence[Variation] = (),
 ) -> tuple[Suspect, ...]:
-    """Return the likeliest few suspects, likeliest first.
+    """Return the few likeliest suspects, the likeliest first.
 
     elsewhere: clues of the part's other failed checks. varied: variations of failing cases.
     """
     own = list(clues)
-    if space is not None and any(clue.confirmed and clue.kind in _ENDS for clue in own):
+    if space is not None and any(clue.confirmed and clue.kind in of_family("ending") for clue in own):
         assumed = only_size(tried, space)
-        own = [replace(clue, confirmed=False, weight=_ELSEWHERE) for clue in own] + assumed if assumed else own
-    if not any(clue.confirmed for clue in own):
-        rounded = bool(own) and all(clue.kind in _ROUNDINGS for clue in own)
+        own = (
+            [replace(clue, confirmed=False, weight=_CONFIRMED_ELSEWHERE) for clue in own] + assumed if assumed else own
+        )
+    if not has_proof(own):
+        rounded = bool(own) and all(clue.kind in of_family("small errors") for clue in own)
         own += [_from_elsewhere(clue, rounded=rounded) for clue in elsewhere if clue.confirmed]
     factors: Mapping[str, float] = {}
     declared = [one for one in declared if one.part in ("", part)]
     if space is not None:
         shared = not_varied(contrasts(tried, declared, space), varied)
-        if any(clue.by_known_mistake and clue.weight >= _TELLING for clue in clues):
+        if any(clue.by_known_mistake and clue.weight >= _EXPLAINS_VALUES for clue in clues):
             shared = [replace(clue, weight=_BESIDE_VALUES * clue.weight) for clue in shared]
-        told = list(variation_clues(varied, declared))
-        if any(clue.kind in _ROUNDINGS and clue.weight >= _SMALL for clue in clues):
-            told = [clue if clue.firm else replace(clue, weight=_BY_LUCK * clue.weight) for clue in told]
-        own += [*shared, *told]
+        tested = list(variation_clues(varied, declared))
+        if any(clue.kind in of_family("small errors") and clue.weight >= _LOOKS_ROUNDED for clue in clues):
+            tested = [clue if clue.firm else replace(clue, weight=_MAY_PASS * clue.weight) for clue in tested]
+        own += [*shared, *tested]
         known = {clue.kind for clue in clues if clue.by_known_mistake}
         factors = {**_outweighed(clues), **refuted(tried, declared, space, known)}
         if fails_full(varied):
-            # An access outside a tensor has another reason then.
+            # No mask was needed: an access outside a tensor has another cause.
             own = [_with_wrong_address(clue) for clue in own]
         spared = layout_matters(varied, declared) or fails_full(varied)
         if spared:
-            factors = {**factors, **dict.fromkeys(RAGGED_KINDS, REFUTED)}
+            factors = {**factors, **dict.fromkeys(of_family("ragged"), REFUTED)}
         by_layout = layout_matters(varied, declared) or by_layout_alone(tried, declared, space)
         if by_layout:
-            # Values stand in wrong places because of the strides.
-            factors = {**factors, **dict.fromkeys(MISPLACED_KINDS, REFUTED)}
+            # The strides are why values are in wrong places.
+            factors = {**factors, **dict.fromkeys(of_family("misplaced"), REFUTED)}
         if spared or by_layout:
-            # A second mistake may be behind that. A replay with other values in masked lanes has seen that they matter.
-            doubted = {*RAGGED_KINDS} - {PADDING}
+            # These may be a second mistake, except for what a replay has proved.
+            doubted = [name for name in of_family("ragged") if not GENERAL[name].by_replay]
             own = [replace(clue, firm=False) if clue.kind in doubted else clue for clue in own]
-    # The part cannot have a kind that is not among them.
+    # The part cannot have the other kinds.
     own = [clue for clue in own if clue.kind in kinds]
     ranked = sorted(_weighed(own, factors), key=lambda one: -one[0])
     if not ranked:
         return ()
     least = max(_LEAST, _LEAST_OF_FIRST * ranked[0][0])
-    few = [one for weight, one in ranked if weight >= least or one[0].confirmed][:_MOST]
+    few = [one for weight, one in ranked if weight >= least or one[0].confirmed][:_MOST_SUSPECTS]
     return tuple(_suspect(kinds[same[0].kind], same) for same in few)
 
 
 def _outweighed(clues: Sequence[Clue]) -> dict[str, float]:
-    """Return the factors of kinds that are unlikely beside these clues, or say less."""
+    """Return the factors of kinds that these clues make less likely."""
     found: dict[str, float] = {}
     kinds = {clue.kind for clue in clues}
-    if not {*_NOT_FINITE}.isdisjoint(kinds):
+    if not kinds.isdisjoint(of_family("not finite")):
         found["value_shortcut"] = _BY_VALUES
-    if any(clue.by_known_mistake and clue.weight >= _TOLD for clue in clues):
-        # A mistake that gives these infinities says more than that there are some.
+    if any(clue.by_known_mistake and clue.weight >= _SAYS_MORE_THAN_OVERFLOW for clue in clues):
+        # A mistake that gives these infinities says more than that there are infinities.
         found["overflow"] = _BESIDE_VALUES
     if "not_all_covered" in kinds:
-        # What was never stored was not rounded.
-        found |= dict.fromkeys(_ROUNDINGS, REFUTED)
+        # Elements that were never stored are not rounded.
+        found |= dict.fromkeys(of_family("small errors"), REFUTED)
     if "lost_update" in kinds:
-        # Two programs share an element only where two sizes differ, such as two numbers of heads.
+        # Two programs share an element only if two sizes differ, such as two numbers of heads.
         found[EXCHANGED_KIND] = REFUTED
     return found
 
 
 def _with_wrong_address(clue: Clue) -> Clue:
-    """Return a missing mask's clue by an access as that of a wrong address; any other as it is."""
+    """Return the clue of a wrong address in place of a missing mask that an access shows; other clues unchanged."""
     by_access = clue.kind == "missing_mask" and not clue.confirmed and clue.firm
-    return Clue("wrong_address", _NO_MASK * clue.weight, clue.seen, firm=True) if by_access else clue
+    return Clue("wrong_address", _WRONG_ADDRESS * clue.weight, clue.evidence, firm=True) if by_access else clue
 
 
 def _from_elsewhere(clue: Clue, *, rounded: bool) -> Clue:
-    """Return a clue that another check has confirmed. rounded: this check's errors look like rounding."""
-    seen = f"In another check: {clue.seen[0].lower()}{clue.seen[1:]}" if clue.seen else "Another check shows it."
-    # What values or a probe have proved there holds whatever the cases have in common.
-    weight = _ELSEWHERE
+    """Return the clue of a cause that another check has confirmed. rounded: this check's errors look like rounding."""
+    evidence = (
+        f"In another check: {clue.evidence[0].lower()}{clue.evidence[1:]}"
+        if clue.evidence
+        else "Another check shows it."
+    )
+    # Values or a probe have proved it there: what these cases have in common does not change the weight.
+    weight = _CONFIRMED_ELSEWHERE
     if clue.kind == "work_outside_kernels":
-        # Who computes is a rule of its own, and rarely the reason for wrong values. But what another program goes on
-        # with has been rounded to the dtype of the memory between the two.
+        # It breaks another rule, and rarely makes values wrong. But values that go through memory between two programs
+        # are rounded to its dtype.
         weight = _HANDED_ON if rounded else _RULED
-    return Clue(clue.kind, weight * min(clue.weight, 1.0), seen, firm=True)
+    return Clue(clue.kind, weight * min(clue.weight, 1.0), evidence, firm=True)
 
 
 def _weighed(clues: Sequence[Clue], factors: Mapping[str, float]) -> Iterator[tuple[float, list[Clue]]]:
-    """Yield for each kind its likelihood and its clues, strongest first. Clues that agree add up."""
+    """Yield the likelihood of each kind, with its clues, strongest first. Clues of one kind strengthen each other."""
     by_kind: dict[str, list[Clue]] = {}
     for clue in clues:
         by_kind.setdefault(clue.kind, []).append(clue)
     for kind, same in by_kind.items():
         same.sort(key=lambda clue: (not clue.confirmed, -clue.weight))
         if same[0].confirmed:
-            # Above everything that is only likely.
+            # Above all guesses.
             yield 1 + same[0].weight, same
         else:
             factor = 1.0 if any(clue.firm for clue in same) else factors.get(kind, 1.0)
@@ -587,18 +172,18 @@ def _suspect(kind: Kind, same: Sequence[Clue]) -> Suspect:
     title = next((clue.title for clue in same if clue.title), "")
     help_text = next((clue.help for clue in same if clue.help), "") or kind.help
     phrase = kind.is_a[0].upper() + kind.is_a[1:] if confirmed else f"Looks like {kind.is_a}"
-    # Next to a proof, what is only likely says nothing.
-    told = [clue for clue in same if clue.confirmed] or same
-    evidence = " ".join(dict.fromkeys(clue.seen for clue in told[:2] if clue.seen))
+    # Beside a proof, guesses say nothing.
+    proofs = [clue for clue in same if clue.confirmed] or same
+    evidence = " ".join(dict.fromkeys(clue.evidence for clue in proofs[:2] if clue.evidence))
     return Suspect(kind.name, title or phrase, evidence, help_text, confirmed)
 
 
 def remedied(
     suspects: tuple[Suspect, ...], tried: Sequence[TriedCase], remedies: Sequence[Remedy], part: str
 ) -> tuple[Suspect, ...]:
-    """Return the suspects with the exercise's own help, where the failing cases are those that a remedy is for.
+    """Return the suspects with the exercise's own help, if exactly the cases of a remedy fail.
 
-    Two axes in each other's place are no suspect then: the remedy says why it matters that they differ.
+    Exchanged axes are no suspect then: the remedy says why it matters that the two axes differ.
     """
     for one in remedies:
         of_kind = one.part == part and any(each.kind == one.kind for each in suspects)
@@ -609,16 +194,16 @@ def remedied(
 
 
 def explained(cause: Cause, suspects: tuple[Suspect, ...], lead: str = "", advice: str = "") -> Cause:
-    """Return the cause with its suspects; the first one gives the title of the card.
+    """Return the cause with its suspects. The first suspect gives the title and the help of the card.
 
-    lead, advice: come before its words.
+    lead: before that title. advice: before that help.
     """
     if not suspects:
         return cause
     first = suspects[0]
     title = first.title
     if cause.kind in _FACTS:
-        # The facts come first, then the possible cause, unless that is the same.
+        # The facts first, then the possible cause, if that is another one.
         facts = cause.title.removeprefix(lead)
         title = facts if first.kind == cause.kind else f"{facts}: {title[0].lower()}{title[1:]}"
     help_text = " ".join(filter(None, (advice, first.help)))

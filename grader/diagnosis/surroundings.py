@@ -15,22 +15,22 @@ from grader.text import clean
 
 # Elements on each side of the worst one, along the last axis.
 _REACH = 3
-# Tensors of up to this many elements are written out.
-_FEW = 6
+# Tensors of up to this many elements are listed.
+_LISTED = 6
 _MOST_INPUTS = 12
 
 
 def with_surroundings(failure: Failure, part: Part, truth: Truth) -> Failure:
     """Return the failure with the inputs of its call in words, and with the elements around the worst one.
 
-    A failure without a finished call of this part stays as it is.
+    A failure without a wrong call of this part stays unchanged.
     """
-    seen = failure.seen
-    if seen is None or seen.recipe.part != part.name:
+    wrong_call = failure.wrong_call
+    if wrong_call is None or wrong_call.recipe.part != part.name:
         return failure
-    inputs = dict(zip(part.arguments, truth.inputs(seen.recipe), strict=True))
+    inputs = dict(zip(part.arguments, truth.inputs(wrong_call.recipe), strict=True))
     mismatch = failure.cause.mismatch
-    for got, wrong, expected in seen.answers():
+    for got, wrong, expected in wrong_call.answers():
         if mismatch is not None and expected.name == mismatch.output:
             mismatch = replace(mismatch, around=around(mismatch, got, wrong, expected.value, inputs))
     said = tuple(input_words(name, value) for name, value in list(inputs.items())[:_MOST_INPUTS])
@@ -40,7 +40,7 @@ def with_surroundings(failure: Failure, part: Part, truth: Truth) -> Failure:
 def around(
     mismatch: Mismatch, got: Tensor, wrong: Tensor, expected: Tensor, inputs: Mapping[str, object]
 ) -> tuple[Neighbour, ...]:
-    """Return the worst element and those beside it along the last axis, each with the inputs at its place.
+    """Return the worst element and its neighbours along the last axis, each with the inputs at its place.
 
     An input has an element at that place if its shape is the output's, or the last or the first axes of it.
     """
@@ -79,9 +79,9 @@ def input_words(name: str, value: object) -> str:
         plain = isinstance(value, bool | int | float | str) or value is None
         return f"{name} = {clean(repr(value), 60)}" if plain else f"{name}: {type(value).__name__}"
     kind = f"{name} {list(value.shape)} {str(value.dtype).removeprefix('torch.')}"
-    if 0 < value.numel() <= _FEW:
+    if 0 < value.numel() <= _LISTED:
         return f"{kind}: {', '.join(f'{float(one):.6g}' for one in value.flatten())}"
-    # Not every operation exists for the short dtypes.
+    # Some operations do not exist for short dtypes.
     wide = value.double()
     finite = wide[wide.isfinite()]
     said = f"{kind}, {float(finite.min()):.4g} … {float(finite.max()):.4g}" if finite.numel() else kind

@@ -229,7 +229,7 @@ class Space:
 
 @dataclass(frozen=True)
 class Star:
-    """A set of at most `count` cases; in each, one length is far longer than the others (grader.exercise.star).
+    """A set of at most `count` cases; in each, one length is far longer than the others (grader.exercise.star_cases).
 
     space: has the axes of the check's own space, with lengths far beyond its bounds; its `where` limits the cost of a
     case. together: the most cases added in which all lengths are long.
@@ -274,7 +274,7 @@ class Cases:
     canonical: named cases. generated: how many Hypothesis draws from the space. covering: the most cases added to make
     many pairs of values meet (grader.exercise.covering). star: cases whose lengths lie beyond the space's bounds.
     regions: parts of what is allowed whose pairs are covered by themselves.
-    turns: axes along which cases of the same lengths follow each other (grader.exercise.turns).
+    turns: axes along which cases of the same lengths follow each other (grader.exercise.paired_cases).
     far: named cases beyond the space's bounds. large: the same, but too large for an interpreter; they run on a GPU
     only.
     """

@@ -7,9 +7,49 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Literal
 
 from grader.errors import require
 from grader.exercise.cases import Value
+
+
+class Shown(Enum):
+    """What a failing check shows.
+
+    ENDED: the call did not return. ACCESS: an access outside a tensor, or a race. BESIDE: anything else than values,
+    such as a form, launches or bytes. NEAR, FAR: values that are off by a rounding, or by more. NOT_FINITE: infinities
+    or NaN, and no value that is far off.
+    """
+
+    ENDED = auto()
+    ACCESS = auto()
+    BESIDE = auto()
+    NEAR = auto()
+    FAR = auto()
+    NOT_FINITE = auto()
+
+
+# What kinds have in common. ragged: they show only where a block is not full. everywhere: they fail every case.
+# misplaced: right values stand in wrong places. ending: they say how a call ended, and not why. meeting: two programs
+# access one element. not finite: large inputs give infinities or NaN. small errors: errors look like a rounding. few
+# bits: a dtype is too narrow. earlier calls: they lie in an earlier call, or seem to be in the recorded one. reduction:
+# a part that reduces nothing cannot have them. attention, causal mask, lengths: only some exercises can have them.
+Family = Literal[
+    "ragged",
+    "everywhere",
+    "misplaced",
+    "ending",
+    "meeting",
+    "not finite",
+    "small errors",
+    "few bits",
+    "earlier calls",
+    "reduction",
+    "attention",
+    "causal mask",
+    "lengths",
+]
 
 
 @dataclass(frozen=True)
@@ -18,11 +58,25 @@ class Kind:
 
     `name` is for programs and for the labels of planted mistakes. `is_a` completes the title "Looks like <is_a>".
     `help` says where to look, and leaves the answer to the learner.
+
+    The diagnosis reads the rest of general kinds alone. `families`: what the kind has in common with others.
+    `symptoms`: kinds of a `Cause` that have no other cause than this one. `explains`: what a check may show that fails
+    because of this kind, where another check has confirmed it. `in_launch_code`: launch code can make this mistake.
+    `particular`: it names a step of one formula, as an exercise's own kinds do, and so says more than an edit does.
+    `by_edit`: an edit that makes a call right shows this kind, whatever was suspected. `by_replay`: a replay proves it,
+    so that what cases have in common raises no doubt.
     """
 
     name: str
     is_a: str
     help: str
+    families: tuple[Family, ...] = ()
+    symptoms: tuple[str, ...] = ()
+    explains: frozenset[Shown] = frozenset(Shown)
+    in_launch_code: bool = True
+    particular: bool = False
+    by_edit: bool = False
+    by_replay: bool = False
 
     def __post_init__(self) -> None:
         require(re.fullmatch(r"[a-z][a-z0-9_]{2,31}", self.name) is not None, "Kind.name", "be a short word", self.name)

@@ -10,8 +10,9 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, groupby, product
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, settings
@@ -21,12 +22,12 @@ from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.errors import Unsatisfiable
 
 from grader.errors import MissingEnvironment, SpecError, UsageError
-from grader.exercise.cases import Case, Cases, Choice, Domain, Space, Value
+from grader.exercise.cases import FAMILY, PLAIN, Case, Cases, Choice, Domain, Space, Value
 from grader.exercise.covering import covering
-from grader.exercise.model import Check, Exercise, Part, check_id
+from grader.exercise.model import Agrees, Check, Exercise, Part, check_id
+from grader.exercise.paired_cases import paired_cases
 from grader.exercise.seeds import shared
-from grader.exercise.star import star
-from grader.exercise.turns import turns
+from grader.exercise.star_cases import star_cases
 from grader.phrases import counted
 from grader.protocol.messages import Recipe
 
@@ -67,6 +68,11 @@ class PlannedCheck:
         """Return the check's name within the exercise."""
         return check_id(self.part, self.check)
 
+    @property
+    def compares(self) -> bool:
+        """The check compares outputs with the oracle's."""
+        return isinstance(self.check.rule, Agrees)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -88,12 +94,43 @@ def draw(
 
     Without a GPU, values that need one are left out and noted; so are those that the machine `lacks`.
     """
-    checks = tuple(
+    drawn = (
         _draw_check(part, check, seed, gpu=gpu) if not lacks else _suited(part, check, seed, lacks, gpu=gpu)
         for part, check in exercise.checks()
         if parts is None or part.name in parts
     )
-    return Plan(seed, checks)
+    by_part = groupby(drawn, key=lambda planned: planned.part)
+    return Plan(seed, tuple(chain.from_iterable(_in_every_dtype(tuple(checks), seed) for _, checks in by_part)))
+
+
+def _in_every_dtype(checks: Sequence[PlannedCheck], seed: int) -> Iterator[PlannedCheck]:
+    """Yield the checks of a part; each family of values that one of them names meets every dtype.
+
+    What a kernel forgets for one family may show in one dtype only, as an overflow does. A pair that no check's cases
+    hold is added to the check that names the family.
+    """
+    met = {_family_and_dtype(one.case) for planned in checks if planned.compares for one in planned.cases}
+    for planned in checks:
+        added: list[Case] = []
+        for case, dtype in product(planned.check.cases.named, _dtypes(planned)) if planned.check.cases else ():
+            other = case.changed(dtype=dtype)
+            pair = _family_and_dtype(other)
+            if pair[0] not in (None, PLAIN) and pair not in met and planned.space and planned.space.holds(other):
+                met.add(pair)
+                added.append(other)
+        first = len(planned.cases)
+        more = (PlannedCase(case, case_seed(seed, planned.id, i)) for i, case in enumerate(added, first))
+        yield replace(planned, cases=(*planned.cases, *more)) if added else planned
+
+
+def _family_and_dtype(case: Case) -> tuple[Value | None, Value | None]:
+    return case.get(FAMILY), case.get("dtype")
+
+
+def _dtypes(planned: PlannedCheck) -> tuple[Value, ...]:
+    """Return the dtypes of a check that compares values; none for other checks."""
+    domain = planned.space.axes.get("dtype") if planned.space and planned.compares else None
+    return domain.values if isinstance(domain, Choice) else ()
 
 
 def _draw_check(part: Part, check: Check, seed: int, *, gpu: bool) -> PlannedCheck:
@@ -107,13 +144,13 @@ def _draw_check(part: Part, check: Check, seed: int, *, gpu: bool) -> PlannedChe
     chosen += covering(space, check.cases.covering, own, without=frozenset(chosen))
     if wide := check.cases.star:
         reach = wide.space if gpu else wide.space.without_gpu()
-        chosen += star(reach, wide.count, own, without=frozenset(chosen), together=wide.together)
+        chosen += star_cases(reach, wide.count, own, without=frozenset(chosen), together=wide.together)
     for number, region in enumerate(check.cases.regions):
         reach = region.space if gpu else region.space.without_gpu()
         chosen += covering(reach, region.count, _digest(f"{own}/{number}"), without=frozenset(chosen))
     chosen += [case for case in check.cases.named_far if gpu or not check.cases.space.needs_gpu(case)]
     chosen += check.cases.named_large if gpu else ()
-    chosen += turns(space, check.cases.turns, own, without=frozenset(chosen))
+    chosen += paired_cases(space, check.cases.turns, own, without=frozenset(chosen))
     cases = tuple(PlannedCase(case, case_seed(seed, name, i)) for i, case in enumerate(chosen))
     return PlannedCheck(part, check, cases, space, () if gpu else _left_out(check.cases))
 

@@ -17,7 +17,7 @@ from grader.batch.gradebook import Assignment, Gradebook, Mark, Student
 from grader.errors import UsageError
 from grader.export.formats import CheckPoints, ClassFiles, ExportOptions, Format
 from grader.export.table import safe, score, text
-from grader.phrases import listed
+from grader.phrases import all_of, listed
 from grader.report import view
 
 _IDENTITY = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
@@ -138,7 +138,7 @@ def _cell(mark: Mark, possible: float, rules: MarkRules, notes: _Notes) -> str:
             notes.add("nothing could be judged", mark.student)
             return ""
         if mark.parts_left_out and not (rules.of_judged and rules.parts_left_out_too):
-            notes.add(f"nothing of {' and '.join(mark.parts_left_out)} was judged ({_FOR_LEFT_OUT})", mark.student)
+            notes.add(f"nothing of {all_of(mark.parts_left_out)} was judged ({_FOR_LEFT_OUT})", mark.student)
             return ""
         if mark.judged < mark.max_points and not rules.of_judged:
             notes.add(f"not all points could be judged ({_FOR_NOT_JUDGED})", mark.student)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from grader.export import messages
+from grader.phrases import counted
 from grader.record import CheckResult, Record, headline
 from grader.report import view
 from grader.report.figures.picture import text_lines
@@ -33,7 +34,8 @@ def summary(record: Record, *, most_bytes: int = 900_000) -> str:
     for place, one in enumerate(failures):
         left -= len(one.encode()) + 200
         if left < 0:
-            parts.append(f"{len(failures) - place} more are left out here; the record holds everything.\n")
+            more = counted(len(failures) - place, "more failure is", "more failures are")
+            parts.append(f"{more} left out here; the record holds everything.\n")
             break
         parts.append(one)
     return "\n".join(parts)

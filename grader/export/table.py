@@ -15,8 +15,8 @@ from grader.record import UNJUDGED, Record
 from grader.report import view
 
 _CENT = Decimal("0.01")
-# A formula may begin with invisible characters or with the wide form of its sign.
-_FORMULA = re.compile(r"((?:^|;)[\s\"\u200b-\u200d\u2060\u00ad]*)([=+\-@\uff1d\uff0b\uff0d\uff20])")
+# A formula may begin with invisible characters, which are shown as \ufffd, or with the wide form of its sign.
+_FORMULA = re.compile(r"((?:^|;)[\s\"\ufffd]*)([=+\-@\uff1d\uff0b\uff0d\uff20])")
 _WHO = ("student", "name", "email", "section")
 _MARK = ("status", "points", "earned", "judged", "max_points", "days_late", "penalty")
 _BY_HAND = ("override", "reason", "author", "comment")

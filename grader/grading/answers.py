@@ -11,11 +11,11 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from time import monotonic
 
-from grader.diagnosis.explain import Diagnosis
+from grader.diagnosis.diagnosis import Diagnosis
 from grader.exercise.cases import Case
 from grader.exercise.model import Part, check_id
 from grader.exercise.plan import PlannedCase, PlannedCheck
-from grader.grading.compilation import Compilation
+from grader.grading.compile_gate import CompileGate
 from grader.grading.fitness import crowded_out, fitting_now, unfit_here
 from grader.grading.job import Job
 from grader.grading.results import grader_failed, result_of, unjudged
@@ -23,7 +23,7 @@ from grader.grading.shrinking import Least, Shrinking
 from grader.judge.bench import Bench
 from grader.judge.coverage import coverage_of_wrong
 from grader.judge.failures import Failure, missing_function, why_not_loaded
-from grader.judge.launched import JudgedCall
+from grader.judge.kernel_groups import JudgedCall
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.rules import decide
 from grader.judge.ruling import Ruling
@@ -56,7 +56,7 @@ class Answers:
         counting: Pair,
         truth: Truth,
         lock: GpuLock | None,
-        compilation: Compilation,
+        gate: CompileGate,
         diagnosis: Diagnosis,
         refusal: Callable[[RecordedAnswer, int], str],
     ) -> None:
@@ -67,7 +67,7 @@ class Answers:
         self._counting = counting
         self._truth = truth
         self._lock = lock
-        self._compilation = compilation
+        self._gate = gate
         self._diagnosis = diagnosis
         self._shrinking = Shrinking(job)
         self._load_failure: Failure | None = None
@@ -98,7 +98,7 @@ class Answers:
                 if reason := unfit_here(check, on_gpu=self._session.runs_on_gpu):
                     yield result_of(check, None, status="skipped_environment", reason=reason)
                 elif check.check.rule.targets:
-                    yield self._compilation.judge(check)
+                    yield self._gate.judge(check)
                 elif check.cases == ():
                     yield unjudged(check, on_gpu=self._session.runs_on_gpu)
                 elif blocked is not None:
@@ -111,7 +111,7 @@ class Answers:
                         result = self._judge(bench, fitting_now(check, on_gpu=self._session.runs_on_gpu))
                         # Another grading may time next, and needs quiet cores.
                         prefetch.turn_to(())
-                    self._launching[part.name] = bench.findings.launched.calls()
+                    self._launching[part.name] = bench.findings.kernel_groups.calls()
                     self._statuses[check.id] = result.status
                     if result.status == "timeout":
                         timeouts.append(check.id)
@@ -225,10 +225,10 @@ class Answers:
     def _note_wrong_call(self, planned: PlannedCheck, failure: Failure | None) -> None:
         """Keep what the programs of the part's first wrong call touch."""
         part = planned.part
-        if failure is None or failure.seen is None or failure.seen.recipe.part != part.name:
+        if failure is None or failure.wrong_call is None or failure.wrong_call.recipe.part != part.name:
             return
         wrong = failure.cause.mismatch.count if failure.cause.mismatch else 0
-        if covering := coverage_of_wrong(failure.seen, planned.id, wrong, in_place=bool(part.mutates)):
+        if covering := coverage_of_wrong(failure.wrong_call, planned.id, wrong, in_place=bool(part.mutates)):
             self._coverage.setdefault(part.name, covering)
 
     def _judge_counted(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
@@ -247,6 +247,12 @@ class Answers:
 def _quick(ruling: Ruling, least: Least | None) -> Ruling:
     """Return the ruling for the diagnosis: the smallest failing call in place of a large one."""
     first, smaller = ruling.failure, least.failure if least else None
-    if first is None or first.seen is None or not first.seen.is_large or smaller is None or smaller.seen is None:
+    if (
+        first is None
+        or first.wrong_call is None
+        or not first.wrong_call.is_large
+        or smaller is None
+        or smaller.wrong_call is None
+    ):
         return ruling
     return replace(ruling, failure=smaller, alike=())

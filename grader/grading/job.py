@@ -15,9 +15,9 @@ class Job:
     path: shown only. source: runs. timed: judge speed, where there is a GPU. slow_baselines: those to time although
     they take seconds to compile. compiled: compile kernels for the record. patience_s: how long the finished record
     waits for these compilations; short for somebody who edits and grades again. owner: gradings with the same owner
-    share compiled kernels (grader.sandbox.kernels); no record names it. diagnosed: search for the causes of failures,
-    which makes further calls. first_failure: a comparison of values ends with its first failing case; for somebody who
-    asks only whether a check fails.
+    share compiled kernels (grader.sandbox.kernel_cache); no record names it. diagnosed: search for the causes of
+    failures, which makes further calls. first_failure: a comparison of values ends with its first failing case; for
+    somebody who asks only whether a check fails.
     """
 
     entry: Entry

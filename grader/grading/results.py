@@ -18,8 +18,12 @@ def result_of(
     *,
     status: Status = "pass",
     reason: str = "",
+    share: float = 1.0,
 ) -> CheckResult:
-    """Return the result of a check: the failure's status if there is one, else `status` with its reason."""
+    """Return the result of a check: the failure's status if there is one, else `status` with its reason.
+
+    share: of the points that a check without a ruling earns if it passes.
+    """
     decided: Status = failure.status if failure else status
     return CheckResult(
         id=planned.id,
@@ -27,7 +31,7 @@ def result_of(
         title=planned.check.title,
         objective=planned.check.objective,
         status=decided,
-        points=_earned_points(planned, ruling) if decided == "pass" else 0.0,
+        points=_earned_points(planned, ruling.share if ruling else share) if decided == "pass" else 0.0,
         max_points=planned.check.points,
         duration_s=round(duration_s, 4),
         reason=failure.cause.rationale if failure else reason,
@@ -61,6 +65,5 @@ def was_run(result: CheckResult) -> bool:
     return result.status not in NO_CAUSE
 
 
-def _earned_points(planned: PlannedCheck, ruling: Ruling | None) -> float:
-    share = ruling.share if ruling else 1.0
+def _earned_points(planned: PlannedCheck, share: float) -> float:
     return planned.check.points if share == 1 else round(share * planned.check.points, 2)

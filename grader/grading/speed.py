@@ -161,9 +161,10 @@ class SpeedResult:
         failure, undecided = None if crowded else verdict.failure, crowded or verdict.undecided
         status: Status = "inconclusive" if undecided else "pass"
         duration_s = monotonic() - started
-        result = result_of(planned, failure, duration_s=duration_s, status=status, reason=undecided)
-        earned = round(verdict.share * planned.check.points, 2) if result.status == "pass" else 0.0
-        return replace(result, points=earned, speed=verdict.speed)
+        earned = result_of(
+            planned, failure, duration_s=duration_s, status=status, reason=undecided, share=verdict.share
+        )
+        return replace(earned, speed=verdict.speed)
 
     def _fault_result(self, planned: PlannedCheck, fault: Exception, duration_s: float) -> CheckResult:
         # The grader's error may have left the process in the middle of something.

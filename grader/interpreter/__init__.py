@@ -1,4 +1,4 @@
-"""Corrects and watches Triton's interpreter: the one room that changes Triton's behaviour under TRITON_INTERPRET=1.
+"""Correct and watch Triton's interpreter: the one room that changes Triton's behaviour under TRITON_INTERPRET=1.
 
     contract            the assumptions about the interpreter that all modules here make, and their check
     versions            the differences between Triton's versions

@@ -1,4 +1,4 @@
-"""Numbers the basic blocks that a program runs through: the stretches of a kernel between branches and loops."""
+"""Number the basic blocks that a program runs through: the stretches of a kernel between branches and loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refuses kernels that a GPU runs and the interpreter cannot: they cost no points here, and a GPU judges them.
+"""Refuse kernels that a GPU runs and the interpreter cannot: they cost no points here, and a GPU judges them.
 
 The interpreter runs one program after another and has no instructions. So it cannot run assembly, and it cannot run a
 program that waits for one that has not begun.

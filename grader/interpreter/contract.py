@@ -1,4 +1,4 @@
-"""States the assumptions of this package about Triton's interpreter, and checks them.
+"""State the assumptions of this package about Triton's interpreter, and check them.
 
 Names are those of the module triton.runtime.interpreter. `differences` reads the interpreter as it was imported, before
 any patch of this package; it changes nothing.

@@ -1,4 +1,4 @@
-"""Corrects Triton's interpreter, so that a kernel that passes there deserves to pass on a GPU.
+"""Correct Triton's interpreter, so that a kernel that passes there deserves to pass on a GPU.
 
 Patches the interpreter of this process, once; never touches the submission.
 """

@@ -1,4 +1,4 @@
-"""Loads and stores whole blocks by NumPy; the interpreter goes lane by lane, which takes ten times as long.
+"""Load and store whole blocks by NumPy; the interpreter goes lane by lane, which takes ten times as long.
 
 Reads and writes exactly the addresses that it is given: grader.interpreter.accesses.guard decides which those are.
 """

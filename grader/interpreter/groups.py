@@ -1,4 +1,4 @@
-"""Holds the group of programs that runs in lockstep, and finds the values that its programs agree on."""
+"""Hold the group of programs that runs in lockstep, and find the values that its programs agree on."""
 
 from __future__ import annotations
 

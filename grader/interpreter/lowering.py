@@ -1,4 +1,4 @@
-"""Caches the builder calls that an operation of Triton's language is lowered to, so that type rules are applied once.
+"""Cache the builder calls that an operation of Triton's language is lowered to, so that type rules are applied once.
 
 The interpreter checks types, broadcasts and converts anew for every `x + y`, which costs ten times the NumPy operation.
 The outcome depends on types and constants alone: a few calls of the interpreter's builder. They are noted the first

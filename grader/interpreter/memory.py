@@ -1,4 +1,4 @@
-"""Hooks the interpreter: shows every load, store, atomic and tl.dot to the guard before it happens.
+"""Hook the interpreter: show every load, store, atomic and tl.dot to the guard before it happens.
 
 All accesses end in four methods of InterpreterBuilder: unmasked ones, block pointers, tensor descriptors, gather and
 scatter are lowered onto them. The upper bits of a pointer hold the number of the tensor that it came from.

@@ -1,4 +1,4 @@
-"""Replaces functions of Triton's language for launches, and lets the interpreter patch the language once.
+"""Replace functions of Triton's language for launches, and let the interpreter patch the language once.
 
 Once, instead of for every launch and every call of a helper, serves a process that only replays: nothing else there
 needs the language as the compiler sees it.

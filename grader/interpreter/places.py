@@ -1,4 +1,4 @@
-"""Finds the line of a kernel that is running."""
+"""Find the line of a kernel that is running."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts other methods into the interpreter while a call is observed, one observer at a time."""
+"""Put other methods into the interpreter while a call is observed, one observer at a time."""
 
 from __future__ import annotations
 

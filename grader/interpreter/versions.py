@@ -1,4 +1,4 @@
-"""Levels the differences between the versions of Triton's interpreter, 3.6 to 3.9: one function or constant each.
+"""Level the differences between the versions of Triton's interpreter, 3.6 to 3.9: one function or constant each.
 
 All other modules of this room are written for the interpreter of 3.7. The text of each function here names the version
 that changed it and why; the contract knows the differences of the installed version.

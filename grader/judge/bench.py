@@ -20,6 +20,7 @@ from grader.exercise.model import Part
 from grader.judge.clue import sure
 from grader.judge.compare import compare, tensor_of
 from grader.judge.configuration_choice import ConfigurationChoice
+from grader.judge.distinct_inputs import draw_distinct
 from grader.judge.evidence import evidence_of_answer, evidence_of_trace, with_line
 from grader.judge.failures import (
     Failure,
@@ -29,11 +30,10 @@ from grader.judge.failures import (
 )
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.part_findings import PartFindings
+from grader.judge.perturbed_replays import RightCall, perturbed_failure
 from grader.judge.refused import RefusedConfigurations
-from grader.judge.second_looks import RightCall, made_again
 from grader.judge.trial import CallRequest, NotRunHere, Trial, TriedCase, number_of
 from grader.judge.truth import Expected, Truth, slots_for
-from grader.judge.unlike import draw_unlike
 from grader.protocol.configurations import configurations_in
 from grader.protocol.messages import (
     ANY,
@@ -231,7 +231,7 @@ class Bench:
             return [_seeded(recipe, seed) for recipe in planned]
 
         has_whole = any(map(self.truth.has_whole_numbers, planned)) and not any(one.carries for one in requests)
-        return draw_unlike(drawn, [*map(decoys_of, planned)], self.truth.whole_numbers) if has_whole else drawn(0)
+        return draw_distinct(drawn, [*map(decoys_of, planned)], self.truth.whole_numbers) if has_whole else drawn(0)
 
     def _until_one_fails(self, requests: Sequence[CallRequest]) -> Iterator[CallRequest]:
         """Yield the requests until a call cannot be recorded."""
@@ -270,7 +270,7 @@ class Bench:
             on_cpu=part.on == "cpu",
             tensors=part.tensors,
             chooses=part.chooses,
-            defaults=left_out(part, recipe),
+            defaults=omitted_arguments(part, recipe),
         )
 
     def call_with_slots(self, request: CallRequest, recipe: Recipe) -> Call:
@@ -302,7 +302,7 @@ class Bench:
                 outcome = self._choice.without_refused(result, call, outcome, wanted, is_right)
             if part is self.part:
                 self.findings.evidence.append(evidence_of_trace(request, result, outcome, untold))
-                self.findings.launched.note(result, outcome)
+                self.findings.kernel_groups.note(result, outcome)
         elif result is None:
             outcome = self.call(call)
             if isinstance(outcome, Finished) and part is self.part:
@@ -318,7 +318,7 @@ class Bench:
         if not failure and is_replay and in_any_order and isinstance(outcome, Finished):
             assert isinstance(result, RecordedAnswer)
             inputs = partial(self.truth.inputs, recipe)
-            failure = made_again(self.pair, RightCall(result, call, outcome, expected, inputs, self.path))
+            failure = perturbed_failure(self.pair, RightCall(result, call, outcome, expected, inputs, self.path))
         failure = failure and self._naming_omitted(failure, call)
         if failure and isinstance(outcome, Finished):
             failure = self._with_wrong_call(failure, WrongCall(recipe, outcome, expected))
@@ -420,7 +420,7 @@ class Bench:
         recent = self.findings.recent if failure.cause.mismatch is not None else ()
         if any(_is_answer_to(wrong_call, earlier) for earlier in recent):
             clues = (*clues, sure("remembered_result", "This is the right answer to an earlier call, on other inputs."))
-        return replace(failure, seen=wrong_call, clues=clues)
+        return replace(failure, wrong_call=wrong_call, clues=clues)
 
 
 def _is_independent(one: _RecordedRequest) -> bool:
@@ -453,7 +453,7 @@ def _seeded(recipe: Recipe, seed: Callable[[int], int]) -> Recipe:
     return replace(recipe, seed=seed(recipe.seed), patch_seed=patch)
 
 
-def left_out(part: Part, recipe: Recipe) -> dict[str, Value | None]:
+def omitted_arguments(part: Part, recipe: Recipe) -> dict[str, Value | None]:
     """Return the last arguments that a call leaves out if they have these values: none, one, … or all.
 
     The case decides, not the seed: the same case is always called in the same way.

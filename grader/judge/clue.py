@@ -1,4 +1,4 @@
-"""Evidence for a cause: its kind, its weight, and what was seen."""
+"""Evidence for a cause: its kind, its weight, and what was observed."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ class Clue:
     """Evidence for one kind of cause.
 
     weight: 0 … 1, how likely the kind is by this clue alone; 1 with `confirmed`, where values or a probe leave no
-    doubt. firm: the pattern of failing cases does not change this weight. seen: a sentence for the learner. title,
+    doubt. firm: the pattern of failing cases does not change this weight. evidence: a sentence for the learner. title,
     help: replace those of the kind. by_known_mistake: found by the values of a known mistake, or of altered inputs.
     in_launch: launch code is to blame, such as a grid.
     """
 
     kind: str
     weight: float
-    seen: str = ""
+    evidence: str = ""
     confirmed: bool = False
     title: str = ""
     help: str = ""
@@ -26,6 +26,6 @@ class Clue:
     in_launch: bool = False
 
 
-def sure(kind: str, seen: str = "", title: str = "", help_text: str = "") -> Clue:
+def sure(kind: str, evidence: str = "", title: str = "", help_text: str = "") -> Clue:
     """Return a confirmed clue, of weight 1."""
-    return Clue(kind, 1.0, seen, confirmed=True, title=title, help=help_text)
+    return Clue(kind, 1.0, evidence, confirmed=True, title=title, help=help_text)

@@ -15,6 +15,7 @@ from grader.judge.clue import sure
 from grader.judge.failures import Failure
 from grader.judge.retrials import remembered
 from grader.judge.trial import CallRequest, NotRunHere, Trial
+from grader.phrases import all_of, listed
 from grader.protocol.configurations import Configurations
 from grader.protocol.messages import Raised, Wanted
 from grader.record import Number
@@ -56,8 +57,7 @@ class ConfigurationRuns:
     @property
     def evidence(self) -> dict[str, str]:
         """The configurations that were passed over, with reasons."""
-        more = f"; and {len(self.refused) - _MOST_NAMED} more" if len(self.refused) > _MOST_NAMED else ""
-        return {"passed_over": f"{'; '.join(self.refused[:_MOST_NAMED])}{more}"} if self.refused else {}
+        return {"passed_over": listed(self.refused, _MOST_NAMED, "; ")} if self.refused else {}
 
 
 def every_configuration(
@@ -213,10 +213,11 @@ def name_configuration(
     only_rehearsed: it is right without an earlier trial on the same tensors.
     """
     words, cause = _configuration_words(tuning, place), failure.cause
-    where = [f"{one.kernel} (line {one.kernel_line}, launched in line {one.line})" for one in tuning]
+    places = [f"{one.kernel} (line {one.kernel_line}, launched in line {one.line})" for one in tuning]
+    where = all_of([*dict.fromkeys(places)])
     if only_rehearsed:
-        return _left_by_trials(failure, words, " and ".join(dict.fromkeys(where)))
-    lead = f"An autotuner may choose {words} for {' and '.join(dict.fromkeys(where))}, and with it this goes wrong. "
+        return _left_by_trials(failure, words, where)
+    lead = f"An autotuner may choose {words} for {where}, and with it this goes wrong. "
     return replace(
         failure,
         cause=replace(

@@ -73,13 +73,14 @@ class WrongCall:
 class Failure:
     """A status other than pass, with its cause.
 
-    clues: point to possible causes. seen: the call. lead, advice: words before a suspect's title and help.
+    clues: point to possible causes. wrong_call: the call, if it answered. lead, advice: words before a suspect's title
+    and help.
     """
 
     status: Status
     cause: Cause
     clues: tuple[Clue, ...] = field(default=(), compare=False)
-    seen: WrongCall | None = field(default=None, compare=False, repr=False)
+    wrong_call: WrongCall | None = field(default=None, compare=False, repr=False)
     lead: str = field(default="", compare=False)
     advice: str = field(default="", compare=False)
 

@@ -71,7 +71,7 @@ class OnTheLargestGpu:
         try:
             with (
                 bench.findings.aside(),
-                bench.findings.launched.unchanged(),
+                bench.findings.kernel_groups.unchanged(),
                 bench.pair.in_new_process(multiprocessors=MOST_MULTIPROCESSORS),
             ):
                 requests = {one: CallRequest(one.case, one.seed) for one in self._known}
@@ -101,5 +101,5 @@ def _only_there(failure: Failure) -> Failure:
             mismatch=None,
         ),
         clues=(),
-        seen=None,
+        wrong_call=None,
     )

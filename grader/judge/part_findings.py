@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from grader.exercise.cases import Case
 from grader.judge.coverage import coverage_of, more_telling
 from grader.judge.evidence import Evidence
-from grader.judge.launched import LaunchedKernels
+from grader.judge.kernel_groups import KernelGroups
 from grader.judge.trial import TriedCase
 from grader.judge.truth import Expected
 from grader.protocol.messages import LaunchInfo
@@ -24,7 +24,7 @@ _RECENT = 6
 class PartFindings:
     """The findings about one part: what its calls have shown.
 
-    evidence: of every call. tried: the cases that ran. recent: the latest right answers. launched: the calls whose
+    evidence: of every call. tried: the cases that ran. recent: the latest right answers. kernel_groups: the calls whose
     kernels the compiler reads. configurations: those of autotuned kernels in which calls ran, each with the first line
     of its kernel; None until a check asks for all. depends_on_size: a call was wrong on a GPU with more multiprocessors
     alone. wrong_alone: the latest call that was made again in the submission's own process was wrong there too.
@@ -34,7 +34,7 @@ class PartFindings:
     evidence: list[Evidence] = field(default_factory=list)
     tried: list[TriedCase] = field(default_factory=list)
     recent: deque[tuple[Expected, ...]] = field(default_factory=lambda: deque(maxlen=_RECENT))
-    launched: LaunchedKernels = field(default_factory=LaunchedKernels)
+    kernel_groups: KernelGroups = field(default_factory=KernelGroups)
     configurations: set[tuple[int, str]] | None = None
     depends_on_size: bool = False
     wrong_alone: bool = False

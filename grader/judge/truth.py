@@ -19,8 +19,8 @@ from torch import Tensor
 from grader.errors import GradeError
 from grader.exercise import tensors
 from grader.exercise.model import Part
+from grader.judge.distinct_inputs import whole_numbers
 from grader.judge.tolerance import allowed_error
-from grader.judge.unlike import whole_numbers
 from grader.phrases import counted
 from grader.protocol.messages import Recipe, Slot
 from grader.timeline import spent

@@ -1,4 +1,4 @@
-"""Describes the configurations of an autotuned launch by their differences, and orders them by size. Pure."""
+"""Describe the configurations of an autotuned launch by their differences, and order them by size. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decodes untrusted JSON values into frozen dataclasses, strictly: converts nothing, guesses nothing."""
+"""Decode untrusted JSON values into frozen dataclasses, strictly: convert nothing, guess nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists the ATen operators that do no part of the work: they allocate, fill, copy, cast or compute indices."""
+"""List the ATen operators that do no part of the work: they allocate, fill, copy, cast or compute indices."""
 
 from __future__ import annotations
 

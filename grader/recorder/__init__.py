@@ -1,4 +1,4 @@
-"""Records the calls of a submission's functions on decoys, inside the submission's process. Never runs a kernel.
+"""Record the calls of a submission's functions on decoys, inside the submission's process. Never runs a kernel.
 
 recorder     allocations, copies and launches of a call, in order
 storages     numbers of memory

@@ -1,4 +1,4 @@
-"""Stands in front of the CuTe DSL: traces functions, and compiles and runs none of them in a recorded call."""
+"""Stand in front of the CuTe DSL: trace functions, and compile and run none of them in a recorded call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gives launch code the return value of a launch: a stand-in for a compiled kernel where nothing was compiled."""
+"""Give launch code the return value of a launch: a stand-in for a compiled kernel where nothing was compiled."""
 
 from __future__ import annotations
 

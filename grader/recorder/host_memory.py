@@ -1,4 +1,4 @@
-"""Knows the tensors that would lie in the host's memory on a GPU: those that launch code makes without a device.
+"""Know the tensors that would lie in the host's memory on a GPU: those that launch code makes without a device.
 
 On a machine without a GPU every tensor lies there, so only this class knows the difference.
 """

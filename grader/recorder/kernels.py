@@ -1,4 +1,4 @@
-"""Locates the functions that a launch runs, and reads the values of the names in them.
+"""Locate the functions that a launch runs, and read the values of the names in them.
 
 A function is in the submission's text, or in that of an installed package. Never calls a function.
 """

@@ -1,4 +1,4 @@
-"""Stands in front of Triton's launches, autotuners and timers: a recorded call launches, tunes and times nothing.
+"""Stand in front of Triton's launches, autotuners and timers: a recorded call launches, tunes and times nothing.
 
 Takes launches; gives steps to a Log, and stand-ins for compiled kernels to the caller.
 """

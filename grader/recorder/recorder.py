@@ -1,4 +1,4 @@
-"""Records one call after another: allocations, copies, launches, and operators that compute besides.
+"""Record one call after another: allocations, copies, launches, and operators that compute besides.
 
 Gives Recorded messages; never runs a kernel.
 """

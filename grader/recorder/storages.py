@@ -1,4 +1,4 @@
-"""Numbers the storages of a submission's tensors. Numbers continue from call to call."""
+"""Number the storages of a submission's tensors. Numbers continue from call to call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns Python's values into plain data for the trace. Describes a value that it cannot turn; calls none."""
+"""Turn Python's values into plain data for the trace. Describes a value that it cannot turn; calls none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replays the traces of a submission's calls on the true inputs, in a process that never runs the submission's Python.
+"""Replay the traces of a submission's calls on the true inputs, in a process that never runs the submission's Python.
 
 replayer   executes traces on the true inputs, and answers the grader
 run        one run of a trace, step by step

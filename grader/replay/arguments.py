@@ -1,4 +1,4 @@
-"""Builds the arguments of launches and operators from the values of a trace: tensors among plain data.
+"""Build the arguments of launches and operators from the values of a trace: tensors among plain data.
 
 Takes a value, and functions that look up tensors and kernels by their number. Gives the Python object that a kernel or
 an operator of ATen takes. Runs neither, and refuses every value outside its lists.

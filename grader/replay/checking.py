@@ -1,4 +1,4 @@
-"""Checks the functions of a submission's text against an allow-list; refuses everything else, with its line.
+"""Check the functions of a submission's text against an allow-list; refuse everything else, with its line.
 
 In Triton's interpreter a kernel is Python, executed in the process that decides the verdict. So a tree passes only if
 each of its names and attributes is known to lead to Triton's language, to plain data or to another checked function.

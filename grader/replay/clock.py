@@ -1,4 +1,4 @@
-"""Times work on one device. The replayer and the baseline process run this same code, each by itself.
+"""Time work on one device. The replayer and the baseline process run this same code, each by itself.
 
     fresh inputs -> cover -> event | the work | event -> sums of the outputs
 

@@ -1,4 +1,4 @@
-"""Compiles the launches of traces for GPUs that need not be present, and describes the compilers' results.
+"""Compile the launches of traces for GPUs that need not be present, and describe the compilers' results.
 
 Takes traces, which are claims; gives facts about the kernels that they launch. Runs nothing.
 """

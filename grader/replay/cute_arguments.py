@@ -1,4 +1,4 @@
-"""Packs arguments for a compiled CuTe program, which takes a pointer to each of them."""
+"""Pack arguments for a compiled CuTe program, which takes a pointer to each of them."""
 
 from __future__ import annotations
 

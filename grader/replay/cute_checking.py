@@ -1,4 +1,4 @@
-"""Checks CuTe programs against an allow-list: their text comes from an untrusted process.
+"""Check CuTe programs against an allow-list: their text comes from an untrusted process.
 
 A program is MLIR as tracing wrote it: one function for the host, which may launch, and the kernels that it launches.
 Everything outside the list is refused. The host's side matters most, because it runs in the replayer:

@@ -1,4 +1,4 @@
-"""Parses, checks and compiles the CuTe programs of a trace once, then runs them on bound arguments.
+"""Parse, check and compile the CuTe programs of a trace once, then run them on bound arguments.
 
 Takes MLIR text from an untrusted process; runs none that grader.replay.cute_checking refuses.
 """

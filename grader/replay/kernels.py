@@ -1,4 +1,4 @@
-"""Builds kernels from a submission's text, and helpers from packages', without executing a line of either.
+"""Build kernels from a submission's text, and helpers from packages', without executing a line of either.
 
 A kernel is the function at a line of the text. Its tree, without decorators, annotations and defaults, is checked
 against the allow-list of grader.replay.checking. That same tree then runs: Triton gets it instead of the text, which

@@ -1,4 +1,4 @@
-"""Holds the numbered storages of a trace. A call's allocations lie between guard bands, so that stray stores show."""
+"""Hold the numbered storages of a trace. A call's allocations lie between guard bands, so that stray stores show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resolves the ATen operators that a trace may name, once each, and checks their arguments against their schemas.
+"""Resolve the ATen operators that a trace may name, once each, and check their arguments against their schemas.
 
 No part of a trace is ever looked up by name in torch.
 """

@@ -1,4 +1,4 @@
-"""Replays traces on the true inputs, and answers the grader: replays, precompiles, prepares and samples.
+"""Replay traces on the true inputs, and answer the grader: replay, precompile, prepare and sample.
 
 Takes traces, which are claims; gives outputs, findings and times. Never executes the submission's Python.
 """

@@ -1,4 +1,4 @@
-"""Runs one trace: its allocations, copies and launches, one after another."""
+"""Run one trace: its allocations, copies and launches, one after another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times traces in the replayer: prepares a trace, tunes its autotuned launches, and takes samples of it."""
+"""Time traces in the replayer: prepare a trace, tune its autotuned launches, and take samples of it."""
 
 from __future__ import annotations
 

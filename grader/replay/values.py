@@ -1,4 +1,4 @@
-"""Turns values of a trace into Python objects: plain data, kernels, names of Triton's language; nothing that acts."""
+"""Turn values of a trace into Python objects: plain data, kernels, names of Triton's language; nothing that acts."""
 
 from __future__ import annotations
 

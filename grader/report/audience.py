@@ -24,7 +24,10 @@ _COUNTED = ("cases",)
 # Causes whose titles quote names from the submission's kernels.
 _QUOTING = ("out_of_bounds", "race")
 _SENTENCE_END = re.compile(r"(?<=[.?!]) ")
-_NUMBER = re.compile(r"(?<![\w.])\d+(?!\w)")
+# 0 is the size of nothing: advice such as "subtract 0 instead" stays.
+_NUMBER = re.compile(r"(?<![\w.])(?!0(?![\w.]))\d+(?!\w)")
+# Causes whose advice quotes the names of arguments, or a compiler's message.
+_QUOTED_ADVICE = ("value_read", "compile_error")
 
 
 def for_student(record: Record, *, secret: bool, file: str = "") -> Record:
@@ -78,16 +81,18 @@ def _without_cases(check: CheckResult) -> CheckResult:
     )
 
 
-def _title(cause: Cause) -> str:
+def _title(cause: Cause, *, is_quoting: bool) -> str:
     """Return the cause's title, or its kind where the title may leak.
 
-    A number may tell a size. A title about forbidden access quotes the submission's names, which may carry a message.
+    is_quoting: it may hold the submission's names, as a title about forbidden access does. These may carry a message; a
+    number may tell a size.
     """
-    if not any(letter.isdigit() for letter in cause.title) and cause.kind not in _QUOTING:
+    if not any(letter.isdigit() for letter in cause.title) and not is_quoting and cause.kind not in _QUOTING:
         return cause.title
     found = (cause.suspects[0].kind if cause.suspects else cause.kind).replace("_", " ")
     seen = f"{cause.kind.replace('_', ' ').capitalize()}: looks" if cause.kind in _QUOTING else "Looks"
-    return f"{seen} like: {found}" if cause.suspects else found.capitalize()
+    is_likely = bool(cause.suspects) and not (is_quoting and cause.suspects[0].confirmed)
+    return f"{seen} like: {found}" if is_likely else found.capitalize()
 
 
 def _without_numbers(text: str) -> str:
@@ -98,15 +103,17 @@ def _without_numbers(text: str) -> str:
 def _named(check: CheckResult) -> Cause:
     """Return the cause without the submission's words: its title, the place of the errors, and the grader's advice.
 
-    Advice and title are given only for a check that failed. The check must have a cause.
+    The submission chooses the words of an exception: only its status is told. It also chooses the names that a suspect
+    of a stopped call quotes: only its kind is told. The check must have a cause.
     """
     cause = check.cause
     assert cause is not None
+    is_quoting = bool(cause.suspects) and check.status not in ("fail", "policy")
+    has_advice = not (is_quoting or cause.traceback or cause.kind in _QUOTED_ADVICE)
     where = f"The output is wrong {view.where(cause.mismatch)}. " if cause.mismatch is not None else ""
     return Cause(
         kind=cause.kind,
-        title=_title(cause) if check.status == "fail" else LOOKS[check.status].word,
+        title=LOOKS[check.status].word if cause.traceback else _title(cause, is_quoting=is_quoting),
         rationale=f"{where}The cases of this grading are kept secret.",
-        # The help of code that stopped quotes values.
-        help=_without_numbers(cause.help) if check.status == "fail" else "",
+        help=_without_numbers(cause.help) if has_advice else "",
     )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from grader.phrases import listed
 from grader.record import CheckResult, Prediction, Work
 from grader.report import speed as timing
 from grader.report import view
@@ -170,9 +171,8 @@ def compared(check: CheckResult) -> str:
     rows = _beside_measured(check)
     if not rows:
         return ""
-    each = ", ".join(f"{words} {_signed(_error(one))}" for one, words in rows[:8])
-    more = f", {len(rows) - 8} more" if len(rows) > 8 else ""
-    return f"{_median_words([one for one, _ in rows])}: {each}{more}"
+    each = listed([f"{words} {_signed(_error(one))}" for one, words in rows], 8)
+    return f"{_median_words([one for one, _ in rows])}: {each}"
 
 
 def with_article(gpu: str) -> str:

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from grader.phrases import in_percent
+from grader.phrases import in_percent, listed
 from grader.record import (
     UNJUDGED,
     Cause,
@@ -312,8 +312,10 @@ def left_to_write(check: CheckResult) -> str:
 
 def details(check: CheckResult, record: Record) -> str:
     """Return the help for repairing a check, one thing per line; a traceback follows after an empty line."""
-    lines = [check.title, why(check)]
     cause, example = check.cause, check.counterexample
+    # The status stands before these lines already.
+    is_new = cause is not None and check.status != "not_implemented" and cause.title != LOOKS[check.status].word
+    lines = [check.title, cause.title if cause is not None and is_new else "", why(check)]
     if cause is not None:
         lines += [cause.rationale] if cause.rationale != check.reason else []
         if cause.expected or cause.actual:
@@ -335,12 +337,10 @@ def details(check: CheckResult, record: Record) -> str:
 
 def measured(check: CheckResult, most: int = 4) -> str:
     """Return the first metrics of a check: "ratio 0.978 · median us 412.5"."""
-    entries = list(check.metrics.items())
     # Counts in full, measurements in four digits.
-    texts = [f"{value:,}" if isinstance(value, int) else number(value, 4) for _, value in entries[:most]]
-    names = [line(name, 60).replace("_", " ") for name, _ in entries[:most]]
-    text = " · ".join(f"{name} {value}" for name, value in zip(names, texts, strict=True))
-    return f"{text} · {len(entries) - most} more" if len(entries) > most else text
+    texts = [f"{value:,}" if isinstance(value, int) else number(value, 4) for value in check.metrics.values()]
+    names = [line(name, 60).replace("_", " ") for name in check.metrics]
+    return listed([f"{name} {value}" for name, value in zip(names, texts, strict=True)], most, " · ")
 
 
 @dataclass(frozen=True)

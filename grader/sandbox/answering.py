@@ -1,4 +1,4 @@
-"""Gets the answer to one call: recorded and replayed where possible, else made in the submission's own process."""
+"""Get the answer to one call: recorded and replayed where possible, else made in the submission's own process."""
 
 from __future__ import annotations
 

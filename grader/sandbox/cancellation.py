@@ -1,4 +1,4 @@
-"""Cancels a grading: ends its processes from another thread, and starts no new ones.
+"""Cancel a grading: end its processes from another thread, and start no new ones.
 
 Takes a server; gives a server of the same kind under a CancelToken. The server itself stays alive.
 """

@@ -1,4 +1,4 @@
-"""Empties a folder that hostile code has filled, of any depth, names and permissions. Follows no link."""
+"""Empty a folder that hostile code has filled, of any depth, names and permissions. Follows no link."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures how long a submission's process has worked on one question.
+"""Measure how long a submission's process has worked on one question.
 
 Time in which it waited for a core does not count: a busy machine is not its fault. It counts where the submission's own
 other threads and processes kept the cores busy. Time in which it announces a compilation (grader.compile.announcing)

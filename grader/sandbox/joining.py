@@ -1,4 +1,4 @@
-"""Lets processes join common work one by one, each only if a step takes long.
+"""Let processes join common work one by one, each only if a step takes long.
 
 A process takes time to start. If an earlier grading compiled everything, one process finds it all before others have
 started.

@@ -1,4 +1,4 @@
-"""Pairs a submission's process, which records, with clean processes that replay its traces.
+"""Pair a submission's process, which records, with clean processes that replay its traces.
 
 Takes calls; gives recorded answers and outcomes. Recorder and replayers keep memory from call to call.
 """
@@ -47,7 +47,7 @@ from grader.protocol.trace import (
     fingerprint,
     launches_in,
 )
-from grader.sandbox.kernels import SlowKernels
+from grader.sandbox.kernel_cache import SlowKernels
 from grader.sandbox.outcome import Finished, Outcome, Unanswered
 from grader.sandbox.precompiling import precompile
 from grader.sandbox.scratch import Scratch
@@ -432,8 +432,8 @@ def paired(
 ) -> Iterator[Pair]:
     """Start replayers beside a submission's session; they share a folder and a user.
 
-    entry: the cache entry of compiled kernels (grader.sandbox.kernels), None for no cache. bare: calls are recorded on
-    inputs without guard bands, for a server whose processes have none.
+    entry: the cache entry of compiled kernels (grader.sandbox.kernel_cache), None for no cache. bare: calls are
+    recorded on inputs without guard bands, for a server whose processes have none.
     """
     role = replace(start, role="replay")
     with ExitStack() as stack:

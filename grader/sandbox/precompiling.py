@@ -1,4 +1,4 @@
-"""Compiles the launches that will be timed, in several processes at once.
+"""Compile the launches that will be timed, in several processes at once.
 
 Takes the processes, the recorded calls, and a number of seconds. Gives the configurations of each call that were not
 compiled in time; tuning leaves them out. Also gives the names of those that took all the time: nobody should wait for

@@ -1,4 +1,4 @@
-"""Starts the grader's helper processes, isolated interpreters that share only a channel; reads what processes print."""
+"""Start the grader's helper processes, isolated interpreters that share only a channel; read what processes print."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gives one submission's processes a folder, and a user that owns nothing else; removes both afterwards."""
+"""Give one submission's processes a folder, and a user that owns nothing else; remove both afterwards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from grader.errors import MissingEnvironment
-from grader.sandbox import clearing, kernels, usage
+from grader.sandbox import clearing, kernel_cache, usage
 
 # The subfolder that a submission's kernels are compiled into (grader.sandbox.confinement).
 TRITON_CACHE = "triton"
@@ -32,7 +32,7 @@ _REMOVED = -1
 class Scratch:
     """The folder and the user of one submission's processes. Use as a context manager.
 
-    entry: the cache entry of its compiled kernels (grader.sandbox.kernels), None for no cache.
+    entry: the cache entry of its compiled kernels (grader.sandbox.kernel_cache), None for no cache.
     """
 
     def __init__(self, entry: Path | None = None) -> None:
@@ -43,14 +43,14 @@ class Scratch:
         self._entry = entry
         self.has_kernels = entry is not None and entry.is_dir()
         if entry is not None:
-            kernels.restore(entry, self.folder / TRITON_CACHE, self.uid)
+            kernel_cache.restore(entry, self.folder / TRITON_CACHE, self.uid)
 
     def __enter__(self) -> Scratch:
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._entry is not None and self._descriptor != _REMOVED:
-            kernels.save(self._entry, self._descriptor, self.folder / TRITON_CACHE)
+            kernel_cache.save(self._entry, self._descriptor, self.folder / TRITON_CACHE)
         self._remove()
 
     def _make(self) -> None:

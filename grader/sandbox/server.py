@@ -1,4 +1,4 @@
-"""The grader's side of the fork server: starts it early, asks it for children, and has it end them."""
+"""The grader's side of the fork server: start it early, ask it for children, and have it end them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs one submission's process: loads the file, calls it, watches it, and starts another process when it has ended.
+"""Run one submission's process: load the file, call it, watch it, and start another process when it has ended.
 
 Takes messages of grader.protocol, and limits. Gives outcomes: the answer, Raised (an exception of the submission), or
 Unanswered (no answer, and why). After every Unanswered the process has ended; loading starts a fresh one. After Raised

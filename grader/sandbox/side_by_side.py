@@ -1,4 +1,4 @@
-"""Runs independent replays in several processes at once."""
+"""Run independent replays in several processes at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures the memory, disk space and waiting time of one submission's processes, from /proc. Changes nothing.
+"""Measure the memory, disk space and waiting time of one submission's processes, from /proc. Changes nothing.
 
 Takes process ids, a user id, or the descriptor of a folder. Gives bytes, seconds or counts; a process that has ended,
 or that may not be read, counts as nothing. Starts and ends no process, and judges no limit.

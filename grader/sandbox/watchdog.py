@@ -1,4 +1,4 @@
-"""Measures a submission's processes all the time, even while the grader asks nothing; kills them over a limit.
+"""Measure a submission's processes all the time, even while the grader asks nothing; kill them over a limit.
 
 Takes functions that measure and that list the processes. Starts and ends nothing else: the owner of the processes
 ends them, and asks here why they died.

@@ -28,7 +28,7 @@ from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import Pair, paired
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
-from grader.sandbox.traced import TracedServer
+from grader.sandbox.tool_server import ToolServer
 from grader.sanitizer.command import ToolName
 from grader.sanitizer.findings import SCHEMA, Called, Examination, Gathering, Means, Stopped
 from grader.sanitizer.output import Accusation, SanitizerReport, parse
@@ -156,7 +156,7 @@ def examine_by_tool(
     """
     limits = subject.entry.exercise.limits
     slow = replace(limits, load_s=_LOAD_S, call_s=_CALL_S, processes=_PROCESSES)
-    replays, calls = _Watched(TracedServer(server, command)), _Watched(TracedServer(server, command))
+    replays, calls = _Watched(ToolServer(server, command)), _Watched(ToolServer(server, command))
     visits: list[_Visit] = []
     try:
         with (
@@ -191,7 +191,7 @@ def examine_by_tool(
 class _Watched:
     """One kind of process under the tool: its calls, and the offset in the report at which each ended."""
 
-    server: TracedServer
+    server: ToolServer
     visits: list[_Visit] = field(default_factory=list)
     _ends: list[int] = field(default_factory=list)
 
@@ -232,8 +232,9 @@ def _read(
 def _notes(report: SanitizerReport, *, cut: bool) -> tuple[str, ...]:
     notes = [f"compute-sanitizer says: {clean(trouble, 300)}" for trouble in report.troubles[:_MOST_TROUBLES]]
     if report.unprinted or cut:
-        more = f"{report.unprinted} more reports" if report.unprinted else "More reports than could be kept"
-        notes.append(f"{more} are not listed: correct what is, and look again.")
+        some = counted(report.unprinted, "more report is", "more reports are")
+        more = some if report.unprinted else "More reports than could be kept are"
+        notes.append(f"{more} not listed: correct what is, and look again.")
     return tuple(notes)
 
 

@@ -24,7 +24,7 @@ from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import paired
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
-from grader.sandbox.traced import TracedServer
+from grader.sandbox.tool_server import ToolServer
 from grader.text import clean, sha256_of
 
 TIME = "gpu__time_duration.sum"
@@ -224,21 +224,21 @@ def _count_call(
     words = case.words()
     answered: Answered | None = None
     why = ""
-    traced = TracedServer(server, tool, "grader.sandbox.inside.counted")
+    watched = ToolServer(server, tool, "grader.sandbox.inside.counter_worker")
     roomy = replace(limits, load_s=_LOAD_S, call_s=_CALL_S, processes=_PROCESSES)
     call = part.call(Recipe(part.name, dict(case), seed))
     salt = sha256_of(start.submission)
     try:
         with (
             Session(server, start, limits) as session,
-            paired(traced, start, roomy, session, bare=True) as pair,
-            Session(traced, start, roomy) as own,
+            paired(watched, start, roomy, session, bare=True) as pair,
+            Session(watched, start, roomy) as own,
         ):
             answered = answer(pair, call, salt, own, is_replayed=part.is_replayed)
     except GradeError as failed:
         why = clean(str(failed), 300)
     # ncu writes it when the process has ended.
-    text = traced.report.text.decode(errors="replace")
+    text = watched.report.text.decode(errors="replace")
     launches = parse(text)[:_MOST_KERNELS]
     why = "" if launches else _why_no_return(answered.outcome if answered else None) or why_no_launches(text, why)
     return Counters(part.name, words, launches, why, clean(answered.why, 200) if answered else ""), text

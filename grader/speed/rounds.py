@@ -150,9 +150,10 @@ class Rounds:
         most rounds. Raises CannotBeTimed, Untimed, NotCapturable, and BaselineProcessFailed.
         """
         must_hide = hidden and self.timed.method == "stream" and self.replayer.runs_on_gpu
+        # Before cores are divided: a baseline may compile for minutes, on all of them.
+        with spent("prepare what is timed, and its baselines"):
+            self._prepare()
         with separate_cores([pid for pid in (self.replayer.pid, self.baseline_process.pid) if pid]):
-            with spent("prepare what is timed, and its baselines"):
-                self._prepare()
             exposed = sum(self._take_round(self._needed_baselines(), counts=False) for _ in range(_WARM_UPS))
             if exposed == _WARM_UPS and must_hide:
                 raise Exposed

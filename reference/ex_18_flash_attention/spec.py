@@ -612,38 +612,21 @@ ATTENTION_BACKWARD = Part(
 # Causes of failure that only this exercise knows, and what an axis points to.
 KINDS = (
     Kind(
-        "causal_missing",
-        "a missing causal mask",
-        "Which keys may query i see, and what are the others' logits?",
-    ),
-    Kind(
-        "causal_alignment",
-        "a causal mask that is aligned with the first key instead of the last",
-        "Which keys does the last query see if there are more keys than queries?",
-    ),
-    Kind(
         "causal_off_by_one",
         "a causal mask that is off by one",
         "Does a query see the key of its own position? Compare with < and <= by hand, for two queries and two keys.",
-    ),
-    Kind(
-        "causal_loop",
-        "a loop over keys that ends before the last key that a causal row sees",
-        "Where does the loop end for queries first … first + BLOCK - 1? The last of them sees the most keys.",
     ),
     Kind(
         "blind_rows",
         "rows that see no key at all",
         "If a row sees no key, its maximum stays -inf: which of your formulas then gives inf - inf, or 0 / 0?",
     ),
-    Kind("not_normalised", "rows that are not divided by their sum", "Which step after the last tile divides o?"),
     Kind("lse_incomplete", "a log-sum-exp that lacks one of its terms", "lse = m + log(l)."),
     Kind(
         "heads_not_summed",
         "gradients of only one of the query heads that share a kv head",
         "dk and dv of a kv head come from all query heads that read it.",
     ),
-    Kind("delta_missing", "a delta that is missing or has the wrong sign", "ds = p ∘ (do · vᵀ - delta)."),
 )
 CONTRASTS = (
     Contrast("layout", "strides_ignored", "whose tensors are not contiguous"),

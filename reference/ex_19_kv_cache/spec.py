@@ -246,7 +246,7 @@ APPEND_KV = Part(
                         ragged(70, 2, T=48),
                     ),
                     generated=2,
-                    far=(sized(720, T=700),),
+                    far=(sized(1120, T=1100),),
                 ),
                 every_configuration=True,
             ),
@@ -934,18 +934,12 @@ KINDS = (
         "a copy of the first new tokens only",
         "How many rows must you copy for T tokens of every head? T may be any number.",
     ),
-    Kind(
-        "past_length",
-        "a read of slots or pages past a sequence's length",
-        "Slots past the length may hold NaN, and 0 · NaN is NaN: which loads must skip them?",
-    ),
     Kind("empty_sequence", "a sequence without slots", "Without slots, the sum of weights is 0: what divides by it?"),
     Kind(
         "empty_split",
         "a split that has no slots of its own",
         "Which maximum, sum and weight does a split get that lies wholly past the length?",
     ),
-    Kind("not_normalised", "rows that are not divided by their sum", "Which step divides the sum of values, and when?"),
     Kind(
         "splits_not_weighted",
         "splits that are joined without their weights",

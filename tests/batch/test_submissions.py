@@ -20,6 +20,7 @@ from grader.batch.roster import as_id, parse_roster
 from grader.batch.store import Batch, Submission
 from grader.batch.submissions import Collected, collect, exercises_in, timed
 from grader.batch.uploads import printable
+from grader.cli.batch_mapping import in_short
 from grader.cli.batch_options import BatchOptions, requested
 from grader.cli.main import dispatch
 from grader.errors import UsageError
@@ -243,7 +244,8 @@ def test_a_prefix_that_would_find_students_who_handed_nothing_in_is_hinted_at(
     asked += ["--roster", str(tmp_path / "roster.csv")]
     assert dispatch(asked) == 0
     assert [line for line in capsys.readouterr().out.splitlines() if "--prefix" in line] == [
-        "  lab1-ann-lee/ may be the repository of lee, who handed nothing in, and 2 more likewise: write --prefix lab1"
+        "  --prefix lab1 would find students who handed nothing in: "
+        "lee by lab1-ann-lee/, carol by lab1-carol/, dan by lab1-dan.zip"
     ]
     assert dispatch([*asked, "--prefix", "lab1"]) == 0
     assert "--prefix" not in capsys.readouterr().out
@@ -339,6 +341,40 @@ def test_a_dry_run_names_everybody_every_stranger_and_every_file_left_over(
     assert "Nobody's\n  notes.txt\n" in said
     assert said.endswith("\n  ada/x.py\n")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_leaves_out_no_file_that_a_message_is_too_short_for_and_no_damaged_upload(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    several = {f"ada/try{number}/{FILE}": f"{number}" for number in range(7)}
+    lay(tmp_path / "in", several | {f"bob/{FILE}": TEXT, "bob.zip": b"no archive"})
+    asked = ["batch", str(tmp_path / "in"), "--out", str(tmp_path / "out"), "--dry-run"]
+    assert dispatch(asked) == 0
+    said = capsys.readouterr().out
+    assert [place for place in several if place.removeprefix("ada/") not in said] == []
+    assert "got 7: " in said
+    assert f"/{FILE} and 2 more\n" in said
+    left_over = said.partition("\nLeft over: of a student, and not graded\n")[2].splitlines()
+    assert len([line for line in left_over if line.startswith("  ada/try")]) == 2
+    assert "  bob.zip (an archive must be a readable zip file" in left_over[2]
+
+
+def test_names_of_strangers_are_harmless_in_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lay(tmp_path / "in", {f"Ada \u202eL\u200b_12_assignsubmission_file_/{FILE}": TEXT, "n\u202ex.txt": ""})
+    assert dispatch(["batch", str(tmp_path / "in"), "--out", str(tmp_path / "out"), "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "Ada " in said
+    assert not {"\u202e", "\u200b"} & set(said)
+
+
+def test_the_start_of_a_run_shortens_what_a_dry_run_tells_in_full() -> None:
+    note = "--prefix lab1 would find: " + ", ".join(f"s{number} by lab1-s{number}/" for number in range(90))
+    names = tuple(f"stranger{number}" for number in range(12))
+    look, nobodys, strangers = in_short(Collected((), (), ("a.txt",), (), (note,)), names)
+    assert len(look) < 350
+    assert look.endswith("… (--dry-run names all)")
+    assert nobodys == "  nobody's: a.txt"
+    assert strangers.endswith(", stranger9 and 2 more (--dry-run names all)")
 
 
 def test_more_time_and_times_are_for_students_of_the_class_and_exercises_of_the_course(

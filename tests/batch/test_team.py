@@ -6,6 +6,7 @@ The workers are played by a client that answers from a script; tests/batch/test_
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from grader.batch import team
+from grader.batch import work as module
 from grader.batch.key import Terms
 from grader.batch.team import is_open, local_workers, run
 from grader.batch.work import Task, TaskOutcome, encode, introduce, work
@@ -166,6 +168,25 @@ def test_there_is_a_worker_per_gpu_or_per_core() -> None:
     assert [one["CUDA_VISIBLE_DEVICES"] for one in local_workers(("7", "9"), 3)] == ["7", "9", "7"]
     assert local_workers((), 3) == ({}, {}, {})
     assert local_workers(())
+
+
+def test_no_warning_of_a_library_reaches_the_instructor_from_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Noisy:
+        def __init__(self, cpu: bool) -> None:
+            warnings.warn("drawn on another thread", FutureWarning, stacklevel=1)
+
+        def introduced(self) -> Terms:
+            warnings.warn("shrunk on another thread", FutureWarning, stacklevel=1)
+            return Terms(environment="quiet")
+
+    monkeypatch.setattr(module, "_WorkerState", Noisy)
+    module._opened.cache_clear()
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        said = json.loads(introduce(True))
+    module._opened.cache_clear()
+    assert said["environment"] == "quiet", said
+    assert seen == []
 
 
 def test_a_worker_raises_nothing_and_refuses_what_it_cannot_stand_for(monkeypatch: pytest.MonkeyPatch) -> None:

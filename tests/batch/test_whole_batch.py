@@ -24,7 +24,7 @@ import pytest
 from grader.batch import key, team
 from grader.batch.ledger import Ledger
 from grader.batch.reading import read, read_batch
-from grader.batch.store import BatchStore
+from grader.batch.store import BatchStore, Submission
 from grader.cli import batch as command
 from grader.cli.batch_options import BatchOptions
 from grader.cli.main import dispatch
@@ -105,7 +105,7 @@ def test_everybody_gets_the_verdict_that_is_theirs(graded: tuple[Path, Path, str
         "mallory": "invalid_submission",
     }
     assert "not on the roster: eve, mallory" in said
-    assert "invalid  mallory, ex_15: a submission must be a regular file, got a symbolic link" in said
+    assert "invalid file  mallory, ex_15: a submission must be a regular file, got a symbolic link" in said
     # One line for two who handed in the same text.
     assert "[4/4]" in said
     assert "cy and 1 more  ex_15  not_implemented" in said
@@ -196,7 +196,8 @@ def test_what_changed_is_graded_again_and_overrides_stay(
     assert printed.startswith("0 graded in "), said
     assert verdicts(mine)["cy"] == "fail"
     assert "the override for ada, ex_15 vector_add, gives 99 points; it is worth 20" in said
-    assert "3 marks changed, none fell\n" in printed
+    assert "4 marks changed, none fell\n" in printed
+    assert "  eve, ex_15: not_implemented, 0 of 20 points, 15 judged -> missing\n" in printed
     assert "  cy, ex_15: not_implemented, 0 of 20 points, 15 judged -> fail, " in printed
     assert "(another file)" in printed
     assert "  dee, ex_15: crash, 0 of 20 points, 15 judged -> crash, 7 of 20 points\n" in printed
@@ -232,13 +233,15 @@ def test_a_resumed_run_keeps_the_seed_of_its_folder(graded: tuple[Path, Path, st
     instead = "; leave --seed out, or name another --out"
     rule = "with --resume the seed must be the folder's own"
 
-    def refused(seed: str) -> str:
-        asked = BatchOptions(None, str(mine), seed=seed, resume=True)
+    def refused(seed: str, *, resume: bool = True) -> str:
+        asked = BatchOptions(None, str(mine), seed=seed, resume=resume)
         with pytest.raises(UsageError) as said:
             command.completed(asked, read_batch(mine))
         return str(said.value)
 
     assert refused("5") == f"{rule} (hidden), got 5{instead}"
+    # Without --resume as well: nothing says that a run without DIR is a new one.
+    assert refused("5", resume=False) == f"without DIR the seed must be the folder's own (hidden), got 5{instead}"
     assert refused("many").startswith("a seed must be a number such as 17 or 0x5f")
     (mine / "secret.json").unlink()
     for own, asked in (("5", "hidden"), ("5", "6"), ("", "5")):
@@ -246,6 +249,43 @@ def test_a_resumed_run_keeps_the_seed_of_its_folder(graded: tuple[Path, Path, st
         assert refused(asked) == f"{rule} ({own or 'that of the default plan'}), got {asked}{instead}"
     BatchStore(mine).write_batch(replace(read_batch(mine), seed="0x11"))
     assert command.completed(BatchOptions(None, str(mine), seed="17", resume=True), read_batch(mine)).seed == "17"
+
+
+def test_a_run_that_names_the_folder_again_says_that_the_seed_changes(
+    graded: tuple[Path, Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRADE_ROOT", str(ROOT))
+    source, out, _ = graded
+    mine = tmp_path / "out"
+    shutil.copytree(out, mine)
+
+    def notes(own: str, asked: str | None) -> tuple[str, ...]:
+        options = BatchOptions(str(source), str(mine), seed=asked)
+        return command.requested(options, replace(read_batch(mine), seed=own))[2].notes
+
+    told = "everything is graded on other inputs"
+    assert f"the seed was hidden, and is 5 now: {told}" in notes("hidden", "5")
+    assert f"the seed was that of the default plan, and is hidden now: {told}" in notes("", "hidden")
+    assert not [note for own, asked in (("5", "0x5"), ("5", None)) for note in notes(own, asked) if told in note]
+
+
+def test_only_takes_a_student_who_is_called_like_a_state_by_a_form_of_its_own() -> None:
+    ada, failed = Submission("ada", "ex_15", ""), Submission("failed", "ex_15", "")
+    assert command.selected(None, [failed]) == (False, "")
+    assert command.selected("failed", [ada]) == (True, "")
+    assert command.selected("changed", [ada]) == (False, "")
+    assert command.selected("state:failed", [ada, failed]) == (True, "")
+    assert command.selected("student:failed", [ada, failed]) == (False, "failed")
+    assert command.selected("ada", [ada, failed]) == (False, "ada")
+    with pytest.raises(UsageError) as said:
+        command.selected("failed", [ada, failed])
+    assert str(said.value) == (
+        "--only must have one meaning, got failed, which is a student's id, too: "
+        "write --only state:failed or --only student:failed"
+    )
+    for nobody in ("zoe", "student:zoe", "state:zoe"):
+        with pytest.raises(UsageError, match="or the id of a student who handed in"):
+            command.selected(nobody, [ada, failed])
 
 
 def test_a_hidden_seed_is_taken_up_again_after_another_one_unless_it_was_published(

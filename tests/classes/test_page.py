@@ -19,7 +19,8 @@ from grader.record import Record
 from tests.records import classes, samples
 from tests.report.test_html import TAGS, Page
 
-EXTRA = {"ol", "line", "input", "label", "output"}
+INVALID = {"status": "invalid_submission", "earned": 0.0}
+EXTRA = {"ol", "line", "input", "label", "output", "bdi", "select", "option"}
 
 
 def collected(records: dict[tuple[str, str], Record]) -> ClassTally:
@@ -133,11 +134,40 @@ def test_a_file_that_could_not_be_read_is_in_no_bar_no_median_and_no_average() -
     spread = points(dataclasses.replace(book, marks=marks), "ex_15")
     assert (spread.unread, len(spread.shares)) == (1, 2)
     text = Page(page.render(tally, dataclasses.replace(book, marks=marks), "GPU course")).text
-    assert (
-        f"Files that could not be read: 1 They are in no bar, no median and no average. Hopper, Grace (grace): {why}"
-        in text
-    )
+    assert f"Invalid files: 1 They are in no bar, no median and no average. Hopper, Grace (grace): {why}" in text
     assert "grace" not in by_student(dataclasses.replace(book, marks=marks))
+
+
+def test_whoever_has_an_invalid_file_may_need_help_and_the_list_says_how_many_more_there_are() -> None:
+    tally, book = alike(14)
+    marks = tuple(
+        dataclasses.replace(mark, **(INVALID if place < 2 else {"earned": 0.0, "judged": 10.0}))  # type: ignore[arg-type]
+        for place, mark in enumerate(book.marks)
+    )
+    text = Page(page.render(tally, dataclasses.replace(book, marks=marks), "GPU course")).text
+    assert "student invalid file share Name0 (person0) ex_15 – Name1 (person1) ex_15 – Name10 (person10) 0%" in text
+    assert "4 more students: sort the table of students." in text
+
+
+def test_a_section_is_chosen_from_those_of_the_class_and_not_found_in_other_words() -> None:
+    tally, book = small()
+    sections = {"ada": "B", "grace": "AB"}
+    students = tuple(dataclasses.replace(one, section=sections.get(one.id, "")) for one in book.students)
+    text = page.render(tally, dataclasses.replace(book, students=students), "GPU course")
+    assert re.findall('<option dir="auto">(.*?)</option>', text) == ["AB", "B"]
+    assert re.findall('data-words="(ada|grace) .*?" data-section="(.*?)"', text) == [("ada", "B"), ("grace", "AB")]
+    nowhere = tuple(dataclasses.replace(one, section="") for one in book.students)
+    assert "<select" not in page.render(tally, dataclasses.replace(book, students=nowhere), "GPU course")
+
+
+def test_a_name_in_another_direction_leaves_the_text_around_it_alone() -> None:
+    tally, book = small()
+    name = "\u05d3\u05df \u05db\u05d4\u05df\u202e\u200b"
+    students = (dataclasses.replace(book.students[0], name=name), *book.students[1:])
+    text = page.render(tally, dataclasses.replace(book, students=students), "GPU course")
+    assert f"<bdi>{name[:6]}\ufffd\ufffd</bdi> ({students[0].id})" in text
+    outside = re.sub('<bdi>.*?</bdi>|data-words=".*?"', "", text)
+    assert not re.search("[\u0590-\u05ff]", outside)
 
 
 def test_the_students_page_names_nobody_and_quotes_nothing() -> None:

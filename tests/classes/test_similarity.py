@@ -166,7 +166,7 @@ def test_the_class_page_leads_to_the_pairs(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_that_could_not_be_read_is_told_from_one_that_changed(tmp_path: Path) -> None:
+def test_an_invalid_file_is_told_from_one_that_changed(tmp_path: Path) -> None:
     out_dir = handed_in(tmp_path, {"ada": SOLUTION, "grace": SOLUTION, "evil": unlike(1)})
     path = out_dir / "records" / "grace" / "ex_15.json"
     record = from_json(path.read_text())
@@ -175,7 +175,7 @@ def test_a_file_that_could_not_be_read_is_told_from_one_that_changed(tmp_path: P
     assert dispatch(["report", str(out_dir), "--similarity"]) == 0
     text = Page((out_dir / "report-similarity.html").read_text()).text
     assert "missing or has changed since it was graded: =HYPERLINK" in text
-    assert "could not be read when it was graded: Hopper, Grace (grace)." in text
+    assert "the file was invalid when it was graded: Hopper, Grace (grace) ." in text
 
 
 def test_an_earlier_class_and_code_that_was_handed_out_are_named_on_the_command_line(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from grader.cli import model_solution, saved
-from grader.cli.every import worst, write_index
+from grader.cli.all import worst, write_index
 from grader.cli.finish import finish_of
-from grader.cli.listing import step_after
 from grader.cli.main import dispatch
+from grader.cli.next_step import step_after
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.exercise.model import check_id
 from grader.record import Counterexample, Record, Status, to_json

@@ -68,6 +68,22 @@ def test_a_bad_command_line_is_refused_in_one_line(
     assert told.err.count("\n") == 1
 
 
+def test_lateness_is_taken_off_in_files_of_the_gradebook_and_not_in_files_of_one_record(
+    out_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note = "lateness costs nothing in these files; csv and canvas take it off"
+    # Ada earned 29.5 points, and lateness costs 4 of them.
+    for name, file, points in (
+        ("csv", "ex_15.csv", "25.5,29.5,41,41,2,4"),
+        ("canvas", "canvas_ex_15.csv", "GPU-A,25.5"),
+        ("gradescope", "ada/ex_15.json", '"score": 29.5,'),
+        ("autolab", "ada/ex_15.txt", '{"ex_15":29.5}'),
+    ):
+        assert dispatch(["export", "graded", "--format", name]) == 0
+        assert (note in capsys.readouterr().err) is (name in ("gradescope", "autolab"))
+        assert points in (out_dir / "export" / name / file).read_text(), name
+
+
 @pytest.mark.parametrize("format", [one.name for one in formats().values() if one.render or one.printed])
 def test_one_record_s_document_goes_to_stdout_and_nothing_else_does(
     format: str, out_dir: Path, capsys: pytest.CaptureFixture[str]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from grader.diagnosis.branches import KIND, Parting, partings_of
+from grader.diagnosis.probes.branches import KIND, Divergence, divergences_of
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.judge.clue import Clue
@@ -51,8 +51,8 @@ def vector_add(x, y):
 SIZES = (10, 100, 500, 1000, 11, 101, 501, 999, 2000, 2500, 2001, 2501, 4000, 4500, 4001, 4501)
 
 
-def partings(server: ForkServer, entry: Entry, **wrong: str) -> tuple[list[Parting], Clue | None]:
-    """Return the partings of a file with these texts in it; without one, the text is right."""
+def divergences(server: ForkServer, entry: Entry, **wrong: str) -> tuple[list[Divergence], Clue | None]:
+    """Return the divergences of a file with these texts in it; without one, the text is right."""
     source = SOURCE
     for place in ("ODD", "LATER", "COPIED"):
         source = source.replace(place, wrong.get(place, ""))
@@ -61,41 +61,41 @@ def partings(server: ForkServer, entry: Entry, **wrong: str) -> tuple[list[Parti
         for n in SIZES:
             trial = bench.try_case(Case({"N": n, "dtype": "float32", "values": "normal", "offset": 0}), 5)
             failing += [trial.recipe] if trial.failure else []
-        return partings_of(bench, source, failing)
+        return divergences_of(bench, source, failing)
 
 
-def told(found: Sequence[Parting]) -> list[tuple[int, str, bool]]:
+def told(found: Sequence[Divergence]) -> list[tuple[int, str, bool]]:
     return [(one.line, one.outcome, one.in_failing) for one in found]
 
 
 def test_a_condition_that_holds_in_failing_calls_alone_is_told(server: ForkServer, ex_15: Entry) -> None:
-    found, clue = partings(server, ex_15, ODD="+ 1")
+    found, clue = divergences(server, ex_15, ODD="+ 1")
     assert told(found)[0] == (12, "true", True)
     assert list(found[0].lines) == [13]
     assert clue is not None
     assert clue.kind == KIND
-    words = "In line 12 the condition holds in all 5 failing calls that were made again, and in none of 8 passing ones."
-    assert clue.seen == words
+    words = "In line 12 the condition holds in all 5 failing calls that were repeated, and in none of 8 passing ones."
+    assert clue.evidence == words
 
 
 def test_a_loop_that_makes_several_turns_in_failing_calls_alone_is_told(server: ForkServer, ex_15: Entry) -> None:
-    found, clue = partings(server, ex_15, LATER="+ (step > 0)")
+    found, clue = divergences(server, ex_15, LATER="+ (step > 0)")
     assert told(found)[0] == (9, "several turns", True)
     assert clue is not None
-    assert "In line 9 the loop makes several turns in all 5 failing calls" in clue.seen
+    assert "In line 9 the loop has several iterations in all 5 failing calls" in clue.evidence
 
 
 def test_a_launch_of_failing_calls_alone_is_told(server: ForkServer, ex_15: Entry) -> None:
-    found, clue = partings(server, ex_15, COPIED="* 2")
+    found, clue = divergences(server, ex_15, COPIED="* 2")
     assert (28, "launch", True) in told(found)
     assert 20 in found[0].lines
     assert clue is not None
-    assert "In line 28 a kernel is launched in all 5 failing calls" in clue.seen
+    assert "In line 28 a kernel is launched in all 5 failing calls" in clue.evidence
 
 
 @pytest.mark.parametrize("wrong", [{}, {"LATER": "+ 1"}, {"COPIED": "* (n % 2 + 1)"}], ids=["right", "all", "some"])
 def test_where_no_line_parts_them_nothing_is_told(server: ForkServer, ex_15: Entry, wrong: dict[str, str]) -> None:
-    assert partings(server, ex_15, **wrong) == ([], None)
+    assert divergences(server, ex_15, **wrong) == ([], None)
 
 
 PERSISTENT = """import torch
@@ -129,7 +129,7 @@ def test_a_persistent_program_that_is_wrong_from_its_second_tile_on_is_told_as_s
         for n in SIZES:
             trial = bench.try_case(Case({"N": n, "dtype": "float32", "values": "normal", "offset": 0}), 5)
             failing += [trial.recipe] if trial.failure else []
-        _, clue = partings_of(bench, PERSISTENT, failing)
+        _, clue = divergences_of(bench, PERSISTENT, failing)
     assert clue is not None
     assert clue.kind == "later_blocks"
-    assert "a program's first tile is right, and a later one is not" in clue.seen
+    assert "a program's first tile is right, and a later one is wrong" in clue.evidence

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from grader.diagnosis.case_contrast import (
-    EVERYWHERE_KINDS,
-    RAGGED_KINDS,
     Split,
     by_layout_alone,
     contrasts,
@@ -12,6 +10,7 @@ from grader.diagnosis.case_contrast import (
     refuted,
     split,
 )
+from grader.diagnosis.kinds import of_family
 from grader.exercise.cases import Case, Choice, Size, Space
 from grader.exercise.causes import Contrast
 from grader.judge.clue import Clue
@@ -50,7 +49,7 @@ def test_what_all_failing_cases_have_and_no_passing_one_is_evidence_in_words() -
     clues = found("---xx---", LAYOUT, CAUSAL)
     assert "causal_missing" not in clues
     assert max(clues.values(), key=lambda clue: clue.weight).kind == "strides_ignored"
-    assert clues["strides_ignored"].seen == (
+    assert clues["strides_ignored"].evidence == (
         "All 2 failing cases are ones that do not lie row after row; 6 others pass."
     )
     assert not clues["strides_ignored"].confirmed
@@ -63,23 +62,23 @@ def test_a_failing_case_without_it_is_no_evidence() -> None:
 def test_passing_cases_that_have_it_too_weaken_it() -> None:
     weaker = found("---x----", Contrast("layout", "strides_ignored", "so", ("columns", "sliced")))
     assert weaker["strides_ignored"].weight < found("---xx---", LAYOUT)["strides_ignored"].weight
-    assert "1 like them pass" not in weaker["strides_ignored"].seen
+    assert "1 like them pass" not in weaker["strides_ignored"].evidence
 
 
 def test_some_values_alone_may_be_what_matters() -> None:
-    assert "layout=columns" in found("---x----", LAYOUT)["strides_ignored"].seen
+    assert "layout=columns" in found("---x----", LAYOUT)["strides_ignored"].evidence
 
 
 def test_two_axes_may_point_to_one_kind_together() -> None:
     both = LAYOUT, Contrast("causal", "strides_ignored", "with the mask")
-    seen = found("---xxxx-", *both)["strides_ignored"].seen
+    seen = found("---xxxx-", *both)["strides_ignored"].evidence
     assert "that do not lie row after row or with the mask" in seen
 
 
 def test_lengths_that_fill_no_block_point_to_masks_tails_and_padding() -> None:
     clues = found("--xx-x-x")
-    assert set(clues) == set(RAGGED_KINDS)
-    assert "no multiple of 64" in clues["missing_mask"].seen
+    assert set(clues) == set(of_family("ragged"))
+    assert "no multiple of 64" in clues["missing_mask"].evidence
 
 
 def test_where_everything_fails_nothing_can_be_told_apart() -> None:
@@ -95,9 +94,9 @@ def test_a_kind_that_leaves_a_failing_case_alone_is_refuted() -> None:
 
 
 def test_a_full_case_that_fails_speaks_against_masks_and_passing_ones_against_what_spares_none() -> None:
-    assert set(RAGGED_KINDS) <= set(refuted(tried("-x------", *CASES), (), SPACE))
-    assert set(EVERYWHERE_KINDS) <= set(refuted(tried("-x------", *CASES), (), SPACE))
-    assert not set(EVERYWHERE_KINDS) & set(refuted(tried("xxxxxxxx", *CASES), (), SPACE))
+    assert set(of_family("ragged")) <= set(refuted(tried("-x------", *CASES), (), SPACE))
+    assert set(of_family("everywhere")) <= set(refuted(tried("-x------", *CASES), (), SPACE))
+    assert not set(of_family("everywhere")) & set(refuted(tried("xxxxxxxx", *CASES), (), SPACE))
 
 
 def test_a_split_needs_passing_cases_on_the_other_side() -> None:
@@ -117,15 +116,17 @@ def test_what_nearly_all_passing_cases_have_as_well_is_hardly_evidence() -> None
 def test_what_more_passing_cases_have_than_failing_ones_is_no_evidence_for_a_mask() -> None:
     # Of the five lengths that 128 does not divide, one fails.
     one_of_five = contrasts(tried(".......x", *CASES), (), SPACE)
-    assert [clue.kind for clue in one_of_five if clue.kind in RAGGED_KINDS and "others" not in clue.seen] == []
-    assert not any("128" in clue.seen for clue in one_of_five)
+    assert [
+        clue.kind for clue in one_of_five if clue.kind in of_family("ragged") and "others" not in clue.evidence
+    ] == []
+    assert not any("128" in clue.evidence for clue in one_of_five)
 
 
 def test_a_layout_that_parts_failing_and_passing_cases_speaks_against_a_mask() -> None:
     cases = [(100, layout, 0) for layout in ("rows", "rows", "rows", "columns", "columns", "sliced")]
     apart = tried("...xxx", *cases)
     assert by_layout_alone(apart, (LAYOUT,), SPACE)
-    assert all(refuted(apart, (LAYOUT,), SPACE)[kind] < 1 for kind in RAGGED_KINDS)
+    assert all(refuted(apart, (LAYOUT,), SPACE)[kind] < 1 for kind in of_family("ragged"))
     assert not by_layout_alone(tried("..xxxx", *cases), (LAYOUT,), SPACE)
 
 
@@ -133,7 +134,7 @@ def test_a_size_that_all_passing_cases_have_and_no_failing_one_is_assumed() -> N
     cases = [(n, "rows", 0) for n in (64, 64, 64, 32, 128)]
     (clue,) = only_size(tried("...xx", *cases), SPACE)
     assert (clue.kind, clue.confirmed) == ("size_assumed", True)
-    assert clue.seen == "All 3 cases that pass have N=64, and no failing one has."
+    assert clue.evidence == "All 3 cases that pass have N=64, and no failing one has."
     assert only_size(tried("..xxx", *cases), SPACE) == []
 
 
@@ -147,13 +148,13 @@ def products(*cases: tuple[int, int, bool]) -> list[TriedCase]:
 def test_two_sizes_whose_order_alone_parts_the_cases_are_exchanged_axes() -> None:
     tried = products(*((33, 17, True), (128, 64, True), (5, 4, True)), *((9, 9, False), (8, 64, False), (3, 70, False)))
     clue = next(one for one in contrasts(tried, [], PRODUCTS) if one.kind == "axes_exchanged")
-    assert clue.seen == "All 3 failing cases are ones in which M is larger than N; 3 others pass."
+    assert clue.evidence == "All 3 failing cases are ones in which M is larger than N; 3 others pass."
 
 
 def test_two_sizes_that_must_be_equal_are_exchanged_axes() -> None:
     tried = products(*((33, 17, True), (64, 128, True), (5, 4, True)), *((9, 9, False), (8, 8, False), (3, 3, False)))
     clue = next(one for one in contrasts(tried, [], PRODUCTS) if one.kind == "axes_exchanged")
-    assert "in which M is not equal to N" in clue.seen
+    assert "in which M is not equal to N" in clue.evidence
 
 
 def test_a_length_that_one_block_holds_wherever_a_case_passes_points_to_the_next_block() -> None:
@@ -161,14 +162,14 @@ def test_a_length_that_one_block_holds_wherever_a_case_passes_points_to_the_next
         *((70, 9, True), (130, 65, True), (65, 4, True)), *((64, 9, False), (8, 64, False), (3, 70, False))
     )
     (clue,) = (one for one in contrasts(tried, [], PRODUCTS) if one.kind == "later_blocks")
-    assert clue.seen == "All 3 failing cases are ones in which M is larger than 64; 3 others pass."
+    assert clue.evidence == "All 3 failing cases are ones in which M is larger than 64; 3 others pass."
 
 
 def test_one_case_in_twenty_may_pass_by_luck() -> None:
     failing = [(size + 1, size, True) for size in range(1, 21)]
     tried = products(*failing, (2, 1, False), (9, 9, False), (8, 8, False), (3, 3, False))
     clue = next(one for one in contrasts(tried, [], PRODUCTS) if one.kind == "axes_exchanged")
-    assert "one like them passes; 3 others pass" in clue.seen
+    assert "one like them passes; 3 others pass" in clue.evidence
 
 
 def test_an_order_of_sizes_that_one_passing_case_has_is_no_evidence() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.diagnosis.contraction import contraction_clues
+from grader.diagnosis.probes.contraction import contraction_clues
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.judge.clue import Clue
@@ -45,7 +45,7 @@ def clues(server: ForkServer, entry: Entry, source: str, part: str, case: Case) 
 def test_a_maximum_of_products_is_not_what_a_gpu_subtracts_it_from(server: ForkServer, ex_15: Entry) -> None:
     (clue,) = clues(server, ex_15, SOFTMAX, "row_softmax", LOWEST)
     assert (clue.kind, clue.confirmed) == ("contracted", True)
-    assert clue.seen == "With every product rounded before it is added or subtracted, the answer is right."
+    assert clue.evidence == "With every product rounded before it is added or subtracted, the answer is right."
 
 
 def test_a_launch_that_forbids_it_is_right(server: ForkServer, ex_15: Entry) -> None:

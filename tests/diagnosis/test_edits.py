@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from grader.diagnosis.edits import Edit, edits_of
+from grader.diagnosis.edits.edits import Edit, edits_of
 
 RIGHT = """import torch
 import triton
@@ -498,7 +498,7 @@ def test_a_line_in_a_loop_may_belong_behind_it_and_the_reverse() -> None:
         # Its line is named, and both texts say in words where it stands.
         assert wrong.split("\n")[edit.line - 1].strip() == "tl.store(s_ptr + tile, ("
         assert edit.shown is not None
-        assert {one.partition("  # ")[2] for one in edit.shown} == {"in the loop", "behind the loop"}
+        assert {one.partition("  # ")[2] for one in edit.shown} == {"in the loop", "after the loop"}
 
 
 def test_a_kernel_s_helper_is_changed_like_the_kernel_and_its_decorator_like_launch_code() -> None:

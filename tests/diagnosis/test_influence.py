@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.diagnosis.influence import outputs_of_lines
+from grader.diagnosis.edits.influence import outputs_of_lines
 from grader.protocol.trace import KernelText, Launch, TensorValue, Trace, Window
 
 TEXT = """import triton

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from grader.diagnosis.edited import Edited
-from grader.diagnosis.explain import Diagnosis
-from grader.diagnosis.interpreted import right_in_interpreter
+from grader.diagnosis.diagnosis import Diagnosis
+from grader.diagnosis.edits.edited import Edited
+from grader.diagnosis.probes.interpreted import right_in_interpreter
 from grader.exercise.catalogue import Entry
 from grader.exercise.plan import PlannedCase
 from grader.grading.results import result_of
@@ -85,7 +85,7 @@ def test_a_case_that_is_right_without_pipelining_says_how_to_launch_it(
     # The interpreter pipelines nothing: other kernels stand for the same ones without it.
     for text, kind in ((VECTOR_ADD, "pipelined"), (WRONG, "compiled_differs")):
         monkeypatch.setattr(
-            "grader.diagnosis.interpreted.is_right_only",
+            "grader.diagnosis.probes.interpreted.is_right_only",
             lambda bench, recipe, place, change, text=text: Edited.of(bench, recipe).is_right(text, 5, in_kernel=True),
         )
         cause = cause_of(shown(server, ex_15, WRONG, VECTOR_ADD))
@@ -97,7 +97,7 @@ def test_a_case_that_is_right_with_more_warps_is_told_as_the_compiler_s() -> Non
     failure = Failure("fail", Cause("mismatch", "Wrong values", "1 of 9 elements wrong"))
     clue = right_in_interpreter(failure, 0.3, lambda way: way.changed({}) == {"num_warps": 8})
     assert (clue.kind, clue.confirmed) == ("compiled_for_warps", True)
-    assert clue.seen == "Launched with twice as many warps, the same call is right on this GPU."
+    assert clue.evidence == "Launched with twice as many warps, the same call is right on this GPU."
 
 
 KEEPING = VECTOR_ADD.replace("x + y,", "x + y + OTHER,").replace("BLOCK: tl.constexpr", "OTHER, BLOCK: tl.constexpr")
@@ -124,7 +124,7 @@ def test_a_repair_is_also_sought_by_the_smallest_case_that_the_interpreter_found
         sizes.extend(one.case["N"] for one in failing)
         return []
 
-    monkeypatch.setattr("grader.diagnosis.explain.repair_clues", sought)
+    monkeypatch.setattr("grader.diagnosis.diagnosis.repair_clues", sought)
     with bench_of(server, ex_15, slip) as alone, bench_of(server, ex_15, slip) as other:
         bench = replace(alone, interpreter=other.pair)
         diagnosis = Diagnosis(ex_15.exercise, bench.truth)

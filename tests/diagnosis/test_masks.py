@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.diagnosis.edits import Edit, edits_of
+from grader.diagnosis.edits.edits import Edit, edits_of
 
 SOURCE = """import triton
 import triton.language as tl

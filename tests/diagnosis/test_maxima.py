@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from grader.diagnosis.edits import edits_of
-from grader.diagnosis.repairs import repair_clues
+from grader.diagnosis.edits.edits import edits_of
+from grader.diagnosis.edits.repairs import repair_clues
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.protocol.messages import Recipe
@@ -85,7 +85,7 @@ def test_a_maximum_that_is_overwritten_too_early_is_kept_for_the_factor(
         assert failing
         (clue,) = repair_clues(bench, source, failing, ())
     assert (clue.kind, clue.confirmed) == ("no_rescale", True)
-    assert words in clue.seen
+    assert words in clue.evidence
 
 
 def test_what_is_chosen_by_a_maximum_hides_no_element_of_one() -> None:

@@ -26,7 +26,7 @@ def kinds(got: Tensor, value: Tensor = RIGHT, *blocks: int) -> list[str]:
 def test_rows_that_are_all_as_far_from_their_place_are_shifted() -> None:
     (clue,) = clues(torch.cat([RIGHT[:32], RIGHT[24:88]]))
     assert clue.kind == "position_shifted"
-    assert clue.seen.startswith("c[32, 0] holds the right value of c[24, 0]")
+    assert clue.evidence.startswith("c[32, 0] holds the right value of c[24, 0]")
 
 
 def test_blocks_that_start_at_their_number_have_a_wrong_address() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.diagnosis.padding import padding_clues, padding_elsewhere
+from grader.diagnosis.probes.padding import padding_clues, padding_elsewhere
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry, resolve
 from grader.judge.clue import Clue
@@ -49,7 +49,10 @@ def test_of_two_loads_the_one_whose_undefined_lanes_are_summed_is_named(
 ) -> None:
     (clue,) = clues(server, ex_15, VECTOR_ADD.replace("x + y,", f"x + y + 0 * tl.sum({load}, axis=0),"))
     assert (clue.kind, clue.confirmed) == ("padding_counted", True)
-    assert clue.seen == f"With 0 in the lanes that the mask leaves out in the load at line {line}, the answer is right."
+    assert (
+        clue.evidence
+        == f"With 0 in the lanes that the mask leaves out in the load at line {line}, the answer is right."
+    )
     assert f"Write `other=0` in the load at line {line} (of a block pointer: `padding_option=" in clue.help
 
 
@@ -62,7 +65,7 @@ def test_a_maximum_asks_for_the_smallest_number(server: ForkServer, ex_15: Entry
 def test_a_mask_that_leaves_out_an_element_is_asked_about_and_not_condemned(server: ForkServer, ex_15: Entry) -> None:
     (clue,) = clues(server, ex_15, VECTOR_ADD.replace("mask=mask)", "mask=offsets < n - 1)", 1))
     assert (clue.kind, clue.confirmed) == ("padding_counted", False)
-    assert "in the load at line 9 reach every wrong element" in clue.seen
+    assert "in the load at line 9 reach every wrong element" in clue.evidence
 
 
 def test_undefined_lanes_that_are_not_stored_are_not_told(server: ForkServer, ex_15: Entry) -> None:
@@ -121,6 +124,13 @@ def test_all_checks_that_fail_by_one_load_have_one_card(server: ForkServer, ex_1
     assert {cause.title for cause in failed if cause} == {"Masked lanes of a load without `other=` reach the result"}
 
 
+def test_elements_that_are_never_stored_are_not_blamed_on_masked_lanes(server: ForkServer, ex_15: Entry) -> None:
+    source = VECTOR_ADD.replace("x + y, mask=mask)", "x + y, mask=mask & (y == y))")
+    (values,) = answered(server, ex_15, source, plan_with(ex_15, "vector_add.values", cases=30)).checks
+    assert values.cause is not None
+    assert values.cause.title == "Memory that nobody wrote reaches the result"
+
+
 def test_masked_lanes_are_named_though_another_mistake_makes_full_tiles_wrong(server: ForkServer) -> None:
     entry, _ = resolve(ROOT, "ex_16")
     source = entry.mistake("matmul_tf32").text.replace(", other=0.0)", ")")
@@ -141,5 +151,5 @@ def test_a_call_that_is_too_slow_to_repeat_is_told_by_another_check(server: Fork
         known = padding_clues(bench, failure)
     (clue,) = padding_elsewhere(failure, known)
     assert (clue.kind, clue.confirmed, clue.help) == ("padding_counted", False, known[0].help)
-    assert clue.seen.startswith("In another check: with 0 in the lanes")
+    assert clue.evidence.startswith("In another check: with 0 in the lanes")
     assert padding_elsewhere(failure, []) == []

@@ -80,7 +80,7 @@ def test_values_that_are_all_some_of_an_input_s_are_its_copies() -> None:
 def test_values_beside_their_places_are_shifted(by: int) -> None:
     (clue,) = clues(torch.roll(RIGHT.float(), by, 1))
     assert (clue.kind, clue.confirmed) == ("position_shifted", True)
-    assert "along axis 1" in clue.seen
+    assert "along axis 1" in clue.evidence
 
 
 def test_what_belongs_into_another_output_is_mixed_up() -> None:
@@ -102,7 +102,7 @@ def never_stored(*places: slice) -> Tensor:
 def test_an_end_that_was_never_stored_to_is_a_remainder() -> None:
     found = clues(never_stored(slice(None), slice(24, None)))
     assert likeliest(found) == "remainder_skipped"
-    assert "The last 8 of 32 along axis 1" in found[0].seen
+    assert "The last 8 of 32 along axis 1" in found[0].evidence
 
 
 def test_an_end_as_long_as_all_before_it_is_no_remainder() -> None:
@@ -119,14 +119,14 @@ def test_programs_that_end_before_the_end_are_told_in_numbers(programs: int, blo
     others = (Reach("WARPS", programs, 8), Reach("BLOCK", programs, block))
     first, *_ = clues_of([answer(got, expected())], [("x", X)], reaches=others)
     # 4 rows are left: less than a block of 6, and a whole block of 4.
-    assert (first.seen == "2 programs × 6 elements (BLOCK) cover 12 of 16.") == (block == 6)
+    assert (first.evidence == "2 programs × 6 elements (BLOCK) cover 12 of 16.") == (block == 6)
     assert (first.help == "Round the number of programs up: triton.cdiv(n, BLOCK).") == (block == 6)
 
 
 def test_whole_blocks_that_no_program_takes_are_work_that_is_not_shared_out() -> None:
     found = clues_of([answer(never_stored(slice(12, None)), expected())], [("x", X)], reaches=[Reach("BLOCK", 3, 4)])
     assert likeliest(found) == "not_all_covered"
-    assert found[0].seen == "3 programs × 4 elements (BLOCK) cover 12 of 16."
+    assert found[0].evidence == "3 programs × 4 elements (BLOCK) cover 12 of 16."
     several = [Reach("BLOCK_K", 6, 2), Reach("BLOCK_M", 2, 6)]
     found = clues_of([answer(never_stored(slice(12, None)), expected())], [("x", X)], reaches=several)
     assert likeliest(found) == "remainder_skipped"
@@ -137,7 +137,7 @@ def test_ends_of_two_axes_that_are_missing_are_remainders_of_both() -> None:
     got[:, 24:] = FRESH
     found = clues_of([answer(got, expected())], [("x", X)], reaches=[Reach("BLOCK_M", 2, 6), Reach("BLOCK_N", 2, 12)])
     assert likeliest(found) == "remainder_skipped"
-    assert [one.seen for one in found if one.weight == 0.9] == [
+    assert [one.evidence for one in found if one.weight == 0.9] == [
         "2 programs × 6 elements (BLOCK_M) cover 12 of 16.",
         "2 programs × 12 elements (BLOCK_N) cover 24 of 32.",
     ]
@@ -146,13 +146,13 @@ def test_ends_of_two_axes_that_are_missing_are_remainders_of_both() -> None:
 def test_programs_of_a_flat_grid_that_cannot_take_the_other_axis_tell_nothing() -> None:
     got = answer(never_stored(slice(12, None)), expected())
     found = clues_of([got], [("x", X)], reaches=[Reach("BLOCK_K", 3, 4, 8)])
-    assert all("BLOCK_K" not in clue.seen for clue in found)
+    assert all("BLOCK_K" not in clue.evidence for clue in found)
 
 
 def test_a_last_round_of_all_programs_that_is_missing_is_a_remainder() -> None:
     found = clues_of([answer(never_stored(slice(12, None)), expected())], [("x", X)], reaches=[Reach("BLOCK", 3, 2)])
     assert likeliest(found) == "remainder_skipped"
-    assert found[0].seen.endswith("cover 6 in a step of a loop, and 2 whole steps were stored.")
+    assert found[0].evidence.endswith("cover 6 in a step of a loop, and 2 whole steps were stored.")
 
 
 def test_nothing_but_the_nan_of_fresh_memory_after_many_stores_was_not_cleared() -> None:
@@ -183,7 +183,7 @@ def test_holes_belong_to_nobody() -> None:
 def test_nan_that_was_stored_is_not_taken_for_memory_that_nobody_stored_to() -> None:
     got = never_stored(slice(8, None))
     found = clues_of([answer(got, expected())], [("x", X)], filled=True)
-    assert not any("never stored" in clue.seen for clue in found)
+    assert not any("never stored" in clue.evidence for clue in found)
     assert likeliest(found) not in ("not_all_covered", "remainder_skipped", "size_assumed")
 
 
@@ -238,7 +238,7 @@ def test_a_limit_is_seen_where_values_stop_at_it() -> None:
 def test_a_constant_factor_is_named(factor: float) -> None:
     found = clues((factor * RIGHT).float())
     assert likeliest(found) == "wrong_factor"
-    assert f"{factor:.4g} times" in found[0].seen
+    assert f"{factor:.4g} times" in found[0].evidence
 
 
 def test_infinities_where_numbers_belong_overflowed() -> None:
@@ -310,7 +310,7 @@ def test_numbers_that_are_wrong_beyond_a_limit_alone_are_a_shortcut(is_bad: Tens
     found = clues((RIGHT + 1e-3 * is_bad).float())
     assert likeliest(found) == "value_shortcut"
     (clue,) = (one for one in found if one.kind == "value_shortcut")
-    assert f"No element of y {words}" in clue.seen
+    assert f"No element of y {words}" in clue.evidence
 
 
 def test_a_limit_says_nothing_where_the_place_parts_right_from_wrong() -> None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from grader.diagnosis.edit_scope import Edit
-from grader.diagnosis.edits import edits_of
+from grader.diagnosis.edits.edit_scope import Edit
+from grader.diagnosis.edits.edits import edits_of
 from grader.exercise.catalogue import resolve
 from grader.sandbox.server import ForkServer
 from tests.claims import ROOT

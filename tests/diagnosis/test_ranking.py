@@ -10,10 +10,11 @@ import pytest
 import torch
 
 from grader.author import claim_of, label_fault
-from grader.diagnosis.kinds import GENERAL, OF_REDUCTIONS, known_kinds
+from grader.diagnosis.gathering import _is_filled, _reaches, _undecided, together
+from grader.diagnosis.kinds import GENERAL, known_kinds, of_family
 from grader.diagnosis.patterns import Answer
-from grader.diagnosis.ranking import _is_filled, _reaches, _undecided, explained, remedied, suspects_of, together
-from grader.diagnosis.variations import Change, Variation
+from grader.diagnosis.probes.variations import Change, Variation
+from grader.diagnosis.ranking import explained, remedied, suspects_of
 from grader.exercise.cases import Choice, Size, Space
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.exercise.causes import Contrast, Remedy
@@ -198,10 +199,9 @@ def test_values_that_few_bits_hold_confirm_no_rounding_where_a_known_one_gives_t
 
 
 def test_a_kind_that_the_part_cannot_have_is_not_offered() -> None:
-    own = {name: kind for name, kind in GENERAL.items() if name not in OF_REDUCTIONS}
+    own = {name: kind for name, kind in GENERAL.items() if name not in of_family("reduction")}
     clues = Clue("padding_counted", 0.8), Clue("missing_mask", 0.3)
     assert [one.kind for one in suspects_of(clues, (), (), SPACE, (), own)] == ["missing_mask"]
-    assert set(GENERAL) >= OF_REDUCTIONS
 
 
 def test_who_computes_explains_wrong_values_less_than_the_values_themselves() -> None:

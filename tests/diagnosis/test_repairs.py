@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.diagnosis.repairs import repair_clues
+from grader.diagnosis.edits.repairs import repair_clues
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.judge.clue import Clue
@@ -40,14 +40,14 @@ def test_a_kernel_is_repaired_and_the_line_is_named(server: ForkServer, ex_15: E
     (clue,) = clues(server, ex_15, wrong("offsets < n", "offsets <= n"))
     assert (clue.kind, clue.confirmed) == ("missing_mask", True)
     words = "With `offsets < n` in place of `offsets <= n` in line 8"
-    assert clue.seen == f"{words}, every failing call that was made again is right."
+    assert clue.evidence == f"{words}, every failing call that was repeated is right."
 
 
 @pytest.mark.process
 def test_launch_code_is_repaired_in_a_process_of_its_own(server: ForkServer, ex_15: Entry) -> None:
     (clue,) = clues(server, ex_15, wrong("triton.cdiv(x.numel(), 64)", "x.numel() // 64"))
     assert (clue.kind, clue.confirmed) == ("remainder_skipped", True)
-    assert "`triton.cdiv(x.numel(), 64)` in place of `x.numel() // 64` in line 15" in clue.seen
+    assert "`triton.cdiv(x.numel(), 64)` in place of `x.numel() // 64` in line 15" in clue.evidence
 
 
 @pytest.mark.process

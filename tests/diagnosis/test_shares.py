@@ -68,4 +68,4 @@ def test_a_share_that_is_rounded_down_leaves_no_remainder(
 ) -> None:
     (clue,) = clues(server, ex_15, source)
     assert (clue.kind, clue.confirmed) == ("remainder_skipped", True)
-    assert words in clue.seen
+    assert words in clue.evidence

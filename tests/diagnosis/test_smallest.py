@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from grader.diagnosis.explain import Diagnosis
+from grader.diagnosis.diagnosis import Diagnosis
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.exercise.plan import PlannedCase
@@ -54,7 +54,7 @@ def test_a_fault_in_the_search_for_causes_is_told_and_changes_no_verdict(
     def broken(*_: object, **__: object) -> None:
         raise IndexError
 
-    monkeypatch.setattr("grader.diagnosis.explain.gathered", broken)
+    monkeypatch.setattr("grader.diagnosis.diagnosis.gathered", broken)
     (planned,) = plan_with(ex_15, "vector_add.tail").checks
     planned = replace(planned, cases=(SHORT,))
     with bench_of(server, ex_15, TEXT) as bench:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.diagnosis.unmasked import TAIL, WHOLE, unmasked_clue
+from grader.diagnosis.edits.unmasked import TAIL, WHOLE, unmasked_clue
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import resolve
 from grader.judge.clue import Clue
@@ -49,8 +49,8 @@ def found(server: ForkServer, source: str, M: int, K: int) -> Clue | None:
     with bench_of(server, entry, source, "matmul") as bench:
         failure = bench.try_case(case, 5).failure
         assert failure
-        assert failure.seen
-        return unmasked_clue(bench, source, failure.seen)
+        assert failure.wrong_call
+        return unmasked_clue(bench, source, failure.wrong_call)
 
 
 @pytest.mark.parametrize(("mask", "index"), [("rows < M", "steps"), ("steps < K", "rows")])
@@ -59,7 +59,7 @@ def test_the_index_without_a_condition_is_told(server: ForkServer, mask: str, in
     assert clue
     assert (clue.kind, clue.confirmed) == (TAIL, False)
     assert clue.title == f"Looks like a mask that has no condition on {index}"
-    assert f"`mask={mask}` does not depend on {index}" in clue.seen
+    assert f"`mask={mask}` does not depend on {index}" in clue.evidence
 
 
 def test_a_whole_block_behind_the_end_is_told_where_no_axis_has_a_tail(server: ForkServer) -> None:

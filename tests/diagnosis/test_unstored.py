@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.diagnosis.unstored import KIND, unstored_clue
+from grader.diagnosis.edits.unstored import KIND, unstored_clue
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.judge.clue import Clue
@@ -54,10 +54,14 @@ def found(server: ForkServer, entry: Entry, instead: str) -> Clue | None:
 @pytest.mark.parametrize(
     ("instead", "line", "says"),
     [
-        (f"if start >= 64:\n        return\n    {STORE}", "Line 10, `start >= 64`", "a program returned"),
-        (f"if start < 64:\n        {STORE}", "Line 10, `start < 64`", "a branch kept"),
-        (STORE.replace("offsets < n", "(offsets < n) & (start < 64)"), "Line 10, `start < 64`", "a mask kept"),
-        (f"mask = (start < 64) & (offsets < n)\n    {STORE.replace('offsets < n', 'mask')}", "Line 10,", "a mask kept"),
+        (f"if start >= 64:\n        return\n    {STORE}", "Line 10, `start >= 64`", "because one returned early"),
+        (f"if start < 64:\n        {STORE}", "Line 10, `start < 64`", "because a branch was not taken"),
+        (STORE.replace("offsets < n", "(offsets < n) & (start < 64)"), "Line 10, `start < 64`", "because of a mask"),
+        (
+            f"mask = (start < 64) & (offsets < n)\n    {STORE.replace('offsets < n', 'mask')}",
+            "Line 10,",
+            "because of a mask",
+        ),
     ],
     ids=["return", "branch", "mask", "mask with a name"],
 )
@@ -67,7 +71,7 @@ def test_what_kept_a_program_from_storing_what_is_read_is_told_with_its_line(
     clue = found(server, ex_15, instead)
     assert clue
     assert (clue.kind, clue.confirmed) == (KIND, True)
-    assert clue.seen.startswith(line)
+    assert clue.evidence.startswith(line)
     assert says in clue.title
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from grader.diagnosis.unwritten import unwritten_clues
+from grader.diagnosis.probes.unwritten import unwritten_clues
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.sandbox.server import ForkServer
@@ -46,7 +46,7 @@ def test_memory_that_is_kept_from_call_to_call_is_told_as_such(server: ForkServe
         failure = bench.try_case(CASE, 5).failure
         assert failure
         (clue,) = unwritten_clues(bench, failure)
-    assert clue.seen.endswith("The memory is kept from call to call.")
+    assert clue.evidence.endswith("The memory is kept from call to call.")
 
 
 def test_programs_that_race_say_nothing_of_unwritten_memory(
@@ -57,9 +57,9 @@ def test_programs_that_race_say_nothing_of_unwritten_memory(
     with bench_of(server, ex_15, wrong, "vector_add") as bench:
         failure = bench.try_case(CASE, 5).failure
         assert failure
-        assert failure.seen
+        assert failure.wrong_call
         monkeypatch.setattr(type(bench.pair.session), "runs_on_gpu", True)
         assert [one.kind for one in unwritten_clues(bench, failure)] == ["not_cleared"]
-        other = tuple(bytes(len(raw or b"")) for raw in failure.seen.outcome.outputs)
-        raced = replace(failure.seen, outcome=replace(failure.seen.outcome, outputs=other))
-        assert unwritten_clues(bench, replace(failure, seen=raced)) == []
+        other = tuple(bytes(len(raw or b"")) for raw in failure.wrong_call.outcome.outputs)
+        raced = replace(failure.wrong_call, outcome=replace(failure.wrong_call.outcome, outputs=other))
+        assert unwritten_clues(bench, replace(failure, wrong_call=raced)) == []

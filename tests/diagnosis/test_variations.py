@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.diagnosis.variations import (
+from grader.diagnosis.probes.variations import (
     Change,
     Variation,
     fails_full,
@@ -45,7 +45,7 @@ SIZES = ((256, 128), (128, 256), (128, 128), (256, 256))
 def test_an_axis_that_alone_decides_points_to_the_kinds_of_its_value() -> None:
     clues = list(variation_clues([varied(fails=False, layout="rows")], [LAYOUT, SLICED, CAUSAL]))
     assert [clue.kind for clue in clues] == ["strides_ignored", "start_ignored"]
-    assert clues[0].seen == "The same case passes with layout=rows."
+    assert clues[0].evidence == "The same case passes with layout=rows."
     assert not clues[0].confirmed
 
 
@@ -60,7 +60,7 @@ def test_the_more_axes_decide_the_less_each_of_them_says() -> None:
 def test_sizes_that_must_be_equal_are_two_axes_in_each_others_place() -> None:
     (clue,) = variation_clues(sized("x---", *SIZES), [])
     assert clue.kind == "axes_exchanged"
-    assert clue.seen == (
+    assert clue.evidence == (
         "With full blocks, the case fails where the sizes differ (M=256, N=128, causal=1), and passes where they are "
         "equal (M=256, N=256, causal=1)."
     )
@@ -105,11 +105,11 @@ def variations(bench: Bench, **values: int | str) -> list[Variation]:
     case = Case({"N": 100, "dtype": "float32", "values": "normal", "offset": 0, **values})
     failure = bench.try_case(case, 5).failure
     assert failure is not None
-    assert failure.seen is not None
+    assert failure.wrong_call is not None
     (check,) = (one for one in part.checks if one.name == "combinations")
     assert check.cases is not None
     offset = Contrast("offset", "start_ignored", "whose tensors start elsewhere")
-    return variations_of(bench, failure.seen, [offset], check.cases.space)
+    return variations_of(bench, failure.wrong_call, [offset], check.cases.space)
 
 
 def test_a_missing_mask_does_no_harm_in_full_blocks(server: ForkServer, ex_15: Entry) -> None:

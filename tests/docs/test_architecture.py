@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.architecture import PAGE, ROOT, WAY, page, rooms
+from tests.pages.architecture import PAGE, ROOT, WAY, page, rooms
 
 pytestmark = pytest.mark.process
 

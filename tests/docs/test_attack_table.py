@@ -9,8 +9,8 @@ import pytest
 from grader.author import claim_of
 from grader.exercise.catalogue import discover
 from grader.exercise.planted import read
-from tests.attack_table import ATTACKS, MECHANISM, MORE, PAGE, REASONS, page
 from tests.claims import REFERENCE, ROOT, SUBMISSIONS, Link, files, link, links, twin_of
+from tests.pages.attack_table import ATTACKS, MECHANISM, MORE, PAGE, REASONS, page
 
 
 @pytest.fixture(scope="module")

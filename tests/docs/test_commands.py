@@ -5,7 +5,7 @@ from __future__ import annotations
 import pkgutil
 
 from grader.cli import commands
-from tests.commands import PAGE, page
+from tests.pages.commands import PAGE, page
 
 
 def test_the_page_is_what_python_m_tests_commands_writes() -> None:

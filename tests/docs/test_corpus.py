@@ -8,7 +8,7 @@ import pytest
 
 from grader.exercise.catalogue import discover
 from tests.claims import SUBMISSIONS
-from tests.corpus import FOLDERS, PAGE, ROOT, page
+from tests.pages.corpus import FOLDERS, PAGE, ROOT, page
 
 pytestmark = pytest.mark.process
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.gpu_table import NAMES, PAGE, bands, baseline, cards, page, sizes
+from tests.pages.gpu_table import NAMES, PAGE, bands, baseline, cards, page, sizes
 
 
 def test_the_table_is_what_python_m_tests_gpu_table_writes() -> None:

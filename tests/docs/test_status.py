@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.status import PAGE, ROOT, commands, page
+from tests.pages.status import PAGE, ROOT, commands, page
 
 pytestmark = pytest.mark.process
 

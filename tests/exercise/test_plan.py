@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.errors import MissingEnvironment, SpecError, UsageError
-from grader.exercise.cases import Case, Cases, Choice, Domain, Size, Space
-from grader.exercise.catalogue import discover
+from grader.exercise.cases import FAMILY, PLAIN, Case, Cases, Choice, Domain, Size, Space
+from grader.exercise.catalogue import Entry, discover
 from grader.exercise.model import Agrees, Check, Compiles, Exercise, Part, Rule, SpeedBand, Tolerance
 from grader.exercise.plan import (
     Plan,
@@ -494,3 +494,29 @@ def test_a_large_case_is_replayed_on_a_gpu_alone() -> None:
     assert replay_plan(checked, token).checks[0].cases == (PlannedCase(Case({"N": 4096}), 5),)
     with pytest.raises(MissingEnvironment, match="must run on a GPU"):
         replay_plan(checked, token, gpu=False)
+
+
+@pytest.mark.parametrize("entry", discover(ROOT), ids=str)
+def test_every_family_of_values_that_a_check_names_meets_every_dtype(entry: Entry) -> None:
+    for part in entry.exercise.parts:
+        checks = [one for one in draw(entry.exercise, 5, gpu=False).checks if one.part == part and one.compares]
+        met = {(one.case.get(FAMILY), one.case.get("dtype")) for check in checks for one in check.cases}
+        for check in checks:
+            assert check.space is not None
+            assert check.check.cases is not None
+            domain = check.space.axes.get("dtype")
+            named = [case for case in check.check.cases.named if case.get(FAMILY, PLAIN) != PLAIN]
+            dtypes = domain.values if isinstance(domain, Choice) else ()
+            wanted = [case.changed(dtype=dtype) for case in named for dtype in dtypes]
+            assert {(one[FAMILY], one["dtype"]) for one in wanted if check.space.holds(one)} <= met
+
+
+def test_a_family_in_a_further_dtype_is_added_once_and_by_the_check_that_names_it() -> None:
+    dtypes, families = Choice(("float32", "float16")), Choice(("normal", "large"))
+    space = Space({"N": Size(1, 9), "values": families, "dtype": dtypes})
+    cases = ({"N": 3}, {"N": 5, "values": "large"}, {"N": 7, "values": "large"})
+    rules = (Agrees(Cases(space, (one,), generated=0)) for one in cases)
+    plain, telling, again = map(case_words, draw(exercise(*rules), 17, gpu=True).checks)
+    assert plain == ["N=3, values=normal, dtype=float32"]
+    assert telling == ["N=5, values=large, dtype=float32", "N=5, values=large, dtype=float16"]
+    assert again == ["N=7, values=large, dtype=float32"]

@@ -25,7 +25,7 @@ from grader.judge.rules.work_model import decide as works
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest, NotRunHere, Trial
 from grader.protocol.messages import Wanted
-from grader.sandbox.compiling import CleanCompiler
+from grader.sandbox.clean_compiler import CleanCompiler
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of
 from tests.claims import ROOT, SUBMISSIONS

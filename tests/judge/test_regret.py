@@ -99,7 +99,7 @@ def test_what_dear_choices_have_in_common_beside_the_best_ones_is_told() -> None
     dear = [choice(2.0, Tile(8), Tile(4)), choice(3.0, Tile(4), Tile(2))]
     (first, _) = clues_of([*dear, choice(1.1, Tile(1), Tile(2))])
     assert first.kind == "cost_misjudged"
-    assert first.seen == (
+    assert first.evidence == (
         "The choices differ from case to case. width of the chosen one is larger than the best one's in 2 of the "
         "2 cases that cost 15% too much and more."
     )

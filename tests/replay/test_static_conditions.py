@@ -7,7 +7,7 @@ import pytest
 from grader.exercise.catalogue import Entry
 from grader.exercise.gpus import USUAL
 from grader.protocol.messages import Binary, Compiled
-from grader.sandbox.compiling import CleanCompiler
+from grader.sandbox.clean_compiler import CleanCompiler
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer
 from tests.conftest import SHORT, limited

@@ -5,17 +5,23 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from functools import partial
+from typing import Literal
 
 import pytest
 
 from grader.diagnosis.ranking import explained
+from grader.exercise.cases import Case
 from grader.export import junit
 from grader.export.formats import Format, formats
 from grader.judge.access_findings import cause_of
-from grader.protocol.messages import GuardFinding
-from grader.record import Number, PartInfo, PrintedOutput, Record, Suspect, to_json
+from grader.judge.failures import Failure, missing_function, why_not_finished
+from grader.protocol.messages import Frame, GuardFinding, Raised
+from grader.record import Cause, Number, PartInfo, PrintedOutput, Record, Suspect, to_json
 from grader.report.audience import for_student
 from grader.report.page import html
+from grader.report.status import LOOKS
+from grader.sandbox.outcome import Died, TimedOut
+from grader.speed.verify import no_launch_failure
 from tests.records import compiled, samples
 
 PLACE = {"CLASSROOM": "gpu", "ASSIGNMENT": "ex-15", "SUBMISSION_TAG": "submit/1", "COMMIT_URL": "c", "RELEASE_URL": "r"}
@@ -131,6 +137,62 @@ def test_no_name_no_figure_and_no_time_carries_a_secret_case_out(format: str) ->
         "Out of bounds: looks like: missing mask",
         "Out of bounds",
     ]
+
+
+@pytest.mark.parametrize(
+    ("failure", "title", "advice"),
+    [
+        (no_launch_failure(Case({"N": 24})), "No kernel was launched", "What is timed must be what was judged."),
+        (missing_function("gemm", ()), "The function is missing", "Keep the stub's function names"),
+        (why_not_finished(TimedOut(5.0), ""), "No answer in time", "Look for a loop that never reaches its bound"),
+        (why_not_finished(Died("ended"), ""), "The process ended", "Nothing that it printed counts as an answer"),
+    ],
+)
+def test_a_title_and_advice_of_the_grader_s_own_stay(failure: Failure, title: str, advice: str) -> None:
+    shown = shown_of(failure)
+    assert shown.title == title
+    assert shown.help.startswith(advice)
+
+
+@pytest.mark.parametrize("kind", ["NotImplementedError", "NameError"])
+def test_the_words_of_an_exception_are_the_submission_s_and_go(kind: str) -> None:
+    verdict: Literal["not_implemented", "crash"] = "not_implemented" if kind == "NotImplementedError" else "crash"
+    message = "name 'rows_twentyfour' is not defined"
+    shown = shown_of(why_not_finished(Raised("raised", verdict, kind, message, (Frame(3, "f", "x"),)), ""))
+    assert "twentyfour" not in f"{shown}"
+    assert shown.title == LOOKS[verdict].word
+    assert shown.help == ""
+
+
+def test_a_suspect_of_a_call_that_stopped_may_quote_names_and_goes() -> None:
+    failure = why_not_finished(TimedOut(5.0), "")
+    suspect = Suspect("missing_mask", "A load outside rows_twentyfour: looks like a mask", "", "See rows_twentyfour.")
+    shown = shown_of(dataclasses.replace(failure, cause=explained(failure.cause, (suspect,))))
+    assert "twentyfour" not in f"{shown}"
+    assert shown.title == "Looks like: missing mask"
+    died = why_not_finished(Died("ended"), "")
+    sure = Suspect("process_died", "The process ended", "", "", confirmed=True)
+    assert shown_of(dataclasses.replace(died, cause=explained(died.cause, (sure,)))).title == "Process died"
+
+
+def test_names_of_arguments_do_not_leave_in_advice() -> None:
+    cause = Cause("value_read", "Launch code reads the values of a tensor", "", "Write tl.load(rows_twentyfour_ptr).")
+    shown = shown_of(Failure("policy", cause))
+    assert (shown.title, shown.help) == (cause.title, "")
+
+
+def test_a_zero_tells_no_size() -> None:
+    cause = Cause("wrong_values", "All wrong", "", "Subtract 0 instead of it. Start at 0.5. Take 7 of them.")
+    assert shown_of(Failure("fail", cause)).help == "Subtract 0 instead of it."
+
+
+def shown_of(failure: Failure) -> Cause:
+    """Return the cause of a failure as its student sees it of a secret plan."""
+    record = secret()
+    check = dataclasses.replace(record.checks[6], status=failure.status, cause=failure.cause)
+    shown = for_student(dataclasses.replace(record, checks=(check,)), secret=True).checks[0].cause
+    assert shown is not None
+    return shown
 
 
 def test_points_and_statuses_are_the_same_for_everybody() -> None:

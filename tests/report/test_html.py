@@ -205,7 +205,7 @@ def test_a_failed_check_shows_cause_case_neighbour_values_help_and_replay() -> N
         "grade replay ex_15:row_softmax.tail:0x5f",
         "NameError: name 'inf' is not defined",
         "Needs a CUDA device; this machine has none.",
-        "94000 bytes are cut from the middle.",
+        "94,000 bytes are cut from the middle.",
     ):
         assert words in text, words
 

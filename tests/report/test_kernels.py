@@ -154,8 +154,8 @@ def test_a_record_without_kernels_has_no_line_about_them() -> None:
 def test_more_kernels_and_findings_than_a_screen_holds_are_cut_and_that_is_said() -> None:
     many = tuple(kernel(COPY, kernel=f"copy_{i}", spill_store_bytes=8) for i in range(9))
     lines = lines_of(compiled.record(PartInfo("copy", "Copy", many)))
-    assert "… 5 more are in the scorecard …" in lines
-    assert "… 3 more are in the scorecard …" in lines
+    assert "… 5 more kernels are in the scorecard …" in lines
+    assert "… 3 more findings are in the scorecard …" in lines
 
 
 def test_a_profile_shows_every_gpu() -> None:

@@ -209,7 +209,7 @@ def test_no_line_is_a_workflow_command(width: int, colour: bool) -> None:
 def test_printed_output_is_cut_in_the_middle_and_the_cut_is_announced() -> None:
     text = flat(terminal.render(samples.failing()))
 
-    assert "Your code printed 98000 bytes (94000 of them are not in the record)" in text
+    assert "Your code printed 98,000 bytes (94,000 of them are not in the record)" in text
     assert "│ row 2: max=1.25 … 34 lines cut … │ row 37: max=1.25" in text
 
 

@@ -24,7 +24,7 @@ from grader.exercise import plan
 from grader.exercise.catalogue import Entry, resolve
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
-from grader.sandbox.traced import TracedServer
+from grader.sandbox.tool_server import ToolServer
 from grader.sanitizer.command import TOOLS, ToolName, command, find
 from grader.sanitizer.findings import Called, CallFinding, Examination, Gathering, to_json
 from grader.sanitizer.output import Accusation, CodePlace, parse, place
@@ -545,7 +545,7 @@ SEES = '''
 import os
 os.environ["UNDER_A_TOOL"] = "1"
 from grader.calls.arguments import PlacedArguments
-from grader.sandbox.inside.traced import WatchedWorker
+from grader.sandbox.inside.tool_worker import ToolWorker
 from grader.replay.replayer import Replayer
 
 def accusing(process, called, told):
@@ -570,7 +570,7 @@ def accusing(process, called, told):
     return call
 
 Replayer._run_trace = accusing(Replayer, Replayer._run_trace, 6)
-WatchedWorker.call = accusing(WatchedWorker, WatchedWorker.call, 9)
+ToolWorker.call = accusing(ToolWorker, ToolWorker.call, 9)
 '''
 TOUCHES = """
 import triton, triton.language as tl
@@ -649,8 +649,8 @@ def test_what_runs_under_a_tool_is_confined_by_every_layer(
     server: ForkServer, ex_15: Entry, stand_in: tuple[str, ...]
 ) -> None:
     limits = ex_15.exercise.limits
-    traced = TracedServer(server, stand_in)
-    with Session(server, ex_15.start(""), limits) as plain, Session(traced, ex_15.start(""), limits) as under_a_tool:
+    watched = ToolServer(server, stand_in)
+    with Session(server, ex_15.start(""), limits) as plain, Session(watched, ex_15.start(""), limits) as under_a_tool:
         plain.load()
         under_a_tool.load()
         assert plain.ready is not None
@@ -870,8 +870,8 @@ def test_what_runs_under_compute_sanitizer_is_confined_by_every_layer(
 ) -> None:
     limits = replace(ex_15.exercise.limits, load_s=180.0, processes=1024)
     start = replace(ex_15.start(""), role=role)
-    traced = TracedServer(gpu_server, command(str(find()), "memcheck"))
-    with Session(gpu_server, start, limits) as plain, Session(traced, start, limits) as under_a_tool:
+    watched = ToolServer(gpu_server, command(str(find()), "memcheck"))
+    with Session(gpu_server, start, limits) as plain, Session(watched, start, limits) as under_a_tool:
         plain.load()
         under_a_tool.load()
         assert plain.ready is not None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
@@ -241,6 +242,22 @@ def test_the_order_within_a_round_is_drawn_anew_every_time(stage: Stage) -> None
     orders = Counter(tuple(name for name, _ in taken) for taken in contest.track.rounds())
     assert len(orders) == 6
     assert min(orders.values()) > 200 / 6 / 2
+
+
+def test_baselines_are_prepared_on_all_cores_and_sampled_on_their_own(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contest = stage()
+    seen: list[tuple[int, int]] = []
+
+    @contextmanager
+    def watched(processes: Sequence[int]) -> Iterator[None]:
+        seen.append((len(contest.baseline_process.asked), len(contest.track.taken)))
+        yield
+
+    monkeypatch.setattr(rounds, "separate_cores", watched)
+    contest.run(6)
+    assert seen == [(1, 0)]
 
 
 def test_warm_ups_do_not_count_and_the_n_th_samples_of_all_belong_together(stage: Stage) -> None:

@@ -20,8 +20,8 @@ def command(
     quiet: Quiet = False,
 ) -> None:
     """Grade every exercise."""
-    from grader.cli.every import grade_all
-    from grader.cli.run import RunOptions
+    from grader.cli.all import grade_all
+    from grader.cli.job import RunOptions
 
     options = RunOptions(seed=seed, cpu=cpu, all_baselines=all_baselines, quiet=quiet)
     code = grade_all(options, json, open_card=open_card)

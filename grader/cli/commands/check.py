@@ -33,7 +33,7 @@ def command(
     ] = None,
 ) -> None:
     """Run the author's gate."""
-    from grader.cli.author import CheckOptions, check
+    from grader.cli.check import CheckOptions, check
 
     options = CheckOptions(
         exercise=exercise,

@@ -12,6 +12,6 @@ HELP = "Answer the questions that an exercise prepares for, beside your own figu
 
 def command(exercise: Exercise, json: AsJson = False) -> None:
     """Print questions and answers."""
-    from grader.cli.explaining import explain
+    from grader.cli.explain import explain
 
     raise typer.Exit(explain(exercise, as_json=json))

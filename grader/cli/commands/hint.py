@@ -22,6 +22,6 @@ def command(
     json: AsJson = False,
 ) -> None:
     """Print hints."""
-    from grader.cli.hints import hint
+    from grader.cli.hint import hint
 
     hint(exercise, part, level, as_json=json)

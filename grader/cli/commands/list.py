@@ -10,6 +10,6 @@ HELP = "List the exercises and your progress."
 
 def command(json: AsJson = False) -> None:
     """List the exercises."""
-    from grader.cli.listing import list_exercises
+    from grader.cli.list import list_exercises
 
     list_exercises(as_json=json)

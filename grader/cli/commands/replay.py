@@ -22,6 +22,6 @@ def command(
     json: Output = None,
 ) -> None:
     """Run one recorded case."""
-    from grader.cli.run import replay
+    from grader.cli.replay import replay
 
     raise typer.Exit(replay(token, submission, cpu=cpu, json=json))

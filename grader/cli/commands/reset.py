@@ -14,6 +14,6 @@ HELP = "Restore an exercise's stub, after a backup of your file."
 
 def command(exercise: Exercise, yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False) -> None:
     """Restore a stub."""
-    from grader.cli.stubs import reset
+    from grader.cli.reset import reset
 
     raise typer.Exit(reset(exercise, yes=yes))

@@ -36,7 +36,8 @@ def command(
     quiet: Quiet = False,
 ) -> None:
     """Grade one exercise and write its scorecard."""
-    from grader.cli.run import Outputs, RunOptions, run
+    from grader.cli.job import RunOptions
+    from grader.cli.run import Outputs, run
 
     outputs = Outputs(json=json, html=html, junit=junit, open_card=open_card, timeline=timeline)
     slow = tuple(baseline or ())

@@ -1,1 +1,1 @@
-"""Judges the accesses of one launch: bounds, races, footprints. Pure: it knows no interpreter."""
+"""Judge the accesses of one launch: bounds, races, footprints. Pure: it knows no interpreter."""

@@ -1,4 +1,4 @@
-"""Finds exchanges without a barrier: one thread of a program stores, another one of it touches the same address.
+"""Find exchanges without a barrier: one thread of a program stores, another one of it touches the same address.
 
 Threads of a program wait for one another at `tl.debug_barrier()`. In compiled code they also wait when they exchange
 values through shared memory: in reductions, scans and products, and for the result of a scalar atomic.

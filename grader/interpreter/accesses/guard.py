@@ -1,4 +1,4 @@
-"""Checks one kernel launch in the interpreter, access by access, before each access happens.
+"""Check one kernel launch in the interpreter, access by access, before each access happens.
 
 Every lane of every load, store and atomic must lie in the visible elements of the tensor that its pointer came from; a
 lane outside is reported and not executed. All others are recorded: bytes moved, and operations for the race check

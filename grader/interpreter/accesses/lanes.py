@@ -1,4 +1,4 @@
-"""Numbers the lanes of a block: the same lane of blocks of one size is held by the same thread."""
+"""Number the lanes of a block: the same lane of blocks of one size is held by the same thread."""
 
 from __future__ import annotations
 

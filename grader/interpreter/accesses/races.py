@@ -1,4 +1,4 @@
-"""Finds data races of one launch: two programs touch one address, one of them stores, and nothing orders them.
+"""Find data races of one launch: two programs touch one address, one of them stores, and nothing orders them.
 
 A GPU may run the programs in any order, so the one order in which the interpreter ran them shows every race among the
 accesses that happened. Two accesses are ordered if the same program made both, or by atomics: an atomic releases the

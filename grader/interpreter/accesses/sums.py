@@ -1,4 +1,4 @@
-"""Finds sums of atomic additions whose bits depend on the order: a GPU adds in any order, the interpreter in one.
+"""Find sums of atomic additions whose bits depend on the order: a GPU adds in any order, the interpreter in one.
 
 Floating-point addition is not associative, so a sum of three numbers may have other bits in another order if additions
 round. Pure: gets what was added, and touches no memory.

@@ -1,1 +1,1 @@
-"""Computes what a GPU computes: rounding, products, reductions, and the functions of libdevice."""
+"""Compute what a GPU computes: rounding, products, reductions, and the functions of libdevice."""

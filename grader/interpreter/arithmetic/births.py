@@ -1,4 +1,4 @@
-"""Notes where a kernel makes infinities and NaN out of finite numbers, and may put a number in their place.
+"""Note where a kernel makes infinities and NaN out of finite numbers, and put a number there if asked to.
 
 A result that is finite with a number in their place got its infinities and NaN there.
 """

@@ -1,4 +1,4 @@
-"""Rounds a product and the sum that it goes into once, as the fused multiply-add of a GPU does.
+"""Round a product and the sum that it goes into once, as the fused multiply-add of a GPU does.
 
 The interpreter rounds twice, and so hides a mistake: `x * c - max(x * c)` is 0 at the maximum only if both products are
 rounded. A GPU rounds one of them. What is left is small, but for large x it overflows an exponential.

@@ -1,4 +1,4 @@
-"""Gives Python's max and min in kernels the meaning that they have for the compiler: tl.maximum and tl.minimum.
+"""Give Python's max and min in kernels the meaning that they have for the compiler: tl.maximum and tl.minimum.
 
 So they compare blocks lane by lane, and scalars in their common type.
 """

@@ -1,4 +1,4 @@
-"""Notes that an operation hides NaN: a maximum or minimum skips it, a comparison is false, its bits are a number.
+"""Note that an operation hides NaN: a maximum or minimum skips it, a comparison is false, its bits are a number.
 
 Undefined lanes and unwritten memory hold NaN here, so that they reach the result. Such an operation removes them, while
 on a GPU they hold any number.

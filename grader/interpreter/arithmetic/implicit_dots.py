@@ -1,4 +1,4 @@
-"""Multiplies as a GPU does where Triton makes a dot of a product and a sum.
+"""Multiply as a GPU does where Triton makes a dot of a product and a sum.
 
 Triton's compiler replaces tl.sum(a[:, :, None] * b[None, :, :], axis=1) in float32 by a tl.dot of a and b, and allows
 TF32 for it, as the TTIR of Triton 3.7 shows. The interpreter multiplies in float32, and hides that 13 bits are lost.

@@ -1,4 +1,4 @@
-"""Counts what a kernel computes element by element, beside its matrix products: exponentials, and all other operations.
+"""Count what a kernel computes element by element, beside its matrix products: exponentials, and all other operations.
 
 An operation on a block counts once for each element of its result; a reduction or a scan, for each element that it
 reads. Moving, splitting and broadcasting blocks costs nothing. Neither do numbers that all threads share, nor what a

@@ -1,4 +1,4 @@
-"""Provides CUDA's libdevice in Triton's interpreter, by NumPy: the functions that kernels call.
+"""Provide CUDA's libdevice in Triton's interpreter, by NumPy: the functions that kernels call.
 
 `triton.language.extra.libdevice` holds names without bodies, which a compiler links to the GPU vendor's library. The
 interpreter calls them and gets None.

@@ -1,4 +1,4 @@
-"""Corrects the arithmetic of Triton's interpreter where it differs from a GPU's.
+"""Correct the arithmetic of Triton's interpreter where it differs from a GPU's.
 
 The interpreter holds bfloat16 and float8 as bit patterns, adds the patterns, and drops the carry of a rounding. Here
 they are widened to float32 for an operation, and rounded to the nearest, ties to even, once per operation.

@@ -1,4 +1,4 @@
-"""Runs reductions and scans of the interpreter as a GPU does: along a tree, whole blocks at a time.
+"""Run reductions and scans of the interpreter as a GPU does: along a tree, whole blocks at a time.
 
 The interpreter calls the submission's combine function once per element, in order: a sum of many numbers is then less
 exact than on any GPU, and takes seconds.

@@ -1,4 +1,4 @@
-"""Gives unusual answers where Triton leaves them open: the order of some blocks, and some elements.
+"""Give unusual answers where Triton leaves them open: the order of some blocks, and some elements.
 
 tl.cat, tl.view and tl.reshape with can_reorder=True may reorder elements; here they reverse them. tl.gather reads any
 number at an index outside its block, as loads do in masked lanes without `other`; here it has all bits set.

@@ -1,4 +1,4 @@
-"""Checks the promises of `tl.assume`: compiled code relies on them, and goes wrong where one is false.
+"""Check the promises of `tl.assume`: compiled code relies on them, and goes wrong where one is false.
 
 One kind of false promise is accepted: that a number is above 0, or at least 1, although it is 0. Tutorials promise this
 of strides, and a stride may be 0.

@@ -1,4 +1,4 @@
-"""Notes which way kernels take at their conditions, and how many turns their loops make, line by line.
+"""Note which way kernels take at their conditions, and how many turns their loops make, line by line.
 
 Switched off, it costs nothing.
 """

@@ -1,4 +1,4 @@
-"""Lets `and`, `or` and `not` do what compiled code does; Python asks for one truth value, and stops at it.
+"""Let `and`, `or` and `not` do what compiled code does; Python asks for one truth value, and stops at it.
 
 A compiler computes every operand, unless a constant before it decides. Constants that do not decide drop out. The rest
 must hold truth values, and is combined lane by lane; for blocks, Triton calls this deprecated.

@@ -1,4 +1,4 @@
-"""Passes an integer argument of 1 to kernels as a constant, as a launch on a GPU does; the interpreter makes a scalar.
+"""Pass an integer argument of 1 to kernels as a constant, as a launch on a GPU does; the interpreter makes a scalar.
 
 A constant has no `.to` and no `.dtype`, divides as Python does, and decides a condition when the kernel is compiled.
 """

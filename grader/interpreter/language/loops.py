@@ -1,4 +1,4 @@
-"""Makes loop counters scalars of the language, as in a compiled kernel; the interpreter passes Python's ints.
+"""Make loop counters scalars of the language, as in a compiled kernel; the interpreter passes Python's ints.
 
 So `i.to(tl.int64)` works, and an operation of a loop is lowered once and not anew for each number. A loop tells
 PATIENCE its turns. A variable that a loop finds and assigns keeps its type, as a compiler demands. A counter has no

@@ -1,4 +1,4 @@
-"""Decides what the masked lanes of a load hold, and notes the lines of such loads.
+"""Decide what the masked lanes of a load hold, and note the lines of such loads.
 
 They hold the value of `other`. Without it they are undefined on a GPU. Here they then hold a pattern of ones: NaN in
 every float, and -1 in a whole number. A replay may put another value into them: a result that changes depends on them.

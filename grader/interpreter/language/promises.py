@@ -1,4 +1,4 @@
-"""Checks the hints that kernels give the compiler: tl.multiple_of, tl.max_contiguous and tl.max_constancy.
+"""Check the hints that kernels give the compiler: tl.multiple_of, tl.max_contiguous and tl.max_constancy.
 
 Compiled code relies on them: it takes several elements at once if neighbours are promised, and goes wrong if a promise
 is false. One false promise is mostly harmless in loads, and real code makes it: indices that start again at 0 at the

@@ -1,4 +1,4 @@
-"""Records the outcome of kernel conditions that depend on no tensor: a compiler decides these, and drops a branch.
+"""Record the outcome of kernel conditions that depend on no tensor: a compiler decides these, and drops a branch.
 
 The compiler may see another length of a tuple, another attribute or another class than the interpreter does. A kernel
 that asks for it takes one branch here, and the compiler keeps the other one.

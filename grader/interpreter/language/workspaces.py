@@ -1,4 +1,4 @@
-"""Refuses a descriptor that a kernel makes where launch code has lent no memory: a compiled kernel keeps it there."""
+"""Refuse a descriptor that a kernel makes where launch code has lent no memory: a compiled kernel keeps it there."""
 
 from __future__ import annotations
 

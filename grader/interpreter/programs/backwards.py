@@ -1,4 +1,4 @@
-"""Runs the programs of a launch in another order than the interpreter's, and lets them take turns where one waits."""
+"""Run the programs of a launch in another order than the interpreter's, and let them take turns where one waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports to the hooks on memory that a program waits for earlier launches, as by `gdc_wait`."""
+"""Report to the hooks on memory that a program waits for earlier launches, as by `gdc_wait`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Computes with values of many programs at once: the interpreter's operations on arrays with a leading axis.
+"""Compute with values of many programs at once: the interpreter's operations on arrays with a leading axis.
 
 A value is an array [P, …] of one block for each of P programs, or [1, …] where all programs share it; a scalar is
 [P, 1] or [1]. Elementwise operations take such arrays as they are; here stand those that make, move or reduce axes, and

@@ -1,4 +1,4 @@
-"""Runs many programs of a launch at once: each operation of a kernel computes for all of them, along a leading axis.
+"""Run many programs of a launch at once: each operation of a kernel computes for all of them, along a leading axis.
 
 NumPy then takes one step where the interpreter takes P. The results are those of one program after another:
 

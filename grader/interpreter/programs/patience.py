@@ -1,4 +1,4 @@
-"""Gives up a call that has too many programs or turns of a loop for the interpreter, before the call's time limit.
+"""Give up a call that has too many programs or turns of a loop for the interpreter, before the call's time limit.
 
 A GPU runs such a call in a moment, so the kernel is not at fault. A program that never ends is at fault: it runs into
 the time limit, as does a loop so long that a GPU would be slow too, and a call of far more programs or turns than its

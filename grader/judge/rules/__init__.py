@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from grader.compile.cache import CompileOutcome
+from grader.compile.outcome_cache import CompileOutcome
 from grader.exercise.model import Rule
 from grader.exercise.plan import PlannedCase, PlannedCheck
 from grader.judge.bench import Bench

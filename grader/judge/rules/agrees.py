@@ -212,7 +212,7 @@ def _most_telling(failed: Sequence[tuple[PlannedCase, Failure]]) -> list[Failure
     if failure.cause.mismatch is None:
         return [_with_case(first, failure)]
     compared = [entry for entry in failed if entry[1].status == status and entry[1].cause.mismatch]
-    quick = [entry for entry in compared if not (entry[1].seen and entry[1].seen.is_large)]
+    quick = [entry for entry in compared if not (entry[1].wrong_call and entry[1].wrong_call.is_large)]
     compared = quick or [min(compared, key=lambda entry: entry[0].case.volume)]
     largest = sorted(compared, key=lambda entry: _telling_key(*entry), reverse=True)[:_MOST_EXPLAINED]
     return [_with_case(one, found) for one, found in largest]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from grader.compile.cache import UNKNOWN, CompileOutcome, RecordedForm
+from grader.compile.outcome_cache import UNKNOWN, CompileOutcome, RecordedForm
 from grader.exercise.cases import Case
 from grader.exercise.model import Compiles, Part
 from grader.exercise.tensors import dtype_name

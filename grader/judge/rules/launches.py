@@ -10,9 +10,9 @@ from grader.exercise.plan import PlannedCase
 from grader.judge.bench import Bench
 from grader.judge.configurations import other_configurations
 from grader.judge.failures import Failure
-from grader.judge.meant import find_unplanned_cases
 from grader.judge.rules.kernels_only import judged_apart
 from grader.judge.ruling import Ruling
+from grader.judge.unplanned_cases import find_unplanned_cases
 from grader.protocol.messages import LaunchInfo
 from grader.record import Cause, Number
 from grader.text import clean

@@ -95,9 +95,9 @@ def _refused(bench: Bench, one: PlannedCase, failure: Failure | None) -> Failure
 
 def _stored_nothing(failure: Failure | None) -> bool:
     """Return whether the launches stored nothing, and an output still equals fresh memory."""
-    if failure is None or failure.seen is None or failure.cause.kind != "unwritten":
+    if failure is None or failure.wrong_call is None or failure.cause.kind != "unwritten":
         return False
-    mismatch, launches = failure.cause.mismatch, failure.seen.outcome.answer.launches
+    mismatch, launches = failure.cause.mismatch, failure.wrong_call.outcome.answer.launches
     is_whole = mismatch is not None and mismatch.count == mismatch.total
     return is_whole and bool(launches) and all(one.traffic and not one.traffic.stored_bytes for one in launches)
 

@@ -16,9 +16,10 @@ from grader.judge.clue import Clue
 from grader.judge.configurations import other_configurations, words_of
 from grader.judge.evidence import Evidence
 from grader.judge.failures import Failure
-from grader.judge.meant import find_unplanned_cases
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest, NotRunHere, Trial
+from grader.judge.unplanned_cases import find_unplanned_cases
+from grader.phrases import listed
 from grader.protocol.messages import LaunchInfo, Traffic
 from grader.record import Cause, Number, Work
 from grader.sandbox.outcome import Finished
@@ -30,6 +31,8 @@ RULE = WorkModel
 _AGAIN = 1.2
 # Larger ratios are shown without decimals.
 _MANY = 100
+# The most launches that a text names.
+_MOST_LAUNCHES = 4
 # More than a call moves; the sums over thousands of launches are still exact in a float, which the record holds.
 _MOST = 1 << 40
 _MODEL_SEED = 1
@@ -293,12 +296,11 @@ def _ratio_words(work: Work) -> str:
 
 def _launch_words(launches: Sequence[LaunchInfo]) -> str:
     moved_words = []
-    for launch in launches[:4]:
+    for launch in launches:
         if launch.traffic:
             moved = f"loads {_bytes(launch.traffic.loaded_bytes)} and stores {_bytes(launch.traffic.stored_bytes)}"
             moved_words.append(f"{clean(launch.kernel, 80)} {moved}")
-    more = f"; and {len(launches) - 4} more launches" if len(launches) > 4 else ""
-    return f"{'; '.join(moved_words)}{more}."
+    return f"{listed(moved_words, _MOST_LAUNCHES, '; ')}."
 
 
 def _copying_words(work: Work, trial: Trial) -> str:
@@ -432,7 +434,7 @@ def _clues(work: Work, wastes: _Wastes, results: int, copying: str) -> Iterator[
             # Memory without stores by kernels, as large as the loads beyond the model.
             filled = f"{_bytes(work.extra_bytes)} besides arguments and results were not filled by a kernel."
             yield Clue("work_outside_kernels", 0.85, f"{seen}. {filled}")
-        yield Clue("reads_unneeded", 0.75, f"{seen}: some loads are not needed.")
+        yield Clue("moves_unneeded", 0.75, f"{seen}: some loads are not needed.")
         yield Clue("through_memory", 0.3, "")
 
 
@@ -442,7 +444,7 @@ def _stored_clue(work: Work, results: int) -> Clue:
         return Clue("through_memory", 0.8, _stored_beside(work.unique_stored_bytes, results))
     stored = f"{_bytes(work.unique_stored_bytes)} are stored, each counted once"
     seen = f"{stored}, and the call has no memory besides its arguments and results: it stores values that stay equal."
-    return Clue("reads_unneeded", 0.8, seen)
+    return Clue("moves_unneeded", 0.8, seen)
 
 
 def _stored_beside(stored: int, results: int) -> str:

@@ -1,1 +1,1 @@
-"""Draws figures as inline SVG, and prepares what they show."""
+"""Draw figures as inline SVG, and prepare what they show."""

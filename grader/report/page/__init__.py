@@ -1,1 +1,1 @@
-"""Renders pages of HTML: the scorecard, the course, the live page."""
+"""Render pages of HTML: the scorecard, the course, the live page."""

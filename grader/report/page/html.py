@@ -14,10 +14,10 @@ from grader.phrases import counted
 from grader.record import UNJUDGED, CheckResult, PartInfo, Picture, Record, given_by_hand, headline
 from grader.report import by_hand, coverage, kernels, view
 from grader.report.achieved import Finish, achievements
-from grader.report.answers import answers
 from grader.report.efficiency import EfficiencyView, efficiency_view
 from grader.report.figures import chart, coverage_svg, picture, selection
 from grader.report.figures.coverage_svg import DrawnLaunch
+from grader.report.interview import answers
 from grader.report.isolation import missing
 from grader.report.page import copying
 from grader.report.page.speedcard import SpeedView, speed_view

@@ -91,7 +91,7 @@ def render(rows: Sequence[ExerciseRow]) -> str:
 def _headline(rows: Sequence[ExerciseRow], sums: view.Tally, done: int) -> str:
     text = f"{done} of {len(rows)} exercises done; {view.points(sums.earned)} of {view.points(sums.judged)} points"
     text += " that could be judged here"
-    return f"{text}, {view.points(sums.unjudged)} more were not judged." if sums.unjudged else f"{text}."
+    return f"{text}; not judged: {view.points(sums.unjudged)}." if sums.unjudged else f"{text}."
 
 
 _PASSED = _look("✓", "+", "passed", "good")

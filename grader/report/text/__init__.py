@@ -1,1 +1,1 @@
-"""Prints a record on a terminal, in lines."""
+"""Print a record on a terminal, in lines."""

@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from grader.phrases import counted
 from grader.record import CheckResult, Mismatch, Record
 from grader.report import view
 from grader.report.figures.picture import ASCII_SHADES, SHADES, text_lines
@@ -98,5 +99,7 @@ def _said_differences(ink: Ink, mismatch: Mismatch) -> Table:
 def _last_lines(ink: Ink, text: str, most: int) -> list[RenderableType]:
     lines = view.block(text).split("\n")
     cut = len(lines) - most
-    shown: list[RenderableType] = [ink(f"… {cut} lines above are cut …", "dim")] if cut > 0 else []
+    shown: list[RenderableType] = (
+        [ink(f"… {counted(cut, 'line above is', 'lines above are')} cut …", "dim")] if cut > 0 else []
+    )
     return [*shown, quoted(ink, lines[-most:])]

@@ -7,6 +7,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from grader.phrases import counted
 from grader.record import PartInfo
 from grader.report import kernels
 from grader.report.text.ink import Ink, indent
@@ -25,7 +26,7 @@ def few(ink: Ink, part: PartInfo, target: str, *, findings_only: bool) -> Render
             ink(f"{target} {kernel.title}{_aside(row.configuration)}: {kernels.sentence(row)}", "dim")
             for kernel, row in rows[:_MOST_ROWS]
         ]
-        lines += [ink(f"… {len(rows) - _MOST_ROWS} more are in the scorecard …", "dim")] if rows[_MOST_ROWS:] else []
+        lines += _cut(ink, len(rows) - _MOST_ROWS, "kernel")
         lines += [ink(f"{target}: no kernel was compiled for this GPU", "dim")] if _lacks(part, target) else []
     lines += note_lines(ink, part, _MOST_NOTES)
     if not findings_only:
@@ -43,7 +44,13 @@ def note_lines(ink: Ink, part: PartInfo, most: int) -> list[Text]:
     """Return the findings, one line each."""
     found = kernels.kernel_notes(part)
     lines = [ink.look(one.look)[0].append_text(ink(f" {one.targets} {one.kernel}: {one.text}")) for one in found[:most]]
-    return [*lines, *([ink(f"… {len(found) - most} more are in the scorecard …", "dim")] if found[most:] else [])]
+    return [*lines, *_cut(ink, len(found) - most, "finding")]
+
+
+def _cut(ink: Ink, more: int, noun: str) -> list[Text]:
+    """Return a line that counts what only the scorecard shows; none if that is nothing."""
+    said = counted(more, f"more {noun} is", f"more {noun}s are")
+    return [ink(f"… {said} in the scorecard …", "dim")] if more > 0 else []
 
 
 def everything(ink: Ink, part: PartInfo) -> RenderableType:

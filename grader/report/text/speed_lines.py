@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from grader.phrases import counted
 from grader.record import CheckResult, Speed
 from grader.report import efficiency, tuned, view
 from grader.report import speed as timing
@@ -34,12 +35,13 @@ def measured(ink: Ink, check: CheckResult, speed: Speed, *, brief: bool, several
     lines += [labelled(ink, "Baseline: ", view.line(speed.fallback, 400))] if speed.fallback else []
     lines.append(_sizes(ink, speed))
     cut = len(speed.sizes) - _SIZES
-    lines += [ink(f"… {cut} more sizes are in the record …", "dim")] if cut > 0 else []
+    lines += [ink(f"… {counted(cut, 'more size is', 'more sizes are')} in the record …", "dim")] if cut > 0 else []
     lines += [labelled(ink, f"{remark.label}: ", remark.text) for remark in timing.remarks(speed)[:_REMARKS]]
     chosen = tuned.choices(speed)
     lines += [labelled(ink, f"{one.label}: ", one.text) for one in chosen[:_CHOICES]]
     if len(chosen) > _CHOICES:
-        lines.append(ink(f"… {len(chosen) - _CHOICES} more choices are on the scorecard …", "dim"))
+        more = counted(len(chosen) - _CHOICES, "more choice is", "more choices are")
+        lines.append(ink(f"… {more} on the scorecard …", "dim"))
     besides = "; ".join(one.words for one in timing.beside(speed))
     lines += [labelled(ink, "Beside: ", besides)] if besides else []
     lines += [

@@ -25,7 +25,7 @@ from grader.record import (
     worst_of,
 )
 from grader.report import efficiency, kernels, view
-from grader.report.answers import AnsweredQuestion
+from grader.report.interview import AnsweredQuestion
 from grader.report.page.beside import PartBeside
 from grader.report.status import LOOKS, in_part
 from grader.report.text import cause_lines, coverage_lines, efficiency_lines, kernel_lines, speed_lines
@@ -295,13 +295,13 @@ def _printed(ink: Ink, printed: PrintedOutput) -> RenderableType:
     """Return the start and the end of what the submission printed."""
     if not printed.text:
         return Group()
-    title = f"Your code printed {printed.total_bytes} bytes"
-    title += f" ({printed.cut_bytes} of them are not in the record)" if printed.cut_bytes else ""
+    title = f"Your code printed {counted(printed.total_bytes, 'byte')}"
+    title += f" ({printed.cut_bytes:,} of them are not in the record)" if printed.cut_bytes else ""
     lines = view.block(printed.text).split("\n")
     half, cut = _PRINTED_LINES // 2, len(lines) - _PRINTED_LINES
     shown: list[RenderableType] = [quoted(ink, lines)]
     if cut > 0:
-        shown = [quoted(ink, lines[:half]), ink(f"… {cut} lines cut …", "dim"), quoted(ink, lines[-half:])]
+        shown = [quoted(ink, lines[:half]), ink(f"… {counted(cut, 'line')} cut …", "dim"), quoted(ink, lines[-half:])]
     return Group(ink(title, "bold"), *(indent(entry, 2) for entry in shown), Text())
 
 
@@ -315,7 +315,7 @@ def _notes(ink: Ink, checks: Iterable[CheckResult]) -> RenderableType:
     for note, count in list(counts.items())[:_NOTES]:
         lines.append(labelled(ink, "Left out: ", f"{view.line(note, 240)} ({counted(count, 'check')})"))
     if len(counts) > _NOTES:
-        lines.append(ink(f"… {len(counts) - _NOTES} more notes are in the record …", "dim"))
+        lines.append(ink(f"… {counted(len(counts) - _NOTES, 'more note is', 'more notes are')} in the record …", "dim"))
     return Group(*lines, Text()) if lines else Group()
 
 

@@ -1,4 +1,4 @@
-"""Shuts a submission's process off from the machine: one module for each kind of layer.
+"""Shut a submission's process off from the machine: one module for each kind of layer.
 
 confine     applies all of them, in an order in which each is still possible
 system      the C library, prctl and capabilities

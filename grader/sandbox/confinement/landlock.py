@@ -1,4 +1,4 @@
-"""Applies Landlock: an allow-list of readable files; only the scratch folder is writable.
+"""Apply Landlock: an allow-list of readable files; only the scratch folder is writable.
 
 Everything else is hidden without being named: oracle, solution, other submissions, the user's home. Rights by version
 of the kernel's interface (man 7 landlock): 1 in Linux 5.13, 2 in 5.19, 3 in 6.2, 4 in 6.7, 5 in 6.10, 6 in 6.12.

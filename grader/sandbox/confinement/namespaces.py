@@ -1,4 +1,4 @@
-"""Gives the submission a network and IPC namespace of its own, in which no other process can be reached."""
+"""Give the submission a network and IPC namespace of its own, in which no other process can be reached."""
 
 from __future__ import annotations
 

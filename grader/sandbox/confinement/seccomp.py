@@ -1,4 +1,4 @@
-"""Installs a seccomp filter: system calls that no kernel exercise needs, and that lead out of its process, fail.
+"""Install a seccomp filter: system calls that no kernel exercise needs, and that lead out of its process, fail.
 
 They fail with an error instead of ending the process, since a library may try one and go on without it.
 """

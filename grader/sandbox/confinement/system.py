@@ -1,4 +1,4 @@
-"""Makes the few system calls that Python does not offer."""
+"""Make the few system calls that Python does not offer."""
 
 from __future__ import annotations
 

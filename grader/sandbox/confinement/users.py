@@ -1,4 +1,4 @@
-"""Gives the submission a user of its own, where the grader runs as root."""
+"""Give the submission a user of its own, where the grader runs as root."""
 
 from __future__ import annotations
 

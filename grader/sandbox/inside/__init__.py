@@ -1,4 +1,4 @@
-"""Runs inside the submission's process, beside the submission: hostile ground.
+"""Run inside the submission's process, beside the submission: hostile ground.
 
 Nothing here decides anything or holds an expected value, and the grader believes none of its reports. The fork server
 is trusted up to the fork; `worker` then runs the submission and reports, or replays a trace. Imports nothing of the

@@ -1,4 +1,4 @@
-"""Ends every process of a submission's own user.
+"""End every process of a submission's own user.
 
 It is a small process, forked before the fork server imports torch: only root can become another user, and a process
 cannot change back. A fork of the fork server takes 16 ms, one of this process half a millisecond.

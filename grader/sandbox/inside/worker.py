@@ -1,4 +1,4 @@
-"""Runs the submission: loads its file, answers calls and reports. Its reports are claims, not verdicts."""
+"""Run the submission: load its file, answer calls and report. Its reports are claims, not verdicts."""
 
 from __future__ import annotations
 

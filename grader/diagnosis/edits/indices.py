@@ -1,0 +1,108 @@
+"""List edits for small mistakes in indices. Each finder takes a node and yields edits."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from itertools import product
+
+from grader.diagnosis.edits.edit_scope import MOST, OFTEN, SOMETIMES, Edit, Scope, bare_name, called
+
+# The kinds of a sum of quotients.
+_QUOTIENTS = ("remainder_skipped", "loop_bounds", "block_left_out", "last_left_out", "not_all_covered")
+# The kinds of a part that begins within the part before.
+_UNEVEN = ("not_all_covered", "position_shifted", "remainder_skipped", "done_again")
+# The kinds of an index that counts from another start.
+_STARTS = ("relative_index", "position_shifted", "wrong_address", "bad_index", "missing_mask", "past_length")
+
+
+def _relative_indices(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Replace an index within a part by that of the whole, or the reverse: `slot = first + at`."""
+    if not scope.in_kernel or not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
+        return
+    for whole, terms in scope.sums.items():
+        if node.id in terms and whole != node.id and scope.known_from[whole] < node.lineno:
+            yield scope.edit(node, whole, _STARTS, SOMETIMES)
+    for term in sorted(scope.sums.get(node.id, ())):
+        yield scope.edit(node, term, _STARTS, SOMETIMES / 2)
+
+
+def _sums_of_quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Divide the sum, and not its terms: a tile of rows may begin and end within a group."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+        return
+    match scope.meaning(node.left), scope.meaning(node.right):
+        case ast.BinOp(one, ast.FloorDiv(), by), ast.BinOp(other, ast.FloorDiv(), also_by):
+            divisor, total = scope.text(by), f"{scope.text(one)} + {scope.text(other)}"
+            # A part of a bound is a position, and not a count.
+            is_whole = isinstance(scope.parents.get(node), ast.Assign | ast.Call)
+            ends_a_loop = any(node in scope.origins(bound) for loop in scope.ranges for bound in loop.args)
+            kinds = ("loop_bounds", *_QUOTIENTS) if ends_a_loop and not is_whole else _QUOTIENTS
+            if divisor == scope.text(also_by):
+                yield scope.edit(node, f"(({total} - 1) // {divisor} + 1)", kinds, OFTEN)
+                yield scope.edit(node, f"(({total}) // {divisor})", kinds, OFTEN)
+
+
+def _uneven_starts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Begin after the additional elements of earlier parts: `part * share`, if the first parts take one more."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult) or not scope.in_kernel:
+        return
+    for share, part in ((node.left, node.right), (node.right, node.left)):
+        match scope.meaning(share):
+            case ast.BinOp(whole, ast.FloorDiv(), parts) if isinstance(share, ast.Name) and _numbers_a_part(
+                scope, part
+            ):
+                for left_over in scope.remainders.get((scope.text(whole), scope.text(parts)), ()):
+                    after = f"({scope.text(node)} + tl.minimum({scope.text(part)}, {left_over}))"
+                    yield scope.edit(node, after, _UNEVEN, MOST)
+
+
+def _numbers_a_part(scope: Scope, node: ast.expr) -> bool:
+    """Return whether an expression is the number of a part: a name of the function's own, and no size of a block."""
+    return bool(bare_name(node)) and bare_name(node) not in scope.arguments
+
+
+def _other_wholes(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Divide the same number for the remainder and the quotient: `tiles // programs`, `n % programs`."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mod | ast.FloorDiv):
+        return
+    for other in ast.walk(scope.function):
+        match other:
+            case ast.BinOp(whole, ast.Mod() | ast.FloorDiv() as sign, divisor) if type(sign) is not type(node.op):
+                if scope.text(divisor) == scope.text(node.right):
+                    yield scope.edit(node.left, scope.text(whole), _UNEVEN, 2 * OFTEN)
+
+
+def _steps(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Advance a pointer by another number for each row of a block: `ptr += ROWS * D`."""
+    if not scope.in_kernel or not isinstance(node, ast.AugAssign) or not isinstance(node.op, ast.Add):
+        return
+    match node.value:
+        case ast.BinOp(one, ast.Mult(), other):
+            may_be = (name for name in scope.arguments if not name.isupper() and not name.endswith("ptr"))
+            numbers = filter(scope.is_number, may_be)
+            for factor, name in product((one, other), numbers):
+                if bare_name(factor) in scope.arguments:
+                    yield scope.edit(factor, name, ("strides_ignored", "not_advanced", "wrong_address"), SOMETIMES / 2)
+
+
+def _unrounded_ends(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Round a number of elements down to whole blocks, if it is the end of a loop or goes to another function."""
+    if not scope.in_kernel or not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+        return
+    name = bare_name(node.targets[0])
+    if called(node.value) not in ("minimum", "maximum", "min", "max") or name not in scope.handed_on:
+        return
+    for block in (one for one in scope.arguments if "BLOCK" in one or "TILE" in one):
+        after = f"{scope.text(node.value)} // {block} * {block}"
+        yield scope.edit(node.value, after, ("loop_bounds", "causal_loop", "past_length", "done_again"), SOMETIMES)
+
+
+IN_INDICES: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
+    _relative_indices,
+    _sums_of_quotients,
+    _uneven_starts,
+    _other_wholes,
+    _steps,
+    _unrounded_ends,
+)

@@ -1,0 +1,93 @@
+"""Find the index that a mask has no condition on, for an access outside a tensor by a block of that index.
+
+Take a call in which the guard found such an access, and the submission's text. Return a clue. Run only launch code.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from grader.diagnosis.edits.edit_scope import Scope, called, keyword
+from grader.diagnosis.edits.edited import Edited
+from grader.diagnosis.edits.edits import scopes_of
+from grader.diagnosis.edits.repairs import kernels_in
+from grader.judge.bench import Bench
+from grader.judge.clue import Clue
+from grader.judge.failures import WrongCall
+from grader.protocol.messages import GuardFinding
+from grader.text import clean
+
+# The kinds of a block that is partly beyond the end, and of one that is wholly beyond it, as without any tail.
+TAIL, WHOLE = "missing_mask", "axis_unmasked"
+# It says more than the place of the block, but the mistake may be a step too many.
+_WEIGHT = 0.85
+_ACCESSES = frozenset({"load", "store"})
+_LONGEST = 60
+
+
+def unmasked_clue(bench: Bench, text: str, wrong_call: WrongCall) -> Clue | None:
+    """Return the clue of the index that the mask of the first access outside a tensor has no condition on; or None.
+
+    bench: interprets. text: the submission's.
+    """
+    found = next(iter(wrong_call.outcome.answer.findings), None)
+    if found is None or found.kind not in _ACCESSES or found.element < found.elements:
+        return None
+    with bench.findings.aside():
+        recorded = Edited.of(bench, wrong_call.recipe).recorded
+    if recorded is None or recorded.trace.programs:
+        return None
+    for scope in scopes_of(text, kernels_in(recorded.trace), bench.part.name):
+        for node in ast.walk(scope.function):
+            if scope.in_kernel and isinstance(node, ast.Call) and _is_at(node, found) and node.args:
+                mask = keyword(node, "mask")
+                free = _free(scope, node.args[0], mask, found) if mask is not None else []
+                if len(free) == 1 and mask is not None:
+                    return _clue(free[0], clean(scope.text(mask), _LONGEST), found)
+    return None
+
+
+def _is_at(node: ast.Call, found: GuardFinding) -> bool:
+    """Return whether a call is the access that was found."""
+    return called(node) == found.kind and node.lineno <= found.line <= (node.end_lineno or node.lineno)
+
+
+def _free(scope: Scope, address: ast.expr, mask: ast.expr, found: GuardFinding) -> list[str]:
+    """Return the indices of an address that its mask does not depend on, if a block of one may reach the access."""
+    held = {one for one in scope.origins(mask) if called(one) == "arange"}
+    names = dict.fromkeys(one.id for one in scope.origins(address) if isinstance(one, ast.Name))
+    ranges = {name: [one for value in scope.given.get(name, ()) for one in ast.walk(value)] for name in names}
+    blocks = {name: [one for one in nodes if called(one) == "arange"] for name, nodes in ranges.items()}
+    return [
+        name for name, own in blocks.items() for block in own if block not in held and _overruns(scope, block, found)
+    ]
+
+
+def _overruns(scope: Scope, block: ast.AST, found: GuardFinding) -> bool:
+    """Return whether a block that begins at the end of an axis may begin at the place of the access."""
+    length = _length(scope, block)
+    if length is None or length in found.shape or len(found.shape) < 2:
+        return False
+    return found.element - found.elements < length * found.shape[-1]
+
+
+def _length(scope: Scope, block: ast.AST) -> int | None:
+    """Return the length of `tl.arange(0, length)`, where the text or the launch gives it."""
+    if not isinstance(block, ast.Call) or len(block.args) != 2:
+        return None
+    end = block.args[1]
+    value = scope.values.get(end.id) if isinstance(end, ast.Name) else getattr(end, "value", None)
+    return value if type(value) is int else None
+
+
+def _clue(index: str, mask: str, found: GuardFinding) -> Clue:
+    argument = clean(found.argument, _LONGEST)
+    return Clue(
+        WHOLE if found.lanes == found.active_lanes else TAIL,
+        _WEIGHT,
+        f"`mask={mask}` does not depend on {index}, and the block of {index} goes beyond the end of {argument}.",
+        title=f"Looks like a mask that has no condition on {index}",
+        help=f"Compare {index} with the length of its axis of {argument}, in the mask itself: a tl.where after the "
+        "access does not prevent it. Or let no step of a loop, and no program, go beyond the end of that axis.",
+        firm=True,
+    )

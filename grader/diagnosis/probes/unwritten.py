@@ -1,0 +1,90 @@
+"""Find reads of memory that a call allocates and never writes.
+
+Replay a wrong call with zeros in such memory, which otherwise holds NaN, and compare the answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from grader.judge.bench import Bench
+from grader.judge.clue import Clue, sure
+from grader.judge.compare import tensor_of
+from grader.judge.failures import Failure, WrongCall
+from grader.judge.retrials import finds_memory, replaying
+from grader.protocol.messages import Unwritten
+from grader.sandbox.outcome import Finished, Outcome
+
+# The share of the wrong elements that must depend on the memory.
+_DEPENDENT_SHARE = 0.25
+# The relative difference of elements up to which two replays are equal.
+_EQUAL = 0.01
+# The weight of an output that is never stored: above any guess of where its NaN comes from.
+_NEVER = 0.75
+
+
+def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
+    """Return the clue of a wrong answer that depends on unwritten memory.
+
+    Elements of an output that were never stored are no evidence of a read.
+    """
+    wrong_call = failure.wrong_call
+    if wrong_call is None or failure.cause.mismatch is None or wrong_call.recipe.part != bench.part.name:
+        return []
+    if not wrong_call.outcome.answer.launches:
+        # Without a launch, it returns what an earlier call left.
+        return []
+    with bench.findings.aside():
+        replay = replaying(bench, wrong_call.recipe, wrong_call.outcome.answer.configuration)
+
+    def holding(content: Unwritten) -> list[Tensor]:
+        return _wrong_in(replay(lambda usual: replace(usual, unwritten=content)), wrong_call)
+
+    if bench.pair.session.runs_on_gpu and not _are_alike(holding("nan"), wrong_call):
+        # Programs that race give other values in every replay, whatever the memory holds.
+        return []
+    outputs = holding("0")
+    for place, (now, (got, wrong, _)) in enumerate(zip(outputs, wrong_call.answers(), strict=False)):
+        if not bool(wrong.any()):
+            continue
+        before = got[wrong]
+        differs = (now != before) & ~(now.isnan() & before.isnan())
+        is_stored = torch.logical_or(now != 0, ~before.isnan()) if now.is_floating_point() else now != 0
+        if _is_enough(differs) and not _is_enough(differs & is_stored) and now.is_floating_point():
+            # 0 times NaN, or an element that was never stored and holds what was there.
+            infinite = holding("inf")
+            is_stored = infinite[place] != math.inf if infinite else is_stored
+        if _is_enough(differs & is_stored):
+            with bench.findings.aside():
+                kept = " The memory is kept from call to call." if finds_memory(bench, wrong_call.recipe) else ""
+            words = "With zeros in the memory that the call allocates, the answer changes."
+            return [sure("not_cleared", f"{words}{kept}")]
+        if bool(wrong.all()) and bool((differs & ~is_stored).all()):
+            name = failure.cause.mismatch.output
+            return [Clue("zeros", _NEVER, f"No element of {name} was stored: it is what the memory held before.")]
+    return []
+
+
+def _are_alike(again: Sequence[Tensor], wrong_call: WrongCall) -> bool:
+    """Return whether the wrong elements of another replay are equal, except for the order of additions."""
+    return bool(again) and all(
+        torch.allclose(now.double(), got[wrong].double(), rtol=_EQUAL, atol=0.0, equal_nan=True)
+        for now, (got, wrong, _) in zip(again, wrong_call.answers(), strict=False)
+    )
+
+
+def _wrong_in(other: Outcome | None, wrong_call: WrongCall) -> list[Tensor]:
+    """Return the elements of another replay that are wrong in the call, for each output; none without an answer."""
+    if not isinstance(other, Finished) or len(other.outputs) != len(wrong_call.expected):
+        return []
+    answers = zip(other.outputs, wrong_call.answers(), strict=True)
+    return [got[wrong] if raw is None else tensor_of(raw, one)[wrong] for raw, (got, wrong, one) in answers]
+
+
+def _is_enough(elements: Tensor) -> bool:
+    return float(elements.double().mean()) >= _DEPENDENT_SHARE

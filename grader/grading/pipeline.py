@@ -1,0 +1,233 @@
+"""Grade one submission against one exercise: plan in, record out. It prints nothing.
+
+All answers are judged first, part by part, while a compiler works beside them. Speed comes last, when nothing else is
+busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import groupby
+from time import monotonic
+
+import torch
+
+from grader import __version__, machine
+from grader.compile.outcome_cache import ACCEPTED, place_for
+from grader.diagnosis.diagnosis import Diagnosis
+from grader.exercise.catalogue import Entry
+from grader.exercise.model import Part
+from grader.exercise.plan import Plan, PlannedCheck
+from grader.grading.answers import Answers
+from grader.grading.compile_gate import CompileGate
+from grader.grading.excerpts import with_excerpt, with_repeats
+from grader.grading.job import Job
+from grader.grading.kernel_prefetch import prefetching
+from grader.grading.results import was_run
+from grader.grading.source_scan import sightings
+from grader.grading.speed import SpeedResult
+from grader.judge.part_compiler import PartCompiler
+from grader.judge.truth import MOST_KNOWN, Truth
+from grader.protocol.messages import Start
+from grader.record import (
+    SCHEMA,
+    UNJUDGED,
+    CheckResult,
+    Environment,
+    ExerciseInfo,
+    PartInfo,
+    PrintedOutput,
+    Record,
+    SubmissionInfo,
+    Tool,
+    verdict_of,
+)
+from grader.sandbox.clean_compiler import CleanCompiler
+from grader.sandbox.kernel_cache import cache_entry_for
+from grader.sandbox.pair import Pair, paired
+from grader.sandbox.server import Server
+from grader.sandbox.session import Printed, Session
+from grader.speed.baseline_process import BaselineProcess
+from grader.speed.setup import open_setup
+from grader.text import clean, sha256_of
+from grader.timeline import Stretch, age_s, since, spent
+
+# On a GPU, where a grading takes minutes, the record waits at least this long for compiled kernels.
+_GPU_PATIENCE_S = 20.0
+
+
+def grade(
+    job: Job,
+    server: Server,
+    on_result: Callable[[CheckResult], None] = lambda result: None,
+    baseline_process: BaselineProcess | None = None,
+    truth: Truth | None = None,
+    beside: Callable[[], None] = lambda: None,
+) -> Record:
+    """Grade the job's submission in children of `server`, and return its record.
+
+    on_result: called with every check as it is decided. baseline_process: one that was started early; without it, one
+    is started where something is timed. truth: shared with other gradings of the exercise. beside: if something will be
+    timed, called on a thread of its own while this process waits for a compiler; it ends before the timing.
+    """
+    started, earlier_s = monotonic(), age_s()
+    entry, limits = job.entry, job.entry.exercise.limits
+    start = entry.start(job.source)
+    gpu = machine.find_gpu() if server.mode == "gpu" else None
+    truth = truth or truth_of(entry, on_gpu=gpu is not None)
+    # A GPU, if there is one, computes large cases: the submission needs the cores.
+    torch.set_num_threads(1)
+    versions = machine.version("triton"), machine.version("torch")
+    kernel_cache = cache_entry_for(job.owner, entry.id, versions) if gpu else None
+    parts = [(part, list(planned)) for part, planned in groupby(job.plan.checks, key=lambda check: check.part)]
+    results: dict[str, CheckResult] = {}
+    outcomes_file = place_for(start, (*versions, __version__))
+    diagnosis = Diagnosis(entry.exercise, truth)
+    with (
+        Session(server, start, limits) as session,
+        paired(server, start, limits, session, kernel_cache) as pair,
+        _counting_pair(job, server, start, pair) as counting,
+        CleanCompiler(lambda: server.beside("compile"), start, limits) as compiler,
+        open_setup(entry, gpu.uuid if gpu else "", baseline_process, timed=job.timed and _has_speed(job.plan)) as setup,
+        PartCompiler(
+            lambda: server.beside("compile"),
+            start,
+            limits,
+            [part for part, _ in parts],
+            cache_file=outcomes_file,
+            capability=gpu.capability if gpu else "",
+            for_checks=True,
+        ) as part_compiler,
+        CompileGate(
+            job.plan,
+            part_compiler,
+            diagnosis,
+            truth,
+            on_gpu=gpu is not None,
+            for_record=job.compiled,
+            cache_file=outcomes_file.with_suffix(ACCEPTED),
+        ) as gate,
+    ):
+        answers = Answers(job, pair, counting, truth, setup.lock, gate, diagnosis, compiler.refusal)
+        speed = SpeedResult(job, pair, setup, answers)
+
+        def report_results(found: Iterable[CheckResult]) -> None:
+            for result in found:
+                results[result.id] = result
+                on_result(result)
+
+        def judge_part(part: Part, planned: list[PlannedCheck]) -> Iterator[CheckResult]:
+            for result in answers.judge_part(part, [one for one in planned if not speed.is_timed(one)]):
+                # Begin at the first sign of something to compile.
+                if job.compiled and was_run(result):
+                    part_compiler.send()
+                if not gate.hold(result, answers.launching(part.name)):
+                    yield result
+
+        if gate.is_needed:
+            part_compiler.send()
+        with prefetching(lambda: Session(server, start, limits), pair.compilers, job.plan) as begin_to_end:
+            for part, planned in parts:
+                with spent(f"answers of {part.name}"):
+                    report_results(judge_part(part, planned))
+            begin_to_end()
+            # Nothing else may run while something is timed.
+            with ThreadPoolExecutor(1) as aside, spent("wait for what kernels compile to"):
+                if speed.is_due:
+                    aside.submit(beside)
+                deadline = monotonic() + max(job.patience_s, _GPU_PATIENCE_S if gpu else 0.0)
+                gate.wait()
+                part_compiler.recall(max(0.0, deadline - monotonic()))
+        report_results(gate.release(dict(results)))
+        if counting is not pair:
+            counting.end()
+        report_results(speed.results())
+        isolation = session.ready.isolation if session.ready else ()
+    if baseline_process and any(result.status == "grader_error" for result in results.values()):
+        # The error may be in this process: the next grading gets another one.
+        baseline_process.stop()
+
+    def finished(planned: PlannedCheck) -> CheckResult:
+        """Return a result as the record holds it. on_result got it without prediction, suspects and excerpt."""
+        result = diagnosis.explained(planned, speed.predicted(planned, results, gpu))
+        return with_repeats(with_excerpt(result, job.source), job.source)
+
+    checks = tuple(map(finished, job.plan.checks))
+    return _record(
+        job,
+        checks,
+        tuple(replace(_part_info(part, checks, part_compiler), coverage=answers.coverage(part)) for part, _ in parts),
+        machine.environment(server.mode, isolation, gpu),
+        session.printed,
+        monotonic() - started,
+        since(started, before_s=earlier_s),
+    )
+
+
+def _record(
+    job: Job,
+    checks: tuple[CheckResult, ...],
+    parts: tuple[PartInfo, ...],
+    env: Environment,
+    printed: Printed,
+    duration_s: float,
+    timeline: tuple[Stretch, ...],
+) -> Record:
+    entry, exercise = job.entry, job.entry.exercise
+    return Record(
+        schema=SCHEMA,
+        tool=Tool("grade", __version__),
+        exercise=ExerciseInfo(entry.id, entry.name, exercise.title, exercise.version, entry.sha256()),
+        submission=SubmissionInfo(clean(job.path), sha256_of(job.source), clean(job.student, 200)),
+        env=env,
+        seed=f"{job.plan.seed:#x}",
+        command=clean(job.command),
+        verdict=verdict_of(checks),
+        score=sum(check.points for check in checks),
+        judged_score=sum(check.max_points for check in checks if check.status not in UNJUDGED),
+        max_score=sum(check.max_points for check in checks),
+        parts=parts,
+        checks=checks,
+        printed=PrintedOutput(clean(printed.text, 12000), printed.total_bytes, printed.cut_bytes),
+        graded_at=job.graded_at,
+        duration_s=round(duration_s, 3),
+        sightings=sightings(job.source),
+        timeline=timeline,
+    )
+
+
+def truth_of(entry: Entry, *, on_gpu: bool, keep: int = MOST_KNOWN) -> Truth:
+    """Return the truth of an exercise.
+
+    on_gpu: compute large cases on the GPU, from the same inputs. keep: number of cases to store.
+    """
+    inputs, oracle = entry.source("inputs.py"), entry.source("oracle.py")
+    return Truth(inputs, oracle, keep=keep, measured=entry.measured, computes_on="cuda" if on_gpu else "")
+
+
+def _has_speed(plan: Plan) -> bool:
+    return any(planned.check.rule.is_timed for planned in plan.checks)
+
+
+@contextmanager
+def _counting_pair(job: Job, server: Server, start: Start, pair: Pair) -> Iterator[Pair]:
+    """Yield the pair that counts bytes, in the interpreter; on a GPU that is another process."""
+    counted = any(planned.check.rule.needs_interpreter for planned in job.plan.checks)
+    if server.mode == "interpret" or not counted:
+        yield pair
+        return
+    beside = server.beside("interpret")
+    with (
+        Session(beside, start, job.entry.exercise.limits) as counting,
+        paired(beside, start, job.entry.exercise.limits, counting) as counted_pair,
+    ):
+        yield counted_pair
+
+
+def _part_info(part: Part, checks: Iterable[CheckResult], part_compiler: PartCompiler) -> PartInfo:
+    if not part_compiler.sent or not any(was_run(check) for check in checks if check.part == part.name):
+        return PartInfo(part.name, part.title)
+    return PartInfo(part.name, part.title, *part_compiler.kernels_of(part.name))

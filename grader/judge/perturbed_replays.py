@@ -1,0 +1,148 @@
+"""Replay a right call under conditions that a GPU leaves open, and report whether it stays right.
+
+Takes a recorded call with its right outcome and gives a failure, or None. It replays, and records nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from grader.exercise.cases import Case
+from grader.exercise.tensors import dtype_of, is_whole
+from grader.judge.failures import (
+    Failure,
+    examine,
+    wrong_in_opposite_order,
+    wrong_with_other_garbage,
+    wrong_with_other_lanes,
+)
+from grader.judge.trial import NotRunHere
+from grader.judge.truth import Expected
+from grader.protocol.messages import NEEDS_GPU, ONLY_ON_A_GPU, Call, Filling, Interrupted, Lanes, Raised, only
+from grader.protocol.operators import EMPTY
+from grader.protocol.trace import Trace, operators_in
+from grader.sandbox.outcome import Finished, Outcome, OutOfTime
+from grader.sandbox.pair import Pair, RecordedAnswer
+
+_OTHER_LANES: tuple[Lanes, ...] = ("first", "drawn")
+_INTERRUPTED: tuple[Interrupted, ...] = ("most", "few", "none")
+
+
+@dataclass(frozen=True)
+class RightCall:
+    """A call whose replay was right. inputs: makes its input tensors. path: of the submission."""
+
+    recorded: RecordedAnswer
+    call: Call
+    outcome: Finished
+    expected: tuple[Expected, ...]
+    inputs: Callable[[], Sequence[object]]
+    path: str
+
+    @property
+    def words(self) -> str:
+        """The case, in words."""
+        return Case(self.call.recipe.case).words()
+
+    def failure_of(self, other: Outcome) -> Failure | None:
+        """Return the failure of another outcome of the same call."""
+        return examine(other, self.expected, self.inputs, self.path)[0]
+
+
+def perturbed_failure(pair: Pair, right: RightCall) -> Failure | None:
+    """Return the failure of a right call that is wrong in another order of programs or lanes, or with other garbage.
+
+    Raises NotRunHere where only a GPU can finish such a replay.
+    """
+    return _in_opposite_order(pair, right) or _with_other_lanes(pair, right) or _with_other_garbage(pair, right)
+
+
+def _in_opposite_order(pair: Pair, right: RightCall) -> Failure | None:
+    """Return the failure of a right call that is wrong if the programs of its launches run in the opposite order.
+
+    Only programs that meet at an address can depend on their order. A GPU runs them in any. They are also interrupted
+    behind atomics and volatile loads, unless a program that holds a lock would then block the others. Raises NotRunHere
+    for a kernel that needs a GPU only in another order.
+    """
+    if not right.outcome.answer.meets:
+        return None
+    wanted, pauses = only(right.outcome.answer.configuration), right.outcome.answer.pauses
+    # A paused program that holds a lock blocks all others. With fewer pauses, none may hold one.
+    for interrupted in _INTERRUPTED if pauses else _INTERRUPTED[-1:]:
+        other = pair.replay_backwards(right.recorded, right.call, wanted, pauses, interrupted=interrupted)
+        if isinstance(other, Raised) and other.kind == NEEDS_GPU:
+            raise NotRunHere(f"programs that end here in one order only, for {right.words}")
+        if not is_unfinished(other):
+            failure = right.failure_of(other)
+            return failure and wrong_in_opposite_order(failure, right.words)
+        # Programs that wait for others must run at the same time as these.
+    return None
+
+
+def _with_other_lanes(pair: Pair, right: RightCall) -> Failure | None:
+    """Return the failure of a right call that is wrong if another lane wins where lanes of a store meet.
+
+    Meeting lanes are no mistake by themselves: a program may store what nobody reads.
+    """
+    if not (lines := right.outcome.answer.clashes):
+        return None
+    wanted = only(right.outcome.answer.configuration)
+    for lanes in _OTHER_LANES:
+        other = pair.replay_other_lanes(right.recorded, right.call, wanted, lanes)
+        failure = None if is_unfinished(other) else right.failure_of(other)
+        if failure:
+            return wrong_with_other_lanes(failure, lines, right.words)
+    return None
+
+
+def _with_other_garbage(pair: Pair, right: RightCall) -> Failure | None:
+    """Return the failure of a right call that is wrong if unwritten memory holds other numbers than NaN.
+
+    Only these calls can depend on it: an operation hid NaN, the result must hold NaN, or there are integers, which have
+    no NaN. Where programs meet, in both orders: a flag may have been set before. Raises NotRunHere if the call then
+    does not end.
+    """
+    lines, wanted = right.outcome.answer.undefined, only(right.outcome.answer.configuration)
+    orders = (False, True) if right.outcome.answer.meets else (False,)
+    for filling, backwards in product(_other_fillings(right), orders):
+        other = pair.replay_refilled(right.recorded, right.call, wanted, lines, filling, backwards=backwards)
+        if is_unfinished(other):
+            if backwards:
+                continue
+            raise NotRunHere(f"a kernel that ends here only while unwritten memory is NaN, for {right.words}")
+        failure = right.failure_of(other)
+        if failure and isinstance(other, Finished | Raised):
+            # Masked lanes are to blame only where memory alone does not explain it.
+            alone = pair.replay_refilled(right.recorded, right.call, wanted, (), filling, backwards=backwards)
+            by_memory = not is_unfinished(alone) and right.failure_of(alone) is not None
+            return wrong_with_other_garbage(failure, () if by_memory else lines, filling)
+    return None
+
+
+def _other_fillings(right: RightCall) -> Iterator[Filling]:
+    """Yield other numbers for unwritten memory, in place of those that may have made the call right."""
+    answer, unwritten = right.outcome.answer, _unwritten(right.recorded.trace)
+    reads_bits = answer.reads_bits and bool(unwritten)
+    whole = any(one.storage in unwritten and is_whole(dtype_of(one.dtype)) for one in right.recorded.trace.windows)
+    if answer.hides_nan or answer.undefined_whole or any(bool(one.value.isnan().any()) for one in right.expected):
+        yield "inf"
+    if answer.hides_nan or whole or reads_bits:
+        # For whole numbers, this is the smallest one; so far they were the largest.
+        yield "-inf"
+    if (answer.hides_nan and unwritten) or whole or reads_bits:
+        # Memory that was used before holds finite numbers, and most often 0.
+        yield "1.337"
+        yield "0"
+
+
+def _unwritten(trace: Trace) -> set[int]:
+    """Return the storages that a call allocates without filling them."""
+    empty = [one for one in operators_in(trace.steps) if one.name.partition(".")[0] in EMPTY]
+    return {trace.windows[place].storage for one in empty for place in one.results}
+
+
+def is_unfinished(outcome: Outcome) -> bool:
+    """Return whether the interpreter could not finish a replay that a GPU may finish."""
+    return isinstance(outcome, OutOfTime) or (isinstance(outcome, Raised) and outcome.kind in ONLY_ON_A_GPU)

@@ -1,0 +1,71 @@
+"""Compile recorded calls in a clean process, for GPUs that need not be there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from grader.exercise.gpus import USUAL
+from grader.exercise.model import Limits
+from grader.protocol.messages import Call, Compile, Compiled, CompileUntil, Precompile, Raised, Start, StaticCondition
+from grader.sandbox.outcome import Unanswered
+from grader.sandbox.pair import RecordedAnswer
+from grader.sandbox.server import Spawner
+from grader.sandbox.session import Session
+
+# One kernel, on cores that others use as well.
+_COMPILE_S = 60.0
+
+
+class CleanCompiler:
+    """A process that compiles traces and runs no line of the submission. Use as a context manager.
+
+    server: gives the server of mode "compile"; called with the first question. Threads take turns.
+    """
+
+    def __init__(self, server: Callable[[], Spawner], start: Start, limits: Limits) -> None:
+        self._server = server
+        self._start = replace(start, role="replay", target=USUAL.capability)
+        self._limits = limits
+        self._session: Session | None = None
+
+    def __enter__(self) -> CleanCompiler:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._session is not None:
+            self._session.__exit__()
+
+    def _begun(self) -> Session:
+        if self._session is None:
+            self._session = Session(self._server(), self._start, self._limits)
+        return self._session
+
+    def compile(
+        self,
+        call: Call,
+        trace: Mapping[str, Any],
+        target: int,
+        *,
+        every: bool = False,
+        until: CompileUntil = "end",
+        conditions: tuple[StaticCondition, ...] = (),
+        limit_s: float = _COMPILE_S,
+    ) -> tuple[Compiled | Raised | Unanswered, str]:
+        """Compile the launches of a trace for a GPU; every, until, conditions: as in messages.Compile.
+
+        Returns the answer, and the kernel that was being compiled when the process ended.
+        """
+        return self._begun().compile(Compile(call, trace, target, every, until, conditions), limit_s)
+
+    def refusal(self, recorded: RecordedAnswer, place: int) -> str:
+        """Return why a configuration of a call's autotuner does not compile or fit the usual GPU; "" if it does."""
+        answer = self._begun().precompile(Precompile(recorded.call, recorded.message, place), _COMPILE_S)
+        # A configuration that ends the process may still work elsewhere.
+        return f"{answer.kind}: {answer.message}".partition("\n")[0][:300] if isinstance(answer, Raised) else ""
+
+    def restart(self) -> None:
+        """End the process; the next question gets a fresh one."""
+        if self._session is not None:
+            self._session.restart()
