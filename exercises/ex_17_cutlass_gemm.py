@@ -162,8 +162,9 @@ def gemm(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         They need not be multiples of a tile.
         Compiling takes seconds: compile once for all sizes (`mark_layout_dynamic`, `cute.compile`), not at every call.
     Judged:
-        without a GPU: that it compiles for sm_80 and sm_90, fits into their memory, uses tensor cores and spills no
-        registers. With a GPU also: the values, for whole tiles and residues; that sums are in float32; that every call
+        without a GPU: that it compiles for sm_80 and sm_90 and for both dtypes, fits into their memory, uses tensor
+        cores and spills no registers; that the result is new memory of the right form, and that a kernel gets a, b and
+        c. With a GPU also: the values, for whole tiles and residues; that sums are in float32; that every call
         computes its result; that your kernel does it; the speed, relative to cuBLAS.
     """
     c = torch.empty((a.shape[0], b.shape[1]), dtype=a.dtype, device=a.device)
@@ -195,7 +196,9 @@ def select_kernel(m, n, k, candidates, device):
 
     Judged:
         by regret: how much longer your choices take than the best ones, measured on an H200, over shapes that are not
-        listed here. All points up to 10 % (geometric mean). No constant choice comes close.
+        listed here. All points up to 10 % (geometric mean), over all shapes and over each group of them: square ones,
+        flat ones (N far above M, or M above N), those that tiles do not divide, deep ones (K), shallow ones. No
+        constant choice comes close.
     """
     raise NotImplementedError("select_kernel: predict the time of each candidate, and return the least")
 

@@ -424,6 +424,10 @@ class Prediction:
     measured_us: float = -1.0
 
 
+# The evidence of a check on choices that names the cases in which they cost most.
+DEAREST_GROUP = "dearest group"
+
+
 @dataclass(frozen=True)
 class Selection:
     """The choices of a part that chooses, and what each possible choice costs.

@@ -88,7 +88,7 @@ def _compiled(
     nothing: dict[str, str] = {}
 
     def on_outcome(outcome: CompileOutcome) -> None:
-        if not outcome.implemented:
+        if outcome.state == "not_implemented":
             nothing[outcome.part] = outcome.why
         if not quiet:
             count = len(outcome.kernels)

@@ -140,6 +140,21 @@ def dots(ttir: str) -> tuple[str, ...]:
     return tuple(kinds)[:4]
 
 
+_PRODUCT = re.compile(r"\b(?:mma\.sync|wgmma\.mma_async)\.[\w.:]*?m\d+n\d+k\d+((?:\.\w+)+)")
+_ORDERS = frozenset({"row", "col", "satfinite"})
+
+
+def products(ptx: str) -> tuple[str, ...]:
+    """Return the types that tensor cores multiply in a PTX text, each once, as `dots` names them."""
+    kinds: dict[str, None] = {}
+    for words in _PRODUCT.findall(ptx):
+        # The result's type comes first, then that of the left operand.
+        types = [word for word in words[1:].split(".") if word not in _ORDERS]
+        if len(types) > 1:
+            kinds[_NAMES.get(types[1]) or ("float32 (tf32)" if types[1] == "tf32" else types[1])] = None
+    return tuple(kinds)[:4]
+
+
 _TILE_ACCESS = re.compile(
     r"\b(tt\.load|tt\.store|ttg\.async_copy_global_to_local)\b.*?"
     r"\btensor<((?:\d+x)+)!tt\.ptr<[a-z]+(\d+).*\bloc\((#loc\d*)\)\s*$"

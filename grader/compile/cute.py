@@ -94,6 +94,7 @@ def read_binary(name: str, line: int, folder: Path, host_code: str, path: str, s
         spill_store_bytes=spilled["STL"],
         spill_load_bytes=spilled["LDL"],
         shared_bytes=_dynamic_shared_bytes(host_code),
+        dots=assembly.products(ptx),
         tensor_cores=dict(counted.tensor_cores),
         copies=dict(counted.copies),
         loads={str(width): count for width, count in sorted(counted.loads.items())},

@@ -13,10 +13,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from grader.files import write_atomically
 from grader.protocol.decode import DecodeError, decode
-from grader.protocol.messages import Start
+from grader.protocol.messages import Form, Recipe, Start
 from grader.record import CompiledKernel
 
 # The suffix of the file of accepted calls that lies beside an entry.
@@ -24,21 +25,67 @@ ACCEPTED = ".accepted"
 _MOST_ENTRIES = 200
 
 
+# compiled: the compiler has said what it makes of each kernel, an error or not. recorded: the call was only recorded.
+# no_kernel: the call launched none. cut: it launched more than are listed.
+# raised: the launch code raised, or gave no valid answer. late: not done in time.
+# gave_up: a process ended, or needed too much memory. unrecorded: the call cannot be written down as data.
+# not_implemented: there is nothing to call. not_asked: there is no case, or the compiler does not know the GPU.
+CompileState = Literal[
+    "compiled",
+    "recorded",
+    "no_kernel",
+    "cut",
+    "raised",
+    "late",
+    "gave_up",
+    "unrecorded",
+    "not_implemented",
+    "not_asked",
+    "grader_error",
+]
+# The submission is not to blame: a check that needs such an outcome stays open.
+UNKNOWN: tuple[CompileState, ...] = ("late", "unrecorded", "not_asked", "grader_error")
+# The next grading would find the same.
+_LASTING: tuple[CompileState, ...] = ("compiled", "recorded", "not_implemented")
+
+
+@dataclass(frozen=True)
+class RecordedForm:
+    """What a recorded call returns, and which memory its launches get.
+
+    recipe: of its inputs. outputs: what it returned. owners: for each output, the argument in whose memory it lies, or
+    "". unread: tensor arguments that no launch gets, nor a copy of them. unwritten: places of outputs whose memory no
+    launch gets, nor anything that was copied to them.
+    """
+
+    recipe: Recipe
+    outputs: tuple[Form, ...]
+    owners: tuple[str, ...]
+    unread: tuple[str, ...]
+    unwritten: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class CompileOutcome:
-    """The outcome of compiling one part for one GPU.
+    """The outcome of compiling one call of a part for one GPU.
 
-    why: the reason for which kernels are missing, in words. implemented: False where the part had nothing to call.
-    gave_up: the compiler did not end in its memory, or at all. is_late: it did not end in time.
+    why: says in words why kernels are missing. dtype: of the call's case. case: in words, where it is not the one that
+    the record shows. form: of the call, where it is to be compared with the contract.
     """
 
     part: str
     target: str
     kernels: tuple[CompiledKernel, ...] = ()
+    state: CompileState = "compiled"
     why: str = ""
-    implemented: bool = True
-    gave_up: bool = False
-    is_late: bool = False
+    dtype: str = ""
+    case: str = ""
+    form: RecordedForm | None = None
+
+    @property
+    def lasts(self) -> bool:
+        """The next grading of the same text would find the same."""
+        return self.state in _LASTING
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ here imports torch: reading every specification takes milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil, floor
 from typing import ClassVar, Literal
@@ -309,23 +309,52 @@ class Compiles(Rule):
 
 
 @dataclass(frozen=True)
+class RegretGroup:
+    """Cases of a check on choices whose regret is bounded on its own: all points up to `full`, none from `none`.
+
+    name: in the learner's words, as in "N at least 4·M". where: whether a case belongs to it.
+    """
+
+    name: str
+    where: Callable[[Case], bool]
+    full: float
+    none: float
+
+    def __post_init__(self) -> None:
+        require(len(self.name) > 0, "RegretGroup.name", "be words", self.name)
+        require(0 <= self.full < self.none, "RegretGroup.full", f"lie in 0 … none ({self.none})", self.full)
+
+    def share(self, regret: float) -> float:
+        """Return the share of the points for a regret of this group."""
+        return _linear_share(regret, self.full, self.none)
+
+
+@dataclass(frozen=True)
 class Regret(RunsCases):
     """The rule that a part's choices cost little more than the best ones; for a part that returns one of its things.
 
     The oracle gives the cost of every possible answer: `<part>(*arguments)` returns costs [number of things], NaN if
     not known. A choice's regret is its cost over the least, less 1; over several cases the geometric mean of the ratios
-    counts. All points at a regret of `full` or less, none at `none` or more, linear in between.
+    counts. All points at a regret of `full` or less, none at `none` or more, linear in between. `groups` have bounds of
+    their own, so that a choice which ignores what they share is not hidden by all other cases; the least share counts.
     """
 
     full: float
     none: float
+    groups: tuple[RegretGroup, ...] = ()
 
     def __post_init__(self) -> None:
         require(0 <= self.full < self.none, "Regret.full", f"lie in 0 … none ({self.none})", self.full)
+        names = [group.name for group in self.groups]
+        require(len(set(names)) == len(names), "Regret.groups", "have distinct names", names)
 
     def share(self, regret: float) -> float:
         """Return the share of the points for a regret."""
-        return min(max((self.none - regret) / (self.none - self.full), 0.0), 1.0)
+        return _linear_share(regret, self.full, self.none)
+
+
+def _linear_share(regret: float, full: float, none: float) -> float:
+    return min(max((none - regret) / (none - full), 0.0), 1.0)
 
 
 @dataclass(frozen=True)

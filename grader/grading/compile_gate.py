@@ -19,7 +19,8 @@ from grader.grading.results import grader_failed, result_of, was_run
 from grader.judge.kernel_groups import JudgedCall
 from grader.judge.part_compiler import PartCompiler
 from grader.judge.rules import decide_compiled
-from grader.judge.rules.compiles import compiles_nowhere, late_words
+from grader.judge.rules.compiles import COMPILED_ONLY, compiles_nowhere, late_words
+from grader.judge.truth import Truth
 from grader.record import CheckResult, Status
 
 # The most judged calls of a part whose kernels the compiler checks at a time: once after the largest check, once at the
@@ -43,6 +44,7 @@ class CompileGate:
         plan: Plan,
         part_compiler: PartCompiler,
         diagnosis: Diagnosis,
+        truth: Truth,
         *,
         on_gpu: bool,
         for_record: bool,
@@ -51,6 +53,7 @@ class CompileGate:
         self._planned = {planned.id: planned for planned in plan.checks}
         self._part_compiler = part_compiler
         self._diagnosis = diagnosis
+        self._truth = truth
         self._on_gpu = on_gpu
         self._for_record = for_record
         self._held: list[CheckResult] = []
@@ -82,10 +85,13 @@ class CompileGate:
         started = monotonic()
         try:
             outcomes = [
-                self._part_compiler.outcome(planned.part.name, target, _PATIENCE_S)
+                outcome
                 for target in planned.check.rule.targets
+                for outcome in self._part_compiler.judged(planned.part.name, target, _PATIENCE_S)
             ]
-            ruling = decide_compiled(outcomes, planned)
+            ruling = decide_compiled(outcomes, planned, self._truth)
+            if not (ruling.failure or ruling.undecided or self._on_gpu):
+                ruling = replace(ruling, notes=(*ruling.notes, COMPILED_ONLY))
             if ruling.failure:
                 self._diagnosis.hear(planned, ruling.failure)
             status: Status = "inconclusive" if ruling.undecided else "pass"
@@ -137,13 +143,13 @@ class CompileGate:
             return []
         if self._checking_s[part] > _MOST_CHECKING_S:
             why = f"the compiler takes more than {_MOST_CHECKING_S:g} s for the kernels of this part's calls"
-            return [CompileOutcome(part, one.name, why=why, is_late=True) for one in self._part_compiler.targets]
+            return [CompileOutcome(part, one.name, state="late", why=why) for one in self._part_compiler.targets]
         began_s = monotonic()
         outcomes = self._part_compiler.check(judged)
         self._checking_s[part] += monotonic() - began_s
         if compiles_nowhere(outcomes) or late_words(outcomes):
             self._settled.add(part)
-        if self._cache_file and not (outcomes[-1].kernels or outcomes[-1].why):
+        if self._cache_file and outcomes[-1].state == "compiled" and not outcomes[-1].kernels:
             self._accepted |= {name}
             outcome_cache.accept(self._cache_file, self._accepted)
         return outcomes

@@ -99,11 +99,13 @@ def grade(
             [part for part, _ in parts],
             cache_file=outcomes_file,
             capability=gpu.capability if gpu else "",
+            for_checks=True,
         ) as part_compiler,
         CompileGate(
             job.plan,
             part_compiler,
             diagnosis,
+            truth,
             on_gpu=gpu is not None,
             for_record=job.compiled,
             cache_file=outcomes_file.with_suffix(ACCEPTED),

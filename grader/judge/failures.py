@@ -300,7 +300,7 @@ def examine(
     """
     if not isinstance(outcome, Finished):
         return why_not_finished(outcome, path), 0.0
-    if failure := _check_forms(outcome.answer.outputs, expected):
+    if failure := check_forms(outcome.answer.outputs, expected):
         return failure, 0.0
     # An access outside a tensor, or a race, is reported first.
     if found := cause_of(outcome.answer.findings):
@@ -316,7 +316,8 @@ def examine(
     return _side_effect(outcome), worst
 
 
-def _check_forms(forms: Sequence[Form], expected: Sequence[Expected]) -> Failure | None:
+def check_forms(forms: Sequence[Form], expected: Sequence[Expected]) -> Failure | None:
+    """Return the failure of a call that returned something else than it must; or None."""
     if len(forms) != len(expected):
         return _wrong_count(forms, expected)
     found = (_check_form(form, output) for form, output in zip(forms, expected, strict=True))

@@ -1,7 +1,8 @@
 """Compile the kernels of a submission's parts beside the grading.
 
 Takes the submission, its parts, and a server of processes. Gives one outcome for each part and each GPU. It chooses the
-case to compile: one per part. It chooses the GPUs: this machine's, the default ones, and those that a check names.
+case to compile: one per part, and for a check on compiled kernels one for each further dtype. It chooses the GPUs: this
+machine's, the default ones, and those that a check names.
 
     a process of the submission, which finds that GPU -> trace -> a clean process, which compiles it -> outcome
 
@@ -17,16 +18,18 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain
+from math import prod
 from pathlib import Path
 from time import monotonic, sleep
 
 from grader.compile import outcome_cache
 from grader.compile.findings import MOST_KERNELS, described
-from grader.compile.outcome_cache import CompileOutcome
-from grader.exercise.cases import Case
+from grader.compile.outcome_cache import CompileOutcome, CompileState, RecordedForm
+from grader.exercise.cases import FAMILY, PLAIN, Case
 from grader.exercise.formula import evaluate
 from grader.exercise.gpus import ARCHITECTURES, USUAL, Architecture, compiled_for, named, why_unknown
 from grader.exercise.model import Limits, Part
+from grader.judge.idle_kernels import owners, unreached
 from grader.judge.kernel_groups import JudgedCall
 from grader.phrases import counted
 from grader.protocol.messages import UNTOLD, Compiled, Loaded, Raised, Recipe, RecordCall, Start
@@ -45,12 +48,7 @@ _MOST_BYTES = 64 << 20
 _SEED = 0
 _CALL_S = 60.0
 _END_S = 20.0
-NO_KERNEL = "no Triton kernel was launched"
-LATE = "not compiled in time"
-# A reason that begins like this is not the submission's fault.
-GRADER_FAILED = "the grader failed"
-# Nor is this one: launch code or a kernel cannot be expressed as data.
-UNRECORDED = "not compiled, because it cannot be recorded"
+_UNRECORDED = "not compiled, because it cannot be recorded"
 
 
 def case_for(part: Part) -> Case | None:
@@ -67,13 +65,31 @@ def case_for(part: Part) -> Case | None:
     return next(chain.from_iterable(judged), None)
 
 
+def telling_cases(part: Part) -> tuple[Case, ...]:
+    """Return a case for each dtype of a part, by which the form of a result is told from others.
+
+    Of the named cases of checks that judge values: the one in which most sizes differ, and of these the smallest.
+    """
+    named = [
+        case
+        for check in part.checks
+        if check.rule.judges_values and check.cases
+        for case in check.cases.named
+        if case.get(FAMILY, PLAIN) == PLAIN
+    ]
+    sizes = {case: [one for one in case.values() if type(one) is int] for case in named}
+    by_dtype = {case.get("dtype"): [one for one in named if one.get("dtype") == case.get("dtype")] for case in named}
+    return tuple(min(same, key=lambda one: (-len({*sizes[one]}), prod(sizes[one]))) for same in by_dtype.values())
+
+
 class PartCompiler:
     """Compiles parts, one after the other. Use as a context manager; its thread and its process end with it.
 
     Call `send` to compile on a thread, or `run` to compile on the caller's. server: returns a server of mode "compile";
     called once there is something to compile. every: compile all configurations of autotuned kernels. limit_s: for one
     part and one GPU; 0: 60 s. cache_file: of outcomes (grader.compile.outcome_cache), or None. capability: of the GPU
-    in this machine, as its driver gives it; kernels are compiled for it first, because it is shown first.
+    in this machine, as its driver gives it; kernels are compiled for it first, because it is shown first. for_checks:
+    also compile and record what checks on compiled kernels judge.
 
     targets: the GPUs, in that order. sent: `send` was called.
     """
@@ -89,6 +105,7 @@ class PartCompiler:
         limit_s: float = 0.0,
         cache_file: Path | None = None,
         capability: str = "",
+        for_checks: bool = False,
     ) -> None:
         self._server = server
         self._start = start
@@ -101,7 +118,10 @@ class PartCompiler:
         targets = [target for part in parts for check in part.checks for target in check.rule.targets]
         self.targets = compiled_for(capability, targets)
         self.sent = False
+        self._for_checks = for_checks
+        # By part and GPU: of the case that the record shows, and of further cases that checks judge.
         self._outcomes: dict[tuple[str, str], CompileOutcome] = {}
+        self._further: dict[tuple[str, str], tuple[CompileOutcome, ...]] = {}
         # The process that records now.
         self._session: Session | None = None
         self._compiler = CleanCompiler(server, start, limits)
@@ -127,9 +147,14 @@ class PartCompiler:
             return
         self.sent = True
         for outcome in outcome_cache.load(self._cache_file) if self._cache_file else ():
-            self._outcomes[outcome.part, outcome.target] = outcome
+            key = outcome.part, outcome.target
+            if outcome.case:
+                self._further[key] = (*self._further.get(key, ()), outcome)
+            else:
+                self._outcomes[key] = outcome
         if not all((part.name, target.name) in self._outcomes for part in self._parts for target in self.targets):
             self._outcomes.clear()
+            self._further.clear()
             self._thread = threading.Thread(target=self._run_in_thread, daemon=True)
             self._thread.start()
 
@@ -152,8 +177,10 @@ class PartCompiler:
             self._compiler.restart()
             thread.join(0.1)
 
-    def outcome(self, part: str, capability: int, patience_s: float) -> CompileOutcome:
-        """Return the outcome of a part for one GPU as soon as it is known. Call `send` first.
+    def judged(self, part: str, capability: int, patience_s: float) -> tuple[CompileOutcome, ...]:
+        """Return the outcomes that a check on a part's compiled kernels judges for one GPU. Call `send` first.
+
+        The first is that of the case that the record shows.
 
         capability: the GPU, a key of ARCHITECTURES. After `patience_s`, or once the thread has ended, a missing outcome
         reads "not compiled in time".
@@ -162,7 +189,7 @@ class PartCompiler:
         deadline = monotonic() + patience_s
         while key not in self._outcomes and monotonic() < deadline and self._thread and self._thread.is_alive():
             sleep(0.02)
-        return self._outcomes.get(key) or CompileOutcome(*key, why=LATE)
+        return self._outcomes.get(key) or _late(*key), *self._further.get(key, ())
 
     def outcomes(self, part: str) -> tuple[CompileOutcome, ...]:
         """Return the outcomes of a part for every GPU, oldest GPU first. Does not wait.
@@ -170,8 +197,7 @@ class PartCompiler:
         A missing outcome reads "not compiled in time".
         """
         ordered = sorted(self.targets, key=lambda target: target.capability)
-        missing = (CompileOutcome(part, target.name, why=LATE) for target in ordered)
-        return tuple(self._outcomes.get((part, one.target)) or one for one in missing)
+        return tuple(self._outcomes.get((part, one.name)) or _late(part, one.name) for one in ordered)
 
     def kernels_of(self, part: str) -> tuple[tuple[CompiledKernel, ...], dict[str, str]]:
         """Return the kernels of a part, and the reason by GPU where kernels are missing. Does not wait.
@@ -182,7 +208,7 @@ class PartCompiler:
         missing: dict[str, str] = {}
         for outcome in self.outcomes(part):
             kernels += outcome.kernels
-            if outcome.implemented and outcome.why and any(part == one.name for one in self._parts):
+            if outcome.state != "not_implemented" and outcome.why and any(part == one.name for one in self._parts):
                 missing[outcome.target] = outcome.why
         if kernels and (why := why_unknown(self._capability)):
             missing[named(self._capability) or "this GPU"] = why
@@ -191,24 +217,22 @@ class PartCompiler:
     def _run_in_thread(self) -> None:
         try:
             self.run()
-            outcomes = tuple(self._outcomes.values())
+            outcomes = (*self._outcomes.values(), *chain.from_iterable(self._further.values()))
             # Compilations that took too long, or too much memory, may succeed the next time.
-            if (
-                self._cache_file
-                and not self._recalled.is_set()
-                and all(not (o.implemented and o.why) for o in outcomes)
-            ):
+            if self._cache_file and not self._recalled.is_set() and all(one.lasts for one in outcomes):
                 outcome_cache.store(self._cache_file, outcomes)
         except Cancelled:
             # The waiting thread gets the same exception when it asks for its next process.
             return
         except Exception as fault:
             # The grading goes on: the record says what is missing.
-            said = clean(f"{GRADER_FAILED}: {type(fault).__name__}: {fault}", 200)
+            said = clean(f"the grader failed: {type(fault).__name__}: {fault}", 200)
             for part in self._parts:
                 for target in self.targets:
-                    key = part.name, target.name
-                    self._outcomes.setdefault(key, CompileOutcome(*key, why=LATE if self._recalled.is_set() else said))
+                    missing = _late(part.name, target.name)
+                    if not self._recalled.is_set():
+                        missing = replace(missing, state="grader_error", why=said)
+                    self._outcomes.setdefault((part.name, target.name), missing)
 
     def run(self, on_outcome: Callable[[CompileOutcome], None] = lambda outcome: None) -> None:
         """Compile every part for every GPU on the caller's thread, without the cache.
@@ -224,9 +248,11 @@ class PartCompiler:
                         sleep(0.02)
                     if self._recalled.is_set():
                         return
-                    outcome = self._compile(self._session, part, target)
+                    outcome, *further = self._compile_part(self._session, part, target)
                     if self._recalled.is_set():
                         return
+                    # Who waits for the outcome reads these next.
+                    self._further[part.name, target.name] = tuple(further)
                     self._outcomes[part.name, target.name] = outcome
                     on_outcome(outcome)
 
@@ -256,36 +282,69 @@ class PartCompiler:
             if isinstance(answer, Compiled):
                 outcome = replace(outcome, kernels=_described(answer, target, Case(recipe.case)))
             else:
-                why = _why_not_compiled(answer, one_line(announced, 120))
-                is_late = isinstance(answer, TimedOut | CompiledTooLong)
-                gave_up = not is_late and not isinstance(answer, Raised | Garbled)
-                outcome = replace(outcome, why=why, gave_up=gave_up, is_late=is_late)
+                outcome = _not_compiled(outcome, answer, announced)
             outcomes.append(outcome)
             if not outcome.kernels:
                 break
         return outcomes
 
-    def _compile(self, session: Session, part: Part, target: Architecture) -> CompileOutcome:
+    def _compile_part(self, session: Session, part: Part, target: Architecture) -> list[CompileOutcome]:
+        """Return the outcome of the case that the record shows, and those of further cases that a check judges."""
+        shown = case_for(part)
         outcome = CompileOutcome(part.name, target.name)
-        case = case_for(part)
-        if case is None or (part.tensors == "cute" and not target.cute_dsl):
-            no_case = "the part has no case to compile"
-            return replace(outcome, why=f"CuTe's compiler does not know {target.name}" if case else no_case)
+        if shown is None or (part.tensors == "cute" and not target.cute_dsl):
+            why = f"CuTe's compiler does not know {target.name}" if shown else "the part has no case to compile"
+            return [replace(outcome, state="not_asked", why=why)]
         loaded = session.load()
         if isinstance(loaded, Loaded) and part.name not in loaded.functions:
-            return replace(outcome, why="the file does not define it", implemented=False)
+            return [replace(outcome, state="not_implemented", why="the file does not define it")]
+        is_judged = self._for_checks and any(target.capability in check.rule.targets for check in part.checks)
+        telling = telling_cases(part) if is_judged else ()
+        found = [self._compile(session, part, target, shown, has_form=shown in telling)]
+        for case in telling:
+            if case != shown and found[0].state == "compiled" and not self._recalled.is_set():
+                is_new = case.get("dtype") != shown.get("dtype")
+                further = self._compile(session, part, target, case, has_form=True, compiles=is_new)
+                found.append(replace(further, case=case.words()))
+        return found
+
+    def _compile(
+        self,
+        session: Session,
+        part: Part,
+        target: Architecture,
+        case: Case,
+        *,
+        has_form: bool,
+        compiles: bool = True,
+    ) -> CompileOutcome:
+        """Record a call, and compile its kernels."""
+        outcome = CompileOutcome(part.name, target.name, dtype=str(case.get("dtype", "")))
         call = part.call(Recipe(part.name, dict(case), _SEED))
         recorded = session.record(RecordCall(call, afresh=True, bare=True))
         if not isinstance(recorded, tuple):
-            return _not_recorded(outcome, recorded)
-        message, _ = recorded
+            return _not_compiled(outcome, recorded)
+        message, trace = recorded
+        if has_form:
+            outputs = tuple(one.form for one in trace.outputs)
+            outcome = replace(outcome, form=RecordedForm(call.recipe, outputs, owners(trace), *unreached(trace)))
+        if not compiles:
+            if message.untold:
+                return replace(outcome, state="unrecorded", why=_untold_words(message.untold))
+            return replace(outcome, state="recorded")
         answer, announced = self._compiler.compile(
             call, message.trace, target.capability, every=self._every, limit_s=self._limit_s
         )
-        if isinstance(answer, Compiled):
-            kernels = _described(answer, target, case)
-            return replace(outcome, kernels=kernels, why=_missing_words(answer, len(kernels), message.untold))
-        return replace(outcome, why=_why_not_compiled(answer, one_line(announced, 120)))
+        if not isinstance(answer, Compiled):
+            return _not_compiled(outcome, answer, announced)
+        kernels = _described(answer, target, case)
+        state, why = _missing(answer, len(kernels), message.untold)
+        return replace(outcome, kernels=kernels, state=state, why=why)
+
+
+def _late(part: str, target: str) -> CompileOutcome:
+    """Return the outcome of a part that is not compiled yet."""
+    return CompileOutcome(part, target, state="late", why="not compiled in time")
 
 
 def _described(answer: Compiled, target: Architecture, case: Case) -> tuple[CompiledKernel, ...]:
@@ -294,35 +353,60 @@ def _described(answer: Compiled, target: Architecture, case: Case) -> tuple[Comp
     return tuple(kernel for kernel in described_ones if kernel is not None)
 
 
-def _not_recorded(outcome: CompileOutcome, answer: Raised | Unanswered) -> CompileOutcome:
-    """Return the outcome of a call that was not recorded."""
-    if isinstance(answer, Raised) and answer.verdict == "not_implemented":
-        return replace(outcome, why="not implemented yet", implemented=False)
-    if isinstance(answer, Raised) and answer.verdict == "invalid_submission":
-        return replace(outcome, why=f"the file does not load: {_raised_words(answer)}", implemented=False)
-    return replace(outcome, why=_why_not_compiled(answer, ""))
+def _not_compiled(outcome: CompileOutcome, answer: Raised | Unanswered, announced: str = "") -> CompileOutcome:
+    """Return the outcome of a call that was not recorded, or whose kernels were not compiled.
+
+    announced: the kernel that was being compiled when the process ended.
+    """
+    state = _state_of(answer)
+    match answer:
+        case Raised(verdict="not_implemented"):
+            why = "not implemented yet"
+        case Raised(verdict="invalid_submission"):
+            why = f"the file does not load: {_raised_words(answer)}"
+        case _:
+            why = _why_not_compiled(answer, one_line(announced, 120))
+    return replace(outcome, state=state, why=why)
 
 
-def _missing_words(answer: Compiled, listed: int, untold: Sequence[Deed]) -> str:
-    """Return what an answer lacks, in words; '' if nothing.
+def _state_of(answer: Raised | Unanswered) -> CompileState:
+    """Return the state of an outcome by the answer of a process that recorded or compiled."""
+    match answer:
+        case Raised(verdict="not_implemented" | "invalid_submission"):
+            return "not_implemented"
+        case Raised():
+            return "unrecorded" if answer.kind == UNTOLD else "raised"
+        case TimedOut() | CompiledTooLong():
+            return "late"
+        case Garbled():
+            return "raised"
+    return "gave_up"
+
+
+def _missing(answer: Compiled, listed: int, untold: Sequence[Deed]) -> tuple[CompileState, str]:
+    """Return the state of a compiled call, and what it lacks, in words.
 
     listed: the kernels that are shown. untold: what could not be recorded.
     """
     if untold:
-        return f"{UNRECORDED}: {one_line(untold[0].name, 300)} (line {untold[0].line})"
+        return "unrecorded", _untold_words(untold)
     if answer.stopped:
-        return f"the launch code raised {one_line(answer.stopped, 300)}"
+        return "raised", f"the launch code raised {one_line(answer.stopped, 300)}"
     beyond = len(answer.binaries) + max(answer.cut, 0) - listed
     if beyond:
-        return f"{counted(beyond, 'more kernel was', 'more kernels were')} launched than are listed"
-    return "" if listed else NO_KERNEL
+        return "cut", f"{counted(beyond, 'more kernel was', 'more kernels were')} launched than are listed"
+    return ("compiled", "") if listed else ("no_kernel", "no Triton kernel was launched")
+
+
+def _untold_words(untold: Sequence[Deed]) -> str:
+    return f"{_UNRECORDED}: {one_line(untold[0].name, 300)} (line {untold[0].line})"
 
 
 def _why_not_compiled(answer: object, announced: str) -> str:
     during = f" while compiling {announced}" if announced else ""
     match answer:
         case Raised():
-            how = f"{UNRECORDED}:" if answer.kind == UNTOLD else "the launch code raised"
+            how = f"{_UNRECORDED}:" if answer.kind == UNTOLD else "the launch code raised"
             return f"{how} {_raised_words(answer)}"
         case TimedOut() | CompiledTooLong():
             at = f", at {announced}" if announced else ""

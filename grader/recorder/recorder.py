@@ -155,13 +155,20 @@ class RecordedCall:
         for step in _free_steps(self._storages):
             self.record_step(step)
 
-    def to_message(self, outputs: Sequence[tuple[Form, object]]) -> Recorded:
-        """Return the whole recording. outputs: the returned values, in order."""
+    def to_message(self, outputs: Sequence[tuple[Form, object]], *, with_values: bool = True) -> Recorded:
+        """Return the whole recording.
+
+        outputs: the returned values, in order. with_values: record the bytes of one in unknown memory; otherwise it has
+        no window.
+        """
         rows = []
         with unobserved():
             for form, output in outputs:
                 try:
-                    window = self.window(output) if isinstance(output, Tensor) and form.kind == "tensor" else -1
+                    window = -1
+                    if isinstance(output, Tensor) and form.kind == "tensor":
+                        known = with_values or self._storages.number_of(output) is not None
+                        window = self.window(output) if known else -1
                 except Untold as untold:
                     self.cannot_tell(str(untold))
                     window = -1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grader.compile import assembly
-from grader.compile.assembly import dots, instructions, narrow, resources, source_line
+from grader.compile.assembly import dots, instructions, narrow, products, resources, source_line
 from grader.protocol.messages import Narrow
 
 LOG = """ptxas info    : 0 bytes gmem
@@ -149,3 +149,14 @@ def test_a_thread_cannot_load_more_at_a_time_than_its_share_or_an_axis_has(
 def test_locations_that_lead_in_a_circle_lead_nowhere() -> None:
     ttgir = "%1 = tt.load %p : tensor<1024x!tt.ptr<f32>, #b> loc(#loc2)\n#loc2 = loc(#loc3)\n#loc3 = loc(#loc2)\n"
     assert narrow(ttgir, instructions(PTX, PATH), PATH, 4) == ()
+
+
+def test_the_types_that_tensor_cores_multiply_are_those_of_the_left_operands() -> None:
+    mixed = """
+\tmma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1}, {%r1}, {%r2}, {%f1};
+\tmma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1}, {%r1}, {%r2}, {%f1};
+\tmma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.s8.s32 {%r1}, {%r1}, {%r2}, {%r1};
+"""
+    assert products(PTX) == ("float16",)
+    assert products(mixed) == ("bfloat16", "float32 (tf32)", "s8")
+    assert products("") == ()

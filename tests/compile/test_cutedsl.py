@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from grader.calls import cutedsl
 from grader.compile.cute import _dynamic_shared_bytes, on_gpu
 from grader.exercise.plan import draw
 from grader.grading import Job, grade
+from grader.judge.rules.compiles import COMPILED_ONLY
 from grader.record import Record
 from grader.sandbox.server import ForkServer
 
@@ -132,6 +134,79 @@ def _installed() -> None:
 
 
 installed = pytest.mark.usefixtures("_installed")
+
+
+CALL = """    launch(from_dlpack(x), from_dlpack(y), cuda.CUstream(torch.cuda.current_stream().cuda_stream))
+    return y
+"""
+
+
+def compiles_with(body: str, server: ForkServer, folder: Path) -> Any:
+    """Return the check on compiled kernels of a submission whose launch code is this."""
+    source = RIGHT[: RIGHT.index("def on_gpu(x):")] + f"def on_gpu(x):\n{body}"
+    (check,) = (one for one in graded(server, folder, source, "on_gpu").checks if one.id == "on_gpu.compiles")
+    return check
+
+
+@installed
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    x = x.clone()\n    y = torch.empty_like(x)\n" + CALL,
+        "    padded = torch.zeros(64)\n    padded[: x.numel()].copy_(x)\n    x = padded[: x.numel()]\n"
+        "    y = torch.empty_like(x)\n" + CALL,
+        "    y = torch.empty_like(x)\n" + CALL.replace("return y", "return y.to(torch.float16).to(x.dtype)"),
+        "    y = torch.empty_like(x)\n"
+        + CALL.replace("return y", "z = torch.empty_like(x)\n    z.copy_(y)\n    return z"),
+    ],
+    ids=["copies its input", "copies into a window", "casts its result", "copies its result"],
+)
+def test_launch_code_that_copies_and_casts_compiles(body: str, server: ForkServer, tmp_path: Path) -> None:
+    check = compiles_with(body, server, tmp_path)
+    assert check.status == "pass", check.cause
+    assert check.notes == (COMPILED_ONLY,)
+
+
+@installed
+@pytest.mark.parametrize(
+    ("body", "kind", "words"),
+    [
+        ("    y = torch.empty_like(x)\n" + CALL.replace("return y", "return x"), "alias", "returns memory of `x`"),
+        (
+            "    y = torch.empty_like(x)\n" + CALL.replace("return y", "return y[:1]"),
+            "wrong_shape",
+            "the shape of y must be [7], got [1]",
+        ),
+        (
+            "    y = torch.empty_like(x)\n" + CALL.replace("return y", "return y.to(torch.float16)"),
+            "wrong_dtype",
+            "the dtype of y must be float32, got float16",
+        ),
+        (
+            "    y = torch.empty_like(x)\n" + CALL.replace("return y", "return y, y"),
+            "wrong_count",
+            "number of outputs must be 1 (y), got 2",
+        ),
+        (
+            "    y = torch.empty_like(x)\n" + CALL.replace("from_dlpack(x)", "from_dlpack(y)"),
+            "input_unread",
+            "no launch gets `x`",
+        ),
+        (
+            "    y = torch.empty_like(x)\n" + CALL.replace("return y", "return torch.empty_like(x)"),
+            "result_unwritten",
+            "memory that no launch gets",
+        ),
+    ],
+    ids=["an argument", "another shape", "another dtype", "two", "input unread", "result unwritten"],
+)
+def test_a_compiled_call_that_cannot_keep_its_contract_fails(
+    body: str, kind: str, words: str, server: ForkServer, tmp_path: Path
+) -> None:
+    check = compiles_with(body, server, tmp_path)
+    assert (check.status, check.points, check.cause and check.cause.kind) == ("fail", 0, kind), check.reason
+    assert words in check.cause.rationale
+    assert "in the call with N=7" in check.cause.rationale
 
 
 @installed

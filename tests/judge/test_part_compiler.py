@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,25 +12,34 @@ from typing import Any
 
 import pytest
 
-from grader.compile.outcome_cache import CompileOutcome, load, place_for
+from grader.compile.outcome_cache import CompileOutcome, CompileState, load, place_for
 from grader.errors import GradeError
 from grader.exercise.cases import Value
-from grader.exercise.catalogue import Entry
+from grader.exercise.catalogue import Entry, resolve
 from grader.exercise.gpus import why_unknown
 from grader.exercise.model import Agrees, Compiles, Limits, Part, SpeedBand
 from grader.exercise.plan import default_seed
 from grader.grading import Job, grade
 from grader.judge import part_compiler
-from grader.judge.part_compiler import GRADER_FAILED, LATE, NO_KERNEL, PartCompiler, case_for
-from grader.judge.rules.compiles import compiles_nowhere
-from grader.judge.rules.compiles import decide as compiles
-from grader.protocol.messages import Start
+from grader.judge.part_compiler import PartCompiler, case_for, telling_cases
+from grader.judge.rules.compiles import compiles_nowhere, decide
+from grader.judge.ruling import Ruling
+from grader.protocol.messages import UNTOLD, Raised, Start
 from grader.record import PartInfo, Record
+from grader.sandbox.outcome import CompiledTooLong, Died, Garbled, OutOfMemory, OutOfSpace, TimedOut
 from grader.sandbox.server import ForkServer
-from tests.claims import claim, files
+from tests.claims import ROOT, claim, files
 from tests.compiled_kernels import COPY, HEAD, INPUTS
 from tests.conftest import plan_of, shortened
 from tests.racing import band_of
+
+ANY: Any = SimpleNamespace(name="part")
+
+
+def compiles(outcomes: Sequence[CompileOutcome], rule: Compiles) -> Ruling:
+    """Return what the rule decides where no outcome holds a form."""
+    return decide(outcomes, rule, ANY, ANY)
+
 
 ALL = {"sm_80", "sm_90", "sm_100"}
 LAUNCH = """
@@ -90,6 +99,15 @@ def test_else_the_last_named_case_of_the_first_correctness_check(part: Part) -> 
     named = next(check.rule.cases.named for check in part.checks if isinstance(check.rule, Agrees))
     untimed = replace(part, checks=tuple(one for one in part.checks if not isinstance(one.rule, SpeedBand)))
     assert case_for(with_sizes(part, {"N": 1 << 30})) == case_for(untimed) == named[-1]
+
+
+def test_of_each_dtype_the_small_case_tells_most_in_which_sizes_differ() -> None:
+    part = resolve(ROOT, "ex_17")[0].exercise.part("gemm")
+    assert part is not None
+    assert [case.words() for case in telling_cases(part)] == [
+        "M=8, N=264, K=400, dtype=float16, values=normal",
+        "M=128, N=136, K=64, dtype=bfloat16, values=normal",
+    ]
 
 
 def test_a_part_without_a_case_has_none(part: Part) -> None:
@@ -204,7 +222,7 @@ def test_what_is_not_done_when_it_is_recalled_is_late_and_its_process_is_gone(
         compiling.recall(patience_s=0.2)
         assert time.monotonic() - began < 5
         assert not Path(f"/proc/{pid}").exists()
-        assert compiling.kernels_of("vector_add") == ((), dict.fromkeys(ALL, LATE))
+        assert compiling.kernels_of("vector_add") == ((), dict.fromkeys(ALL, "not compiled in time"))
 
 
 def test_a_fault_of_ours_is_told_and_ends_nothing(part: Part) -> None:
@@ -322,12 +340,17 @@ def global_sum(x):
 
 def test_launch_code_that_raises_for_one_gpu_is_not_taken_for_work_that_torch_does() -> None:
     raised = "the launch code raised DSLUserCodeError: expects arch to be sm_90a, but got sm_80 (line 7)"
-    for why, kinds in ((raised, []), (NO_KERNEL, ["work_outside_kernels"])):
-        failure = compiles([CompileOutcome("gemm", "sm_80", why=why)], Compiles((80, 90), tensor_cores=True)).failure
+    states: tuple[tuple[CompileState, str, list[str]], ...] = (
+        ("raised", raised, []),
+        ("no_kernel", "no Triton kernel was launched", ["work_outside_kernels"]),
+    )
+    for state, why, kinds in states:
+        outcome = CompileOutcome("gemm", "sm_80", state=state, why=why)
+        failure = compiles([outcome], Compiles((80, 90), tensor_cores=True)).failure
         assert failure is not None
         assert failure.cause.rationale == f"For sm_80 {why}."
         assert [clue.kind for clue in failure.clues] == kinds
-        assert ("torch.cuda.get_device_capability" in failure.cause.help) == (why == raised)
+        assert ("torch.cuda.get_device_capability" in failure.cause.help) == (state == "raised")
 
 
 def test_a_kernel_that_only_the_interpreter_runs_is_no_kernel_that_does_the_work(recorded: Graded) -> None:
@@ -362,9 +385,8 @@ def test_what_is_shown_to_the_compiler_does_not_stand_in_for_what_is_judged(
 def test_kernels_that_take_the_compiler_long_are_open_and_not_refused(
     recorded: Graded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    late = CompileOutcome(
-        "global_sum", "sm_90", why="compiling did not finish within 60 s, at sum_kernel", is_late=True
-    )
+    why = "compiling did not finish within 60 s, at sum_kernel"
+    late = CompileOutcome("global_sum", "sm_90", state="late", why=why)
     monkeypatch.setattr(PartCompiler, "check", lambda *_: [late])
     # A text of its own: what the compiler has accepted once is not read again.
     text = GROWING_COUNT.replace("tl.full((), 1, tl.int64)", "tl.full((), 1, tl.int32)") + "# It takes long.\n"
@@ -384,10 +406,68 @@ def test_the_verdict_on_judged_kernels_is_stored_where_they_are_accepted(
     assert recorded(f"{HEAD}{text}", "global_sum").score == first.score > 0
 
 
-def test_a_fault_of_the_grader_is_not_held_against_a_part_that_must_compile() -> None:
-    for why in (LATE, f"{GRADER_FAILED}: RuntimeError: no process"):
-        ruling = compiles([CompileOutcome("gemm", "sm_90", why=why)], Compiles((90,)))
-        assert (ruling.failure, ruling.undecided) == (None, f"sm_90: {why}")
+@pytest.mark.parametrize("state", ["late", "unrecorded", "not_asked", "grader_error"])
+def test_what_is_not_the_submissions_fault_leaves_a_part_that_must_compile_open(state: CompileState) -> None:
+    ruling = compiles([CompileOutcome("gemm", "sm_90", state=state, why="no process")], Compiles((90,)))
+    assert (ruling.failure, ruling.undecided) == (None, "sm_90: no process")
+
+
+def test_a_kernel_that_did_not_compile_in_time_costs_a_part_that_must_compile_nothing(
+    compiler: ForkServer, ex_15: Entry, part: Part
+) -> None:
+    endless = COPY + "    for _ in tl.static_range(1 << 30):\n        tl.store(y_ptr, 0.0)\n"
+    start = Start("ex.py", HEAD + endless + ADD, ex_15.source("inputs.py"), (part.name,))
+    with PartCompiler(lambda: compiler, start, Limits(), [part], limit_s=1.0) as compiling:
+        compiling.run()
+    ruling = compiles(compiling.outcomes(part.name), Compiles((80, 90)))
+    assert (ruling.failure, ruling.undecided) == (
+        None,
+        "sm_80: compiling did not finish within 1 s, at copy_kernel, line 5",
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "state"),
+    [
+        (Raised("raised", "not_implemented", "NotImplementedError", "", ()), "not_implemented"),
+        (Raised("raised", "invalid_submission", "SyntaxError", "", ()), "not_implemented"),
+        (Raised("raised", "crash", "ValueError", "no", ()), "raised"),
+        (Raised("raised", "crash", UNTOLD, "no", ()), "unrecorded"),
+        (Garbled("no"), "raised"),
+        (TimedOut(60.0), "late"),
+        (CompiledTooLong("kernel", 60.0, False), "late"),
+        (Died("was killed by SIGABRT"), "gave_up"),
+        (OutOfMemory(1 << 30, 2 << 30), "gave_up"),
+        (OutOfSpace(1 << 30), "gave_up"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_every_answer_of_a_process_has_a_state(answer: Any, state: CompileState) -> None:
+    assert part_compiler._state_of(answer) == state
+
+
+def test_kernels_that_multiply_float16_as_bfloat16_fail_and_tf32_holds_both() -> None:
+    def ruling(dtype: str, *dots: str) -> Ruling:
+        kernel: Any = SimpleNamespace(
+            target="sm_90", kernel="k", findings=(), registers=1, shared_bytes=0, tensor_cores={"mma": 1}, dots=dots
+        )
+        return compiles([CompileOutcome("gemm", "sm_90", (kernel,), dtype=dtype)], Compiles((90,), tensor_cores=True))
+
+    for dtype, dots in (("float16", ("bfloat16",)), ("bfloat16", ("float16",))):
+        failure = ruling(dtype, *dots).failure
+        assert failure is not None
+        assert failure.cause.kind == "other_products"
+        assert failure.cause.rationale == (
+            f"For sm_90, in the call with dtype={dtype}, every tensor-core instruction takes {dots[0]}."
+        )
+    for dtype, dots in (
+        ("float16", ("float16",)),
+        ("float16", ("bfloat16", "float16")),
+        ("float16", ()),
+        ("", ("s8",)),
+    ):
+        assert ruling(dtype, *dots).failure is None
+    assert ruling("bfloat16", "float32 (tf32)").failure is None
 
 
 def test_a_compilers_message_is_said_in_the_learners_words_too() -> None:
@@ -404,7 +484,7 @@ def test_what_is_not_known_yet_of_some_gpu_costs_nothing() -> None:
     kernel: Any = SimpleNamespace(target="sm_90", kernel="k", line=1, findings=(error,), configurations=0)
     broken = CompileOutcome("part", "sm_90", (kernel,))
     assert compiles_nowhere([broken, broken]) is not None
-    assert compiles_nowhere([broken, CompileOutcome("part", "sm_80", why=LATE)]) is None
+    assert compiles_nowhere([broken, CompileOutcome("part", "sm_80", state="late", why="not compiled in time")]) is None
     assert compiles_nowhere([]) is None
 
 

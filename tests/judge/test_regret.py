@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 import pytest
 
+from grader.errors import SpecError
 from grader.exercise.cases import Case, Cases, Choice, Space
 from grader.exercise.catalogue import Entry
-from grader.exercise.model import Regret
+from grader.exercise.model import Regret, RegretGroup
 from grader.exercise.plan import PlannedCase, draw
 from grader.grading import Job, grade
 from grader.judge.rules.regret import ChoiceCost, clues_of, mean_regret
-from grader.record import CheckResult
+from grader.record import DEAREST_GROUP, CheckResult
 from grader.sandbox.server import ForkServer
 
 SPEC = """
@@ -176,3 +177,44 @@ def test_an_answer_that_is_remembered_for_other_things_fails(server: ForkServer,
     result = judged(server, entry, "return KNOWN.setdefault(n, things[0])\n\nKNOWN = {}")
     assert result.cause is not None
     assert (result.status, result.cause.kind) == ("fail", "no_choice")
+
+
+def grouped(entry: Entry) -> Entry:
+    """Return the exercise with a group of its own for N at least 3, in which a regret above 20 % earns nothing."""
+    spec = entry.root / "reference" / "ex_91_picking" / "spec.py"
+    group = 'RegretGroup("N is at least 3", lambda case: case["N"] >= 3, full=0.1, none=0.9)'
+    text = SPEC.replace("full=0.1, none=0.5", f"full=0.2, none=0.5, groups=({group},)")
+    spec.write_text(text.replace("Regret, Space", "Regret, RegretGroup, Space"))
+    return Entry(entry.root, "ex_91_picking")
+
+
+def test_a_group_of_cases_whose_choices_are_dear_costs_points_that_the_mean_hides(
+    server: ForkServer, entry: Entry
+) -> None:
+    result = judged(server, grouped(entry), "return 'a'")
+    assert result.status == "pass"
+    # The mean over all three cases is below 0.2, the regret of the group is 0.5.
+    assert result.metrics["regret"] < 0.2
+    assert result.points == pytest.approx(100 * (0.9 - 0.5) / 0.8, abs=0.01)
+    assert result.evidence[DEAREST_GROUP] == (
+        "N is at least 3: 50% more than the best over 1 case (1.50 times for N=3)"
+    )
+    assert judged(server, grouped(entry), "return 'b' if n == 3 else 'a'").points == 100
+
+
+def test_a_group_that_earns_nothing_is_named_with_its_cases(server: ForkServer, entry: Entry) -> None:
+    spec = grouped(entry).root / "reference" / "ex_91_picking" / "spec.py"
+    spec.write_text(spec.read_text().replace("none=0.9", "none=0.4"))
+    result = judged(server, Entry(entry.root, "ex_91_picking"), "return 'a'")
+    assert (result.status, result.points) == ("fail", 0)
+    assert result.cause is not None
+    assert result.cause.rationale.startswith(
+        "N is at least 3: 50% more than the best over 1 case (1.50 times for N=3)."
+    )
+    assert (result.cause.expected, result.cause.actual) == ("below 40%", "50%")
+
+
+def test_groups_must_have_names_of_their_own() -> None:
+    group = RegretGroup("all", bool, full=0.1, none=0.2)
+    with pytest.raises(SpecError, match="distinct names"):
+        Regret(Cases(Space({"N": Choice((1,))}), ({},), generated=0), full=0.1, none=0.5, groups=(group, group))

@@ -1,8 +1,8 @@
 """Decide checks by rules: one module for each rule, found by a scan of this folder.
 
 A module declares `RULE`, the class of the rule, and `decide`, which takes the part's bench, the planned cases and the
-rule, and gives a Ruling. For a rule on compiled kernels, `decide` takes the compiler's outcomes and the rule. Rules on
-speed are not here: grader.speed judges them.
+rule, and gives a Ruling. For a rule on compiled kernels, `decide` takes the compiler's outcomes, the rule, the part and
+the truth. Rules on speed are not here: grader.speed judges them.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from grader.judge.failures import Failure
 from grader.judge.rules.kernels_only import by_evidence, why_untold
 from grader.judge.ruling import Ruling
 from grader.judge.trial import NotRunHere
+from grader.judge.truth import Truth
 
 
 def _table() -> Mapping[type[Rule], Callable[..., Ruling]]:
@@ -53,9 +54,9 @@ def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
     return ruling
 
 
-def decide_compiled(outcomes: Sequence[CompileOutcome], planned: PlannedCheck) -> Ruling:
-    """Decide a check by the outcomes of a compiler for the targets of its rule."""
-    return _DECIDE[type(planned.check.rule)](outcomes, planned.check.rule)
+def decide_compiled(outcomes: Sequence[CompileOutcome], planned: PlannedCheck, truth: Truth) -> Ruling:
+    """Decide a check by the outcomes of a compiler for the targets of its rule, and by the contract of its part."""
+    return _DECIDE[type(planned.check.rule)](outcomes, planned.check.rule, planned.part, truth)
 
 
 def _note_right_values(failure: Failure) -> Failure:

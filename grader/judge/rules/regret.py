@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from math import exp, isnan, log, prod
 
-from grader.exercise.model import Regret
+from grader.exercise.model import Regret, RegretGroup
 from grader.exercise.plan import PlannedCase
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
@@ -16,7 +16,7 @@ from grader.judge.ruling import Ruling
 from grader.judge.truth import Offer
 from grader.phrases import counted
 from grader.protocol.messages import Slot
-from grader.record import Cause, Number, Selection
+from grader.record import DEAREST_GROUP, Cause, Number, Selection
 from grader.sandbox.outcome import Finished
 from grader.text import clean
 
@@ -53,8 +53,29 @@ class ChoiceCost:
         return next(thing for thing in self.things if self.ratios[str(thing)] == 1)
 
 
+@dataclass(frozen=True)
+class _GroupCost:
+    """The regret of a group's choices. told: those that may be shown, the dearest first."""
+
+    group: RegretGroup
+    regret: float
+    cases: int
+    told: tuple[ChoiceCost, ...]
+
+    @property
+    def share(self) -> float:
+        return self.group.share(self.regret)
+
+    @property
+    def words(self) -> str:
+        """Return the group with its regret and its dearest choices."""
+        shown = "; ".join(f"{one.ratio:.2f} times for {one.one.case.words()}" for one in self.told[:_SHOWN])
+        first = f"{self.group.name}: {self.regret:.0%} more than the best over {counted(self.cases, 'case')}"
+        return f"{first} ({shown})" if shown else first
+
+
 def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Regret) -> Ruling:
-    """Ask for a choice in every case; the geometric mean of costs over the least costs decides.
+    """Ask for a choice in every case; the geometric mean of costs over the least costs decides, and that of each group.
 
     The costs of every second case are shown; the others stay hidden.
 
@@ -74,18 +95,24 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Regret) -> Ruling:
     if not choices:
         return Ruling(None)
     mean = mean_regret([choice.ratio for choice in choices])
-    share = rule.share(mean)
     # A table of answers that is copied from results covers only half of the cases.
     told = choices[::_TOLD_EVERY]
     worst = sorted(told, key=lambda choice: choice.ratio, reverse=True)[:_SHOWN]
+    groups = sorted(_group_costs(choices, told, rule.groups), key=lambda group: (group.share, -group.regret))
+    share = min(rule.share(mean), *(group.share for group in groups), 1.0)
     evidence = {f"choice for {choice.one.case.words()}": _choice_words(choice) for choice in worst}
+    if groups:
+        evidence = {DEAREST_GROUP: groups[0].words, **evidence}
     metrics: dict[str, Number] = {
         "cases": len(choices),
         "regret": round(mean, 4),
         "best": sum(one.ratio == 1 for one in choices),
     }
     selection = _selection(told, bench.truth.measured_in)
-    failure = replace(_too_dear(mean, rule, worst), clues=tuple(clues_of(choices))) if share == 0 else None
+    failure = None
+    if share == 0:
+        too_dear = _group_too_dear(groups[0]) if rule.share(mean) else _too_dear(mean, rule, worst)
+        failure = replace(too_dear, clues=tuple(clues_of(choices)))
     return Ruling(failure, worst[0].one, evidence=evidence, metrics=metrics, share=share, selection=selection)
 
 
@@ -157,6 +184,15 @@ def counted_ratios(offers: Sequence[Offer]) -> list[float]:
     """Return the ratio that counts for each choice; for an unmeasured choice, the largest known ratio."""
     dearest = max(offer.ratio for offer in offers if not isnan(offer.ratio))
     return [dearest if isnan(offer.ratio) else offer.ratio for offer in offers]
+
+
+def _group_costs(
+    choices: Sequence[ChoiceCost], told: Sequence[ChoiceCost], groups: Sequence[RegretGroup]
+) -> Iterator[_GroupCost]:
+    for group in groups:
+        if members := [one for one in choices if group.where(one.one.case)]:
+            shown = sorted((one for one in told if one in members), key=lambda one: one.ratio, reverse=True)
+            yield _GroupCost(group, mean_regret([one.ratio for one in members]), len(members), tuple(shown))
 
 
 def _judge_choice(bench: Bench, one: PlannedCase) -> ChoiceCost | Failure | None:
@@ -233,5 +269,21 @@ def _too_dear(mean: float, rule: Regret, worst: Sequence[ChoiceCost]) -> Failure
             "Which property of the case shown here does your rule ignore?",
             f"below {rule.none:.0%}",
             f"{mean:.0%}",
+        ),
+    )
+
+
+def _group_too_dear(cost: _GroupCost) -> Failure:
+    group = cost.group
+    return Failure(
+        "fail",
+        Cause(
+            "regret",
+            f"The choices cost too much where {group.name}",
+            f"{cost.words}. Over all cases the choices cost little more than the best, but these cost more than "
+            f"{group.none:.0%}; full points need {group.full:.0%} or less here too.",
+            "What do these cases have in common that your rule does not take into account?",
+            f"below {group.none:.0%}",
+            f"{cost.regret:.0%}",
         ),
     )

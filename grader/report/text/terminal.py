@@ -13,7 +13,17 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from grader.phrases import counted
-from grader.record import UNJUDGED, CheckResult, Coverage, PartInfo, PrintedOutput, Record, headline, worst_of
+from grader.record import (
+    DEAREST_GROUP,
+    UNJUDGED,
+    CheckResult,
+    Coverage,
+    PartInfo,
+    PrintedOutput,
+    Record,
+    headline,
+    worst_of,
+)
 from grader.report import efficiency, kernels, view
 from grader.report.interview import AnsweredQuestion
 from grader.report.page.beside import PartBeside
@@ -277,6 +287,8 @@ def _add_line(ink: Ink, rows: Rows, group: list[CheckResult], total: int, *, why
         and (said := efficiency.sentence(check))
     ):
         rows.add(Text(), Text(), ink(said, "dim"), Text())
+    if in_part(check) and (dearest := check.evidence.get(DEAREST_GROUP)):
+        rows.add(Text(), Text(), ink(view.line(f"{DEAREST_GROUP}: {dearest}", 600), "dim"), Text())
 
 
 def _printed(ink: Ink, printed: PrintedOutput) -> RenderableType:

@@ -230,9 +230,9 @@ class Worker:
             # No kernel has run, so something else wrote it.
             for name in placed.disturbed(call.mutates)[0]:
                 recording.record_deed(f"a write to {name}")
-            # If only launches matter, results are not recorded: some would be too large.
-            outputs = [] if self._start.target else items_of(result)[:MOST_OUTPUTS]
-            return recording.to_message([(form_of(one), one) for one in outputs])
+            outputs = [(form_of(one), one) for one in items_of(result)[:MOST_OUTPUTS]]
+            # If only launches matter, values of unknown memory are not recorded: some would be too large.
+            return recording.to_message(outputs, with_values=not self._start.target)
         except BaseException as raised:
             return self._raising.describe(raised)
 
