@@ -409,7 +409,8 @@ class Prediction:
 
     bound: the longest term: "memory", "compute", or "launch". bytes, flops: what a call moves between DRAM and the
     chip, and computes. ceilings: "published" (the maker's figures less an assumed loss) or "measured" on the GPU.
-    measured_us: the time that the size took there (-1: not timed).
+    measured_us: the time that the size took there (-1: not timed). programs: of the largest launch at this size (-1:
+    not known). remarks: what makes the call slow, or the prediction a lower bound.
     """
 
     gpu: str
@@ -421,6 +422,8 @@ class Prediction:
     flops: int
     ceilings: Literal["published", "measured"]
     measured_us: float = -1.0
+    programs: int = -1
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -552,10 +555,23 @@ class Coverage:
 
 
 @dataclass(frozen=True)
+class Grid:
+    """The largest launch of a call at a timed size, as the submission's process recorded it; no kernel ran.
+
+    multiprocessors: as many as the launch code was told of.
+    """
+
+    case: dict[str, int | float | bool | str]
+    programs: int
+    multiprocessors: int
+
+
+@dataclass(frozen=True)
 class PartInfo:
     """A part's heading on the scorecard, the compiled forms of its kernels, and what their programs touch.
 
-    uncompiled: the reason why kernels are missing, by GPU. coverage: of a call that shows it well.
+    uncompiled: the reason why kernels are missing, by GPU. coverage: of a call that shows it well. grids: of the timed
+    sizes that could be recorded.
     """
 
     name: str
@@ -563,6 +579,7 @@ class PartInfo:
     kernels: tuple[CompiledKernel, ...] = ()
     uncompiled: dict[str, str] = field(default_factory=dict)
     coverage: Coverage | None = None
+    grids: tuple[Grid, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,10 @@ def _compiled(
         ) as compiling,
     ):
         compiling.run(on_outcome)
-    return tuple(PartInfo(part.name, part.title, *compiling.kernels_of(part.name)) for part in parts), nothing
+    return tuple(
+        PartInfo(part.name, part.title, *compiling.kernels_of(part.name), grids=compiling.grids_of(part.name))
+        for part in parts
+    ), nothing
 
 
 def _show(found: Profile, nothing: dict[str, str], stream: TextIO) -> None:

@@ -17,8 +17,10 @@ from pathlib import Path
 from grader.files import write_atomically
 from grader.protocol.decode import DecodeError, decode
 from grader.protocol.messages import Start
-from grader.record import CompiledKernel
+from grader.record import CompiledKernel, Grid
 
+# Of the stored outcomes. Another number makes the entries of older versions unused.
+_FORM = "2"
 # The suffix of the file of accepted calls that lies beside an entry.
 ACCEPTED = ".accepted"
 _MOST_ENTRIES = 200
@@ -29,7 +31,8 @@ class CompileOutcome:
     """The outcome of compiling one part for one GPU.
 
     why: the reason for which kernels are missing, in words. implemented: False where the part had nothing to call.
-    gave_up: the compiler did not end in its memory, or at all. is_late: it did not end in time.
+    gave_up: the compiler did not end in its memory, or at all. is_late: it did not end in time. grids: of the part's
+    timed sizes, in the outcome of one GPU.
     """
 
     part: str
@@ -39,6 +42,7 @@ class CompileOutcome:
     implemented: bool = True
     gave_up: bool = False
     is_late: bool = False
+    grids: tuple[Grid, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class _Stored:
 
 def place_for(start: Start, versions: Sequence[str]) -> Path:
     """Return the cache file of a submission. It depends on the text, the inputs and the versions of all compilers."""
-    parts = (*versions, start.submission_name, start.submission, start.inputs)
+    parts = (_FORM, *versions, start.submission_name, start.submission, start.inputs)
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "grade" / "compiled" / f"{key}.json"
