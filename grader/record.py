@@ -370,7 +370,8 @@ class Work:
     of tl.dot, and dots how many there were; exponentials, operations: elements that special functions and all other
     operations computed. models_size: the case is a small copy of a timed size, and was counted to predict times alone.
     kernels: the names of what was launched. copied_bytes: what PyTorch reads and writes to copy and cast tensors,
-    where kernels must do the copying; they are moved, too.
+    where kernels must do the copying; they are moved, too. sector_ratio: the sectors that programs touch over the bytes
+    that they use of them, 1 unless lanes lie apart in memory, at apart_line most of all (0: nowhere).
     """
 
     case: dict[str, int | float | bool | str]
@@ -396,6 +397,8 @@ class Work:
     models_size: bool = False
     kernels: tuple[str, ...] = ()
     copied_bytes: int = 0
+    sector_ratio: float = 1.0
+    apart_line: int = 0
 
     @property
     def moved_bytes(self) -> int:

@@ -7,7 +7,8 @@ If a small copy of the size was counted, the consecutive work of its programs is
     time = launches × launch + max(DRAM bytes / bandwidth, operations / rate, phases + stored bytes / bandwidth)
     phases = products + max(exponentials, everything else) + waits for products
 
-Where a launch has fewer programs than the GPU has multiprocessors, bandwidth and rates shrink in the same ratio.
+Where lanes lie apart in memory, the L2 cache moves more bytes than DRAM does, and may be the slower one. Where a launch
+has a program for at most half of the multiprocessors, bandwidths and rates shrink in the same ratio.
 
 This is no simulation: docs/efficiency.md says how well it does, and where it must fail.
 """
@@ -23,7 +24,7 @@ from grader.exercise.cases import Case, Value
 from grader.exercise.formula import evaluate
 from grader.exercise.gpus import ARCHITECTURES, Architecture, Gpu, known
 from grader.exercise.model import SpeedBand
-from grader.record import Ceilings, CheckResult, Grid, PartInfo, Prediction, SizeTiming, Speed, Work
+from grader.record import Ceilings, CheckResult, CompiledKernel, Grid, PartInfo, Prediction, SizeTiming, Speed, Work
 
 # Assumptions, all from one H200 (docs/efficiency.md), and used for every GPU that is not measured.
 # Of published peaks no kernel gets more: a long copy 4.25 to 4.5 of 4.8 TB/s, a read-bound product 4.52;
@@ -34,11 +35,14 @@ TENSOR_SHARE = 0.80
 CORE_SHARE = 0.70
 # Start, ramp and tail of a kernel: 512³ takes 6 µs where the roofs alone say 0.4, 2048³ takes 28 where they say 22.
 LAUNCH_US = 5.0
+# 5,120 bytes in a clock of the L2 cache for the 128 multiprocessors of a whole GA100: NVIDIA A100 Tensor Core GPU
+# architecture. Used for every architecture; a GH100 has the same number.
+L2_BYTES = 40
 # So many sizes of a suite show how the time grows.
 _FEW = 4
 _ALIKE = 0.05
-# More than half of the multiprocessors are without a program.
-_MOST_IDLE = 0.5
+# Up to this share of the multiprocessors, each gets its share of the bandwidth; more of them may saturate it.
+_FEW_BUSY = 0.5
 
 
 @dataclass(frozen=True)
@@ -164,6 +168,11 @@ def predict(
     rate = roofs.rate(dtype) * busy
     memory_us = nbytes / (roofs.dram_tbps * busy * 1e6) if roofs.dram_tbps > 0 else 0.0
     compute_us = flops / (rate * 1e6) if rate > 0 else 0.0
+    # Few rows hide how far apart the elements of a column lie.
+    same_type = [one for one in counted if one.case.get("dtype") == case.get("dtype")]
+    farthest = max(same_type or counted, key=lambda one: one.sector_ratio)
+    if roofs.units and farthest.sector_ratio > 1:
+        memory_us = max(memory_us, nbytes * farthest.sector_ratio / (L2_BYTES * roofs.units.clocks * busy))
     if work.models_size and roofs.units:
         # A program stores its result when it has computed it.
         stores_us = memory_us * max(work.unique_stored_bytes, 0) / work.unique_bytes
@@ -185,7 +194,7 @@ def predict(
         flops=round(flops),
         ceilings=roofs.ceilings,
         programs=grid.programs if grid else -1,
-        remarks=tuple(_remarks(roofs, grid, busy, compiled)),
+        remarks=(*_remarks(roofs, grid, busy, compiled), *_apart_words(farthest)),
     )
 
 
@@ -205,27 +214,39 @@ def _busy_share(roofs: Roofs, grid: Grid | None) -> float:
     """
     if grid is None or grid.programs >= grid.multiprocessors:
         return 1.0
-    return min(1.0, grid.programs / max(roofs.multiprocessors, 1))
+    share = grid.programs / max(roofs.multiprocessors, 1)
+    return share if share <= _FEW_BUSY else 1.0
 
 
 def _remarks(roofs: Roofs, grid: Grid | None, busy: float, compiled: PartInfo) -> Iterator[str]:
     """Yield what makes a call slow, or the prediction a lower bound."""
     if grid is not None and busy < 1:
-        there = f"the {roofs.gpu} has {roofs.multiprocessors} multiprocessors"
-        idle = "most of it idles" if busy <= _MOST_IDLE else "the rest idles"
-        yield f"{grid.programs} program{'s' * (grid.programs != 1)}; {there}: {idle}"
+        there = f"the {roofs.gpu} has {roofs.multiprocessors} multiprocessors: most of it idles"
+        yield f"{grid.programs} program{'s' * (grid.programs != 1)}; {there}"
     if spilling := _spilling(compiled, roofs.target):
         verb = "spills" if len(spilling) == 1 else "spill"
         yield f"a lower bound: {', '.join(spilling)} {verb} registers"
 
 
+def _apart_words(work: Work) -> Iterator[str]:
+    """Yield that lanes lie apart, by the counted case."""
+    if work.sector_ratio > 1 and work.apart_line > 0:
+        moved = f"moves {work.sector_ratio:.1f} times the bytes that it uses, in sectors of 32 bytes"
+        yield f"lanes lie apart in memory in line {work.apart_line}: a program {moved}"
+
+
 def _spilling(compiled: PartInfo, target: str) -> list[str]:
-    """Return the kernels of which every configuration that was compiled for a GPU spills registers."""
-    spills: dict[str, bool] = {}
+    """Return the kernels that spill registers on a GPU; autotuned ones only if every configuration was compiled."""
+    found: dict[str, list[CompiledKernel]] = {}
     for one in compiled.kernels:
         if one.target == target and one.occupancy is not None:
-            spills[one.kernel] = spills.get(one.kernel, True) and one.spill_store_bytes + one.spill_load_bytes > 0
-    return [kernel for kernel, every in spills.items() if every]
+            found.setdefault(one.kernel, []).append(one)
+    return [
+        kernel
+        for kernel, forms in found.items()
+        if len(forms) >= max(one.configurations for one in forms)
+        and all(one.spill_store_bytes + one.spill_load_bytes > 0 for one in forms)
+    ]
 
 
 def _nearest(band: SpeedBand, case: Mapping[str, Value], counted: Sequence[Work]) -> Work | None:

@@ -385,8 +385,8 @@ def test_one_program_gets_the_share_of_one_multiprocessor() -> None:
     assert one.remarks == ("1 program; the H200 has 132 multiprocessors: most of it idles",)
 
 
-@pytest.mark.parametrize("programs", [132, 1 << 18])
-def test_a_program_for_each_multiprocessor_changes_nothing(programs: int) -> None:
+@pytest.mark.parametrize("programs", [67, 128, 132, 1 << 18])
+def test_a_program_for_most_multiprocessors_changes_nothing(programs: int) -> None:
     found = predicted_with(with_programs(programs))
     assert (found.time_us, found.remarks) == (predicted_with(PartInfo("p", "P")).time_us, ())
 
@@ -394,8 +394,8 @@ def test_a_program_for_each_multiprocessor_changes_nothing(programs: int) -> Non
 def test_a_persistent_kernel_fills_larger_gpus_than_the_one_it_was_recorded_for() -> None:
     b200 = published_roofs(ARCHITECTURES[100].gpu, ARCHITECTURES[100])
     assert predicted_with(with_programs(132), b200).remarks == ()
-    assert predicted_with(with_programs(100), b200).remarks == (
-        "100 programs; the B200 has 148 multiprocessors: the rest idles",
+    assert predicted_with(with_programs(74), b200).remarks == (
+        "74 programs; the B200 has 148 multiprocessors: most of it idles",
     )
 
 
@@ -419,5 +419,19 @@ def test_a_kernel_that_spills_on_a_gpu_makes_its_prediction_a_lower_bound() -> N
     assert predicted_with(compiled).remarks == ("a lower bound: k spills registers",)
     a100 = published_roofs(ARCHITECTURES[80].gpu, ARCHITECTURES[80])
     assert predicted_with(compiled, a100).remarks == ()
+    tuned = dataclasses.replace(kernel, configurations=2)
+    assert predicted_with(PartInfo("p", "P", (tuned,))).remarks == ()
     fits = dataclasses.replace(kernel, spill_store_bytes=0, spill_load_bytes=0)
     assert predicted_with(PartInfo("p", "P", (kernel, fits))).remarks == ()
+
+
+def test_lanes_that_lie_apart_are_slowed_by_the_l2_cache_and_named() -> None:
+    apart = [work(sector_ratio=8.0, apart_line=7), work(1000)]
+    slow, usual = (predict(H200, band(), LARGE, "words", counted) for counted in (apart, [work(1000)]))
+    assert slow is not None
+    assert usual is not None
+    assert 3 < slow.time_us / usual.time_us < 4
+    assert slow.bytes == usual.bytes
+    assert slow.remarks == (
+        "lanes lie apart in memory in line 7: a program moves 8.0 times the bytes that it uses, in sectors of 32 bytes",
+    )
