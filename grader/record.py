@@ -371,7 +371,8 @@ class Work:
     of tl.dot, and dots how many there were; exponentials, operations: elements that special functions and all other
     operations computed. models_size: the case is a small copy of a timed size, and was counted to predict times alone.
     kernels: the names of what was launched. copied_bytes: what PyTorch reads and writes to copy and cast tensors,
-    where kernels must do the copying; they are moved, too.
+    where kernels must do the copying; they are moved, too. sector_ratio: the sectors that programs touch over the bytes
+    that they use of them, 1 unless lanes lie apart in memory, at apart_line most of all (0: nowhere).
     """
 
     case: dict[str, int | float | bool | str]
@@ -397,6 +398,8 @@ class Work:
     models_size: bool = False
     kernels: tuple[str, ...] = ()
     copied_bytes: int = 0
+    sector_ratio: float = 1.0
+    apart_line: int = 0
 
     @property
     def moved_bytes(self) -> int:
@@ -410,7 +413,8 @@ class Prediction:
 
     bound: the longest term: "memory", "compute", or "launch". bytes, flops: what a call moves between DRAM and the
     chip, and computes. ceilings: "published" (the maker's figures less an assumed loss) or "measured" on the GPU.
-    measured_us: the time that the size took there (-1: not timed).
+    measured_us: the time that the size took there (-1: not timed). programs: of the largest launch at this size (-1:
+    not known). remarks: what makes the call slow, or the prediction a lower bound.
     """
 
     gpu: str
@@ -422,6 +426,8 @@ class Prediction:
     flops: int
     ceilings: Literal["published", "measured"]
     measured_us: float = -1.0
+    programs: int = -1
+    remarks: tuple[str, ...] = ()
 
 
 # The evidence of a check on choices that names the cases in which they cost most.
@@ -557,10 +563,23 @@ class Coverage:
 
 
 @dataclass(frozen=True)
+class Grid:
+    """The largest launch of a call at a timed size, as the submission's process recorded it; no kernel ran.
+
+    multiprocessors: as many as the launch code was told of.
+    """
+
+    case: dict[str, int | float | bool | str]
+    programs: int
+    multiprocessors: int
+
+
+@dataclass(frozen=True)
 class PartInfo:
     """A part's heading on the scorecard, the compiled forms of its kernels, and what their programs touch.
 
-    uncompiled: the reason why kernels are missing, by GPU. coverage: of a call that shows it well.
+    uncompiled: the reason why kernels are missing, by GPU. coverage: of a call that shows it well. grids: of the timed
+    sizes that could be recorded.
     """
 
     name: str
@@ -568,6 +587,7 @@ class PartInfo:
     kernels: tuple[CompiledKernel, ...] = ()
     uncompiled: dict[str, str] = field(default_factory=dict)
     coverage: Coverage | None = None
+    grids: tuple[Grid, ...] = ()
 
 
 @dataclass(frozen=True)

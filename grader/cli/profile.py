@@ -108,7 +108,10 @@ def _compiled(
         ) as part_compiler,
     ):
         part_compiler.run(on_outcome)
-    return tuple(PartInfo(part.name, part.title, *part_compiler.kernels_of(part.name)) for part in parts), nothing
+    return tuple(
+        PartInfo(part.name, part.title, *part_compiler.kernels_of(part.name), grids=part_compiler.grids_of(part.name))
+        for part in parts
+    ), nothing
 
 
 def _show(found: Profile, nothing: dict[str, str], stream: TextIO) -> None:

@@ -18,8 +18,10 @@ from typing import Literal
 from grader.files import write_atomically
 from grader.protocol.decode import DecodeError, decode
 from grader.protocol.messages import Form, Recipe, Start
-from grader.record import CompiledKernel
+from grader.record import CompiledKernel, Grid
 
+# Of the stored outcomes. Another number makes the entries of older versions unused.
+_FORM = "2"
 # The suffix of the file of accepted calls that lies beside an entry.
 ACCEPTED = ".accepted"
 _MOST_ENTRIES = 200
@@ -70,7 +72,8 @@ class CompileOutcome:
     """The outcome of compiling one call of a part for one GPU.
 
     why: says in words why kernels are missing. dtype: of the call's case. case: in words, where it is not the one that
-    the record shows. form: of the call, where it is to be compared with the contract.
+    the record shows. form: of the call, where it is to be compared with the contract. grids: of the
+    part's timed sizes, in the outcome of one GPU.
     """
 
     part: str
@@ -81,6 +84,7 @@ class CompileOutcome:
     dtype: str = ""
     case: str = ""
     form: RecordedForm | None = None
+    grids: tuple[Grid, ...] = ()
 
     @property
     def lasts(self) -> bool:
@@ -95,7 +99,7 @@ class _Stored:
 
 def place_for(start: Start, versions: Sequence[str]) -> Path:
     """Return the cache file of a submission. It depends on the text, the inputs and the versions of all compilers."""
-    parts = (*versions, start.submission_name, start.submission, start.inputs)
+    parts = (_FORM, *versions, start.submission_name, start.submission, start.inputs)
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "grade" / "compiled" / f"{key}.json"

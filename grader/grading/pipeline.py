@@ -140,16 +140,19 @@ def grade(
         # The error may be in this process: the next grading gets another one.
         baseline_process.stop()
 
+    compiled = {part.name: _part_info(part, results.values(), part_compiler) for part, _ in parts}
+
     def finished(planned: PlannedCheck) -> CheckResult:
         """Return a result as the record holds it. on_result got it without prediction, suspects and excerpt."""
-        result = diagnosis.explained(planned, speed.predicted(planned, results, gpu))
+        seen = compiled[planned.part.name]
+        result = diagnosis.explained(planned, speed.predicted(planned, results, gpu, seen))
         return with_repeats(with_excerpt(result, job.source), job.source)
 
     checks = tuple(map(finished, job.plan.checks))
     return _record(
         job,
         checks,
-        tuple(replace(_part_info(part, checks, part_compiler), coverage=answers.coverage(part)) for part, _ in parts),
+        tuple(replace(compiled[part.name], coverage=answers.coverage(part)) for part, _ in parts),
         machine.environment(server.mode, isolation, gpu),
         session.printed,
         monotonic() - started,
@@ -220,4 +223,5 @@ def _counting_pair(job: Job, server: Server, start: Start, pair: Pair) -> Iterat
 def _part_info(part: Part, checks: Iterable[CheckResult], part_compiler: PartCompiler) -> PartInfo:
     if not part_compiler.sent or not any(was_run(check) for check in checks if check.part == part.name):
         return PartInfo(part.name, part.title)
-    return PartInfo(part.name, part.title, *part_compiler.kernels_of(part.name))
+    kernels, missing = part_compiler.kernels_of(part.name)
+    return PartInfo(part.name, part.title, kernels, missing, grids=part_compiler.grids_of(part.name))

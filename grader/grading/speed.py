@@ -19,7 +19,7 @@ from grader.grading.fitness import crowded_out, crowded_out_baseline
 from grader.grading.job import Job
 from grader.grading.results import grader_failed, result_of
 from grader.protocol.messages import Call, Gauged, Recipe
-from grader.record import UNJUDGED, CheckResult, Status
+from grader.record import UNJUDGED, CheckResult, PartInfo, Status
 from grader.sandbox.pair import Pair
 from grader.sandbox.session import Session
 from grader.speed import prediction
@@ -93,18 +93,25 @@ class SpeedResult:
         return found
 
     def predicted(
-        self, planned: PlannedCheck, found: Mapping[str, CheckResult], gpu: machine.CudaDevice | None
+        self,
+        planned: PlannedCheck,
+        found: Mapping[str, CheckResult],
+        gpu: machine.CudaDevice | None,
+        compiled: PartInfo,
     ) -> CheckResult:
-        """Return the result, with roofline predictions for a check on speed whose part has right answers."""
+        """Return the result, with roofline predictions for a check on speed whose part has right answers.
+
+        compiled: what is known of the part's kernels without running them.
+        """
         result, band = found[planned.id], planned.check.rule.band
         if band is None or self._answers.closed_gate(planned.part):
             return result
         counted = [work for other in found.values() if other.part == result.part for work in other.work]
         if result.speed is not None:
             name, capability = (gpu.name, gpu.capability) if gpu else ("", "")
-            return prediction.with_predictions(result, name, band, counted, capability)
+            return prediction.with_predictions(result, name, band, counted, capability, compiled)
         if result.status == "skipped_environment":
-            return replace(result, predictions=prediction.predict_on_paper(band, counted))
+            return replace(result, predictions=prediction.predict_on_paper(band, counted, compiled))
         return result
 
     def _blocked_result(self, planned: PlannedCheck) -> CheckResult | None:

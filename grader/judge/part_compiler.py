@@ -6,6 +6,9 @@ machine's, the default ones, and those that a check names.
 
     a process of the submission, which finds that GPU -> trace -> a clean process, which compiles it -> outcome
 
+For the first of these GPUs, calls at every timed size are recorded as well. Nothing is compiled of these: they show how
+many programs a launch has (`grids_of`).
+
 Runs no kernel. Judges nothing: the rules read the outcomes. The parts on the CPU are left out.
 
 The submission may show other kernels for these calls than for those that are judged. So the kernels of judged calls,
@@ -15,7 +18,7 @@ whose values earn points, are checked by the compiler as well, from their own tr
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import prod
@@ -33,8 +36,8 @@ from grader.judge.idle_kernels import owners, unreached
 from grader.judge.kernel_groups import JudgedCall
 from grader.phrases import counted
 from grader.protocol.messages import UNTOLD, Compiled, Loaded, Raised, Recipe, RecordCall, Start
-from grader.protocol.trace import Deed
-from grader.record import CompiledKernel
+from grader.protocol.trace import Choose, CuteCall, Deed, Launch, Step, Trace
+from grader.record import CompiledKernel, Grid
 from grader.sandbox.cancellation import Cancelled
 from grader.sandbox.clean_compiler import CleanCompiler
 from grader.sandbox.outcome import CompiledTooLong, Died, Garbled, OutOfMemory, OutOfSpace, TimedOut, Unanswered
@@ -214,6 +217,10 @@ class PartCompiler:
             missing[named(self._capability) or "this GPU"] = why
         return tuple(kernels), missing
 
+    def grids_of(self, part: str) -> tuple[Grid, ...]:
+        """Return the largest launch of a part's call at each timed size that could be recorded. Does not wait."""
+        return next((one.grids for one in self.outcomes(part) if one.grids), ())
+
     def _run_in_thread(self) -> None:
         try:
             self.run()
@@ -249,6 +256,8 @@ class PartCompiler:
                     if self._recalled.is_set():
                         return
                     outcome, *further = self._compile_part(self._session, part, target)
+                    if target == self.targets[0] and outcome.kernels:
+                        outcome = replace(outcome, grids=tuple(self._grids(self._session, part, target)))
                     if self._recalled.is_set():
                         return
                     # Who waits for the outcome reads these next.
@@ -341,10 +350,50 @@ class PartCompiler:
         state, why = _missing(answer, len(kernels), message.untold)
         return replace(outcome, kernels=kernels, state=state, why=why)
 
+    def _grids(self, session: Session, part: Part, target: Architecture) -> Iterator[Grid]:
+        """Yield the largest launch of the part's call at the timed sizes, smallest first, until one needs too much."""
+        if part.tensors == "cute":
+            return
+        sizes = {case: evaluate(band.bytes, case) for band in part.speed_bands for case in band.suite.named}
+        for case in sorted(sizes, key=sizes.__getitem__):
+            if self._recalled.is_set():
+                return
+            call = part.call(Recipe(part.name, dict(case), _SEED))
+            recorded = session.record(RecordCall(call, afresh=True, bare=True))
+            if not isinstance(recorded, tuple):
+                # Another process costs 2 s, and larger sizes need no less.
+                return
+            if programs := most_programs(recorded[1]):
+                yield Grid(dict(case), programs, target.gpu.multiprocessors)
+
 
 def _late(part: str, target: str) -> CompileOutcome:
     """Return the outcome of a part that is not compiled yet."""
     return CompileOutcome(part, target, state="late", why="not compiled in time")
+
+
+def most_programs(trace: Trace) -> int:
+    """Return the number of programs of the largest launch, 0 if it is not known.
+
+    The programs of a cluster count one by one. An autotuner may choose the configuration with most.
+    """
+    most = 0
+    for launch in _every_launch(trace.steps):
+        if not isinstance(launch, Launch):
+            return 0
+        clusters_of = launch.options.get("num_ctas", 1)
+        most = max(most, prod(launch.grid) * (clusters_of if isinstance(clusters_of, int) else 1))
+    return most
+
+
+def _every_launch(steps: Sequence[Step]) -> Iterator[Launch | CuteCall]:
+    for step in steps:
+        match step:
+            case Launch() | CuteCall():
+                yield step
+            case Choose(alternatives):
+                for alternative in alternatives:
+                    yield from _every_launch(alternative)
 
 
 def _described(answer: Compiled, target: Architecture, case: Case) -> tuple[CompiledKernel, ...]:

@@ -16,6 +16,7 @@ from grader.report import view
 
 MOST_ROWS = 40
 MOST_GPUS = 12
+_MOST_REMARKS = 4
 _MOST, _MOST_TIMES = 10**18, 1e4
 _BOUND = {"memory": "memory-bound", "compute": "compute-bound", "launch": "launch-bound"}
 
@@ -163,7 +164,9 @@ def predicted(predictions: Sequence[Prediction]) -> str:
         return ""
     place = max(range(len(shown)), key=lambda i: shown[i].time_us)
     one, words = shown[place], timing.length_words(shown)[place]
-    return f"predicted on {with_article(one.gpu)}: {timing.duration(one.time_us)} at {words} ({_BOUND[one.bound]})"
+    remarks = "".join(f"; {view.line(remark, 160)}" for remark in one.remarks[:_MOST_REMARKS])
+    time = timing.duration(one.time_us)
+    return f"predicted on {with_article(one.gpu)}: {time} at {words} ({_BOUND[one.bound]}){remarks}"
 
 
 def compared(check: CheckResult) -> str:

@@ -7,12 +7,15 @@ If a small copy of the size was counted, the consecutive work of its programs is
     time = launches × launch + max(DRAM bytes / bandwidth, operations / rate, phases + stored bytes / bandwidth)
     phases = products + max(exponentials, everything else) + waits for products
 
+Where lanes lie apart in memory, the L2 cache moves more bytes than DRAM does, and may be the slower one. Where a launch
+has a program for at most half of the multiprocessors, bandwidths and rates shrink in the same ratio.
+
 This is no simulation: docs/efficiency.md says how well it does, and where it must fail.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -21,7 +24,7 @@ from grader.exercise.cases import Case, Value
 from grader.exercise.formula import evaluate
 from grader.exercise.gpus import ARCHITECTURES, Architecture, Gpu, known
 from grader.exercise.model import SpeedBand
-from grader.record import Ceilings, CheckResult, Prediction, SizeTiming, Speed, Work
+from grader.record import Ceilings, CheckResult, CompiledKernel, Grid, PartInfo, Prediction, SizeTiming, Speed, Work
 
 # Assumptions, all from one H200 (docs/efficiency.md), and used for every GPU that is not measured.
 # Of published peaks no kernel gets more: a long copy 4.25 to 4.5 of 4.8 TB/s, a read-bound product 4.52;
@@ -32,9 +35,14 @@ TENSOR_SHARE = 0.80
 CORE_SHARE = 0.70
 # Start, ramp and tail of a kernel: 512³ takes 6 µs where the roofs alone say 0.4, 2048³ takes 28 where they say 22.
 LAUNCH_US = 5.0
+# 5,120 bytes in a clock of the L2 cache for the 128 multiprocessors of a whole GA100: NVIDIA A100 Tensor Core GPU
+# architecture. Used for every architecture; a GH100 has the same number.
+L2_BYTES = 40
 # So many sizes of a suite show how the time grows.
 _FEW = 4
 _ALIKE = 0.05
+# Up to this share of the multiprocessors, each gets its share of the bandwidth; more of them may saturate it.
+_FEW_BUSY = 0.5
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,7 @@ class Roofs:
     """The rates to expect of a GPU: TB/s, TFLOP/s by type ("float32": outside tl.dot too), µs for a launch.
 
     lacks: types that it does not compute in; nothing is predicted for these. units: None for an unknown architecture.
+    multiprocessors: 0 if they are unknown. target: the compilers' name of the architecture.
     """
 
     gpu: str
@@ -79,6 +88,8 @@ class Roofs:
     launch_us: float = LAUNCH_US
     lacks: tuple[str, ...] = ()
     units: Units | None = None
+    multiprocessors: int = 0
+    target: str = ""
 
     def rate(self, dtype: str) -> float:
         """Return the TFLOP/s with this type; for an unknown type, the fastest rate."""
@@ -99,6 +110,8 @@ def published_roofs(gpu: Gpu, architecture: Architecture) -> Roofs:
         ceilings="published",
         lacks=architecture.lacks,
         units=units_of(gpu, architecture),
+        multiprocessors=gpu.multiprocessors,
+        target=architecture.name,
     )
 
 
@@ -109,17 +122,36 @@ def measured_roofs(gpu: str, ceilings: Ceilings, capability: str = "") -> Roofs:
     """
     architecture = known(capability)
     units = units_of(architecture.gpu, architecture) if architecture else None
-    return Roofs(gpu, ceilings.copy_tbps, dict(ceilings.tflops), "measured", units=units)
+    multiprocessors = architecture.gpu.multiprocessors if architecture else 0
+    target = architecture.name if architecture else ""
+    return Roofs(
+        gpu,
+        ceilings.copy_tbps,
+        dict(ceilings.tflops),
+        "measured",
+        units=units,
+        multiprocessors=multiprocessors,
+        target=target,
+    )
+
+
+_NOTHING_COMPILED = PartInfo("", "")
 
 
 def predict(
-    roofs: Roofs, band: SpeedBand, case: Mapping[str, Value], words: str, counted: Sequence[Work]
+    roofs: Roofs,
+    band: SpeedBand,
+    case: Mapping[str, Value],
+    words: str,
+    counted: Sequence[Work],
+    compiled: PartInfo = _NOTHING_COMPILED,
 ) -> Prediction | None:
     """Return the time of one size from counts on other cases.
 
     None if no counted case is usable, or if the GPU does not compute in the size's type. The DRAM bytes are the size's
     compulsory bytes, scaled by the counted case's unique bytes over its compulsory bytes. The operations are those that
-    the size needs; with a small copy of it, those that the copy did, scaled.
+    the size needs; with a small copy of it, those that the copy did, scaled. compiled: the part's grids and kernels, if
+    they are known.
     """
     work = _nearest(band, case, counted)
     if work is None or case.get("dtype") in roofs.lacks:
@@ -131,13 +163,20 @@ def predict(
     flops = work.flops * times if work.models_size else needed or work.flops * scale
     # What no tl.dot multiplies runs on the ordinary cores, whatever its type.
     dtype = str(case.get("dtype", "")) if work.flops else "float32"
-    rate = roofs.rate(dtype)
-    memory_us = nbytes / (roofs.dram_tbps * 1e6) if roofs.dram_tbps > 0 else 0.0
+    grid = _grid_of(case, compiled.grids)
+    busy = _busy_share(roofs, grid)
+    rate = roofs.rate(dtype) * busy
+    memory_us = nbytes / (roofs.dram_tbps * busy * 1e6) if roofs.dram_tbps > 0 else 0.0
     compute_us = flops / (rate * 1e6) if rate > 0 else 0.0
+    # Few rows hide how far apart the elements of a column lie.
+    same_type = [one for one in counted if one.case.get("dtype") == case.get("dtype")]
+    farthest = max(same_type or counted, key=lambda one: one.sector_ratio)
+    if roofs.units and farthest.sector_ratio > 1:
+        memory_us = max(memory_us, nbytes * farthest.sector_ratio / (L2_BYTES * roofs.units.clocks * busy))
     if work.models_size and roofs.units:
         # A program stores its result when it has computed it.
         stores_us = memory_us * max(work.unique_stored_bytes, 0) / work.unique_bytes
-        compute_us = max(compute_us, roofs.units.phases_us(work, dtype) * times + stores_us)
+        compute_us = max(compute_us, roofs.units.phases_us(work, dtype) * times / busy + stores_us)
     launch_us = work.launches * roofs.launch_us
     terms: tuple[tuple[float, Literal["memory", "compute", "launch"]], ...] = (
         (memory_us, "memory"),
@@ -154,7 +193,60 @@ def predict(
         bytes=round(nbytes),
         flops=round(flops),
         ceilings=roofs.ceilings,
+        programs=grid.programs if grid else -1,
+        remarks=(*_remarks(roofs, grid, busy, compiled), *_apart_words(farthest)),
     )
+
+
+def _grid_of(case: Mapping[str, Value], grids: Sequence[Grid]) -> Grid | None:
+    """Return the grid of a size; where it could not be recorded, the grid that all others share, if there is one."""
+    for one in grids:
+        if one.case == dict(case):
+            return one
+    is_fixed = len(grids) > 1 and len({one.programs for one in grids}) == 1
+    return replace(grids[0], case=dict(case)) if is_fixed else None
+
+
+def _busy_share(roofs: Roofs, grid: Grid | None) -> float:
+    """Return the share of a GPU's multiprocessors that a call's largest launch keeps busy.
+
+    A launch with a program for each multiprocessor that launch code was told of has one for each of any other GPU.
+    """
+    if grid is None or grid.programs >= grid.multiprocessors:
+        return 1.0
+    share = grid.programs / max(roofs.multiprocessors, 1)
+    return share if share <= _FEW_BUSY else 1.0
+
+
+def _remarks(roofs: Roofs, grid: Grid | None, busy: float, compiled: PartInfo) -> Iterator[str]:
+    """Yield what makes a call slow, or the prediction a lower bound."""
+    if grid is not None and busy < 1:
+        there = f"the {roofs.gpu} has {roofs.multiprocessors} multiprocessors: most of it idles"
+        yield f"{grid.programs} program{'s' * (grid.programs != 1)}; {there}"
+    if spilling := _spilling(compiled, roofs.target):
+        verb = "spills" if len(spilling) == 1 else "spill"
+        yield f"a lower bound: {', '.join(spilling)} {verb} registers"
+
+
+def _apart_words(work: Work) -> Iterator[str]:
+    """Yield that lanes lie apart, by the counted case."""
+    if work.sector_ratio > 1 and work.apart_line > 0:
+        moved = f"moves {work.sector_ratio:.1f} times the bytes that it uses, in sectors of 32 bytes"
+        yield f"lanes lie apart in memory in line {work.apart_line}: a program {moved}"
+
+
+def _spilling(compiled: PartInfo, target: str) -> list[str]:
+    """Return the kernels that spill registers on a GPU; autotuned ones only if every configuration was compiled."""
+    found: dict[str, list[CompiledKernel]] = {}
+    for one in compiled.kernels:
+        if one.target == target and one.occupancy is not None:
+            found.setdefault(one.kernel, []).append(one)
+    return [
+        kernel
+        for kernel, forms in found.items()
+        if len(forms) >= max(one.configurations for one in forms)
+        and all(one.spill_store_bytes + one.spill_load_bytes > 0 for one in forms)
+    ]
 
 
 def _nearest(band: SpeedBand, case: Mapping[str, Value], counted: Sequence[Work]) -> Work | None:
@@ -181,10 +273,12 @@ def _formula_value(formula: str, case: Mapping[str, Value]) -> float:
         return 0.0
 
 
-def predict_on_paper(band: SpeedBand, counted: Sequence[Work]) -> tuple[Prediction, ...]:
+def predict_on_paper(
+    band: SpeedBand, counted: Sequence[Work], compiled: PartInfo = _NOTHING_COMPILED
+) -> tuple[Prediction, ...]:
     """Return predictions for a few sizes of the suite, shortest first, each on every GPU known by name."""
     gpus = [published_roofs(gpu, row) for row in ARCHITECTURES.values() for gpu in row.gpus]
-    by_case = {case: predict(gpus[0], band, case, case.words(), counted) for case in band.suite.named}
+    by_case = {case: predict(gpus[0], band, case, case.words(), counted, compiled) for case in band.suite.named}
     distinct_us: dict[Case, float] = {}
     for case, one in by_case.items():
         # A size that takes as long as another adds nothing.
@@ -195,7 +289,7 @@ def predict_on_paper(band: SpeedBand, counted: Sequence[Work]) -> tuple[Predicti
         one
         for place in _spread(len(cases))
         for roofs in gpus
-        if (one := predict(roofs, band, cases[place], cases[place].words(), counted)) is not None
+        if (one := predict(roofs, band, cases[place], cases[place].words(), counted, compiled)) is not None
     )
 
 
@@ -207,20 +301,30 @@ def _spread(count: int) -> list[int]:
 
 
 def with_predictions(
-    check: CheckResult, gpu: str, band: SpeedBand, counted: Sequence[Work], capability: str = ""
+    check: CheckResult,
+    gpu: str,
+    band: SpeedBand,
+    counted: Sequence[Work],
+    capability: str = "",
+    compiled: PartInfo = _NOTHING_COMPILED,
 ) -> CheckResult:
     """Return a timed check with a prediction for every size, or a note that says why there is none."""
     assert check.speed is not None
     why = why_uncounted(check.speed, counted)
     return replace(
         check,
-        predictions=predict_measured(gpu, band, check.speed, counted, capability),
+        predictions=predict_measured(gpu, band, check.speed, counted, capability, compiled),
         notes=(*check.notes, why) if why else check.notes,
     )
 
 
 def predict_measured(
-    gpu: str, band: SpeedBand, speed: Speed, counted: Sequence[Work], capability: str = ""
+    gpu: str,
+    band: SpeedBand,
+    speed: Speed,
+    counted: Sequence[Work],
+    capability: str = "",
+    compiled: PartInfo = _NOTHING_COMPILED,
 ) -> tuple[Prediction, ...]:
     """Return a prediction for every size by the ceilings of the very GPU, with the measured time.
 
@@ -237,7 +341,7 @@ def predict_measured(
             continue
         if _has_other_kernels(size, counted):
             continue
-        one = predict(roofs, band, size.case, size.words, counted)
+        one = predict(roofs, band, size.case, size.words, counted, compiled)
         if one is not None:
             found.append(replace(one, measured_us=size.submission.median_us))
     return tuple(found)

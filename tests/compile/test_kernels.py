@@ -6,6 +6,7 @@ Ranges and words, never exact numbers of registers: they differ between versions
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -449,3 +450,19 @@ def test_random_floats_are_allocated_and_not_drawn_and_whole_numbers_are_drawn()
         places = torch.randperm(100, generator=generator)
     assert torch.equal(drawn, torch.zeros(2, 3, dtype=torch.bfloat16))
     assert torch.equal(places, torch.randperm(100, generator=torch.Generator().manual_seed(3)))
+
+
+def test_operators_on_large_tensors_touch_no_page_of_them() -> None:
+    before = resident_bytes()
+    with WithoutValues():
+        large = torch.zeros(1 << 28, dtype=torch.float32)
+        large.fill_(1.0)
+        halves = (large.to(torch.float16) + 1).reshape(1 << 14, -1).t().contiguous()
+        few = halves[:2, :4].sum()
+    assert (halves.shape, halves.dtype, halves.stride()) == ((1 << 14, 1 << 14), torch.float16, (1 << 14, 1))
+    assert few.shape == ()
+    assert resident_bytes() - before < 100 << 20
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096

@@ -204,6 +204,22 @@ def test_a_part_that_crashes_takes_no_other_with_it(compiler: ForkServer, part: 
     assert len(heard) == 2 * len(ALL)
 
 
+@pytest.mark.parametrize(("grid", "programs"), [("(triton.cdiv(x.numel(), 1024),)", [64, 1 << 20]), ("(1,)", [1, 1])])
+def test_the_grids_of_timed_sizes_are_recorded_whatever_the_size(
+    compiler: ForkServer, ex_15: Entry, part: Part, grid: str, programs: list[int]
+) -> None:
+    first = part.speed_bands[0].suite.named[0]
+    small = with_sizes(part, *({**first, "N": size} for size in (1 << 16, 1 << 30)))
+    text = f"{HEAD}{COPY}{ADD}".replace("(triton.cdiv(x.numel(), 1024),)", grid)
+    start = Start("ex.py", text, ex_15.source("inputs.py"), ("vector_add",))
+    with PartCompiler(lambda: compiler, start, Limits(memory_bytes=16 << 30), [small]) as part_compiler:
+        part_compiler.run()
+        found = part_compiler.grids_of("vector_add")
+    assert [(one.case["N"], one.programs, one.multiprocessors) for one in found] == [
+        (size, count, 132) for size, count in zip((1 << 16, 1 << 30), programs, strict=True)
+    ]
+
+
 # -- beside a grading ------------------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from grader.exercise.cases import Cases, Choice, Size, Space
 from grader.exercise.catalogue import Entry
 from grader.exercise.gpus import ARCHITECTURES, USUAL
 from grader.exercise.model import SpeedBand
-from grader.record import Ceilings, Prediction, Record, Work
+from grader.record import Ceilings, Grid, PartInfo, Prediction, Record, Work
 from grader.speed.prediction import (
     Roofs,
     Units,
@@ -25,6 +25,8 @@ from grader.speed.prediction import (
 )
 from tests.conftest import ROOT, Grade
 from tests.records import samples
+from tests.records.compiled import COPY
+from tests.records.compiled import kernel as compiled_kernel
 
 # A terabyte and 2 TFLOP (1 in float32) per second: a byte is 1e-6 µs, a float16 operation half of that.
 ROOFS = Roofs("a toy", 1.0, {"float16": 2.0, "float32": 1.0}, "measured", launch_us=3.0)
@@ -356,3 +358,80 @@ def test_nothing_is_predicted_for_a_part_with_wrong_answers_or_for_one_that_is_n
     wrong = graded(ex_15.mistake("vector_add_zeros").text, "vector_add", "global_sum", cases=2)
 
     assert [longest(wrong, part) for part in ("vector_add", "global_sum")] == [0, 0]
+
+
+# -- programs ----------------------------------------------------------------------------------------------------------
+
+H200 = published_roofs(USUAL.gpu, USUAL)
+LARGE: dict[str, Any] = {"N": 1 << 28, "dtype": "float32"}
+
+
+def with_programs(*programs: int, told: int = 132) -> PartInfo:
+    """The largest launches at N = 2^28, 2^27, … of launch code that was told of so many multiprocessors."""
+    sizes = ({"N": LARGE["N"] >> place, "dtype": "float32"} for place in range(len(programs)))
+    return PartInfo("p", "P", grids=tuple(Grid(size, many, told) for size, many in zip(sizes, programs, strict=True)))
+
+
+def predicted_with(compiled: PartInfo, roofs: Roofs = H200, size: dict[str, Any] = LARGE) -> Prediction:
+    found = predict(roofs, band(), size, "words", [work()], compiled)
+    assert found is not None
+    return found
+
+
+def test_one_program_gets_the_share_of_one_multiprocessor() -> None:
+    one, all_of_them = predicted_with(with_programs(1)), predicted_with(PartInfo("p", "P"))
+    assert one.time_us - 5 == pytest.approx(132 * (all_of_them.time_us - 5), rel=1e-3)
+    assert (one.programs, all_of_them.programs) == (1, -1)
+    assert one.remarks == ("1 program; the H200 has 132 multiprocessors: most of it idles",)
+
+
+@pytest.mark.parametrize("programs", [67, 128, 132, 1 << 18])
+def test_a_program_for_most_multiprocessors_changes_nothing(programs: int) -> None:
+    found = predicted_with(with_programs(programs))
+    assert (found.time_us, found.remarks) == (predicted_with(PartInfo("p", "P")).time_us, ())
+
+
+def test_a_persistent_kernel_fills_larger_gpus_than_the_one_it_was_recorded_for() -> None:
+    b200 = published_roofs(ARCHITECTURES[100].gpu, ARCHITECTURES[100])
+    assert predicted_with(with_programs(132), b200).remarks == ()
+    assert predicted_with(with_programs(74), b200).remarks == (
+        "74 programs; the B200 has 148 multiprocessors: most of it idles",
+    )
+
+
+def test_a_size_that_was_not_recorded_takes_a_grid_that_no_size_changes() -> None:
+    other = {"N": 1 << 30, "dtype": "float32"}
+    assert predicted_with(with_programs(1, 1), size=other).programs == 1
+    assert predicted_with(with_programs(8, 4), size=other).programs == -1
+    assert predicted_with(with_programs(1), size=other).programs == -1
+
+
+def test_no_multiprocessor_gets_more_than_its_link_to_the_l2_cache_carries() -> None:
+    for row in ARCHITECTURES.values():
+        for gpu in row.gpus:
+            share = published_roofs(gpu, row).dram_tbps * 1e6 / gpu.multiprocessors
+            assert share < 64 * row.sm_mhz
+
+
+def test_a_kernel_that_spills_on_a_gpu_makes_its_prediction_a_lower_bound() -> None:
+    kernel = compiled_kernel(COPY, 90, kernel="k", spill_store_bytes=8, spill_load_bytes=8)
+    compiled = PartInfo("p", "P", (kernel,))
+    assert predicted_with(compiled).remarks == ("a lower bound: k spills registers",)
+    a100 = published_roofs(ARCHITECTURES[80].gpu, ARCHITECTURES[80])
+    assert predicted_with(compiled, a100).remarks == ()
+    tuned = dataclasses.replace(kernel, configurations=2)
+    assert predicted_with(PartInfo("p", "P", (tuned,))).remarks == ()
+    fits = dataclasses.replace(kernel, spill_store_bytes=0, spill_load_bytes=0)
+    assert predicted_with(PartInfo("p", "P", (kernel, fits))).remarks == ()
+
+
+def test_lanes_that_lie_apart_are_slowed_by_the_l2_cache_and_named() -> None:
+    apart = [work(sector_ratio=8.0, apart_line=7), work(1000)]
+    slow, usual = (predict(H200, band(), LARGE, "words", counted) for counted in (apart, [work(1000)]))
+    assert slow is not None
+    assert usual is not None
+    assert 3 < slow.time_us / usual.time_us < 4
+    assert slow.bytes == usual.bytes
+    assert slow.remarks == (
+        "lanes lie apart in memory in line 7: a program moves 8.0 times the bytes that it uses, in sectors of 32 bytes",
+    )

@@ -37,6 +37,7 @@ from grader.interpreter.accesses.races import (
     without_idle_loads,
     without_repeated_stores,
 )
+from grader.interpreter.accesses.sectors import sectors_of
 from grader.protocol.footprint import Footprint
 from grader.protocol.messages import GuardFinding, Pause, Traffic
 
@@ -541,6 +542,7 @@ class Guard:
             ):
                 for race in find_exchanges(here, self._barriers, _MOST_FINDINGS - len(self.findings)):
                     self.findings.append(self._told(race))
+        sectors = sectors_of(self._operations)
         return Traffic(
             loaded_bytes=self._loaded,
             stored_bytes=self._stored + self._spilled,
@@ -550,6 +552,9 @@ class Guard:
             dots=self._dots,
             exponentials=self._exponentials,
             operations=self._computed,
+            used_bytes=sectors.used,
+            sector_bytes=sectors.moved,
+            apart_line=sectors.line,
             complete=not self._thinned,
         )
 

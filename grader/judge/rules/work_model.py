@@ -213,7 +213,17 @@ def _count(trial: Trial, traffic: Sequence[Traffic], case: Case, returned: int, 
         operations=sum(each.operations for each in traffic),
         kernels=tuple(dict.fromkeys(clean(launch.kernel, 80) for launch in trial.launches)),
         copied_bytes=copied,
+        sector_ratio=_sector_ratio(traffic),
+        apart_line=max(traffic, key=lambda each: each.sector_bytes - each.used_bytes).apart_line if traffic else 0,
     )
+
+
+def _sector_ratio(traffic: Sequence[Traffic]) -> float:
+    """Return the bytes of the sectors that programs touch over those that they use, over all launches."""
+    wasted = sum(max(each.sector_bytes - each.used_bytes, 0) for each in traffic)
+    # A launch whose lanes lie close together uses what it moves.
+    used = sum(each.used_bytes or each.loaded_bytes + each.stored_bytes for each in traffic)
+    return round(1 + wasted / max(used, 1), 3)
 
 
 def _bounds(allowance: Allowance | None, one: PlannedCase) -> tuple[int, int]:

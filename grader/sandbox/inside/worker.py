@@ -134,7 +134,8 @@ class Worker:
         self._pretending: Callable[[], AbstractContextManager[object]] = nullcontext
         self._install_watches()
         self._install_cute()
-        fill_uninitialised_memory(on=True)
+        # What is only compiled needs no values: filling would touch all pages of large tensors.
+        fill_uninitialised_memory(on=not start.target)
         cutedsl.stand_in_for_missing(start.packages)
         self._decoys = PlacedArguments(self._device)
         self._cpu_decoys = PlacedArguments(torch.device("cpu"))
