@@ -39,6 +39,8 @@ _RULED, _HANDED_ON = 0.4, 0.9
 _WRONG_ADDRESS = 0.6
 # Symptoms that are facts: they stay in the title.
 _FACTS = ("out_of_bounds", "race")
+# The kinds that only elements without a store show.
+_NEVER_STORED = ("not_all_covered",)
 # The factor of a shortcut by values if numbers are not finite: large inputs lead to those.
 _BY_VALUES = 0.5
 # From this weight on, errors look like rounding.
@@ -103,6 +105,9 @@ def suspects_of(
             own = [replace(clue, firm=False) if clue.kind in doubted else clue for clue in own]
     # The part cannot have the other kinds.
     own = [clue for clue in own if clue.kind in kinds]
+    if any(clue.kind in _NEVER_STORED and not clue.confirmed for clue in clues):
+        # A wrong reduction stores wrong values everywhere: it leaves no element out.
+        own = [clue for clue in own if clue.kind != "wrong_axis" or clue.confirmed]
     ranked = sorted(_weighed(own, factors), key=lambda one: -one[0])
     if not ranked:
         return ()
