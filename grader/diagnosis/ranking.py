@@ -75,6 +75,7 @@ def suspects_of(
             [replace(clue, confirmed=False, weight=_CONFIRMED_ELSEWHERE) for clue in own] + assumed if assumed else own
         )
     if not has_proof(own):
+        own = [_in_proved_words(clue, elsewhere) for clue in own]
         rounded = bool(own) and all(clue.kind in of_family("small errors") for clue in own)
         own += [_from_elsewhere(clue, rounded=rounded) for clue in elsewhere if clue.confirmed]
     factors: Mapping[str, float] = {}
@@ -138,6 +139,13 @@ def _with_wrong_address(clue: Clue) -> Clue:
     """Return the clue of a wrong address in place of a missing mask that an access shows; other clues unchanged."""
     by_access = clue.kind == "missing_mask" and not clue.confirmed and clue.firm
     return Clue("wrong_address", _WRONG_ADDRESS * clue.weight, clue.evidence, firm=True) if by_access else clue
+
+
+def _in_proved_words(clue: Clue, elsewhere: Sequence[Clue]) -> Clue:
+    """Return a guess at a known mistake in the words of the one of its kind that another check has confirmed."""
+    proved = [one for one in elsewhere if one.confirmed and one.by_known_mistake and one.title]
+    alike = next((one for one in proved if one.kind == clue.kind), None)
+    return replace(clue, title=alike.title, help=alike.help) if alike and clue.by_known_mistake and clue.title else clue
 
 
 def _from_elsewhere(clue: Clue, *, rounded: bool) -> Clue:

@@ -363,3 +363,10 @@ def test_a_part_has_the_kinds_of_its_own_contrasts_and_none_of_a_reduction_if_it
     assert "heads_mapping" in decode
     assert {"heads_mapping", "scale_ignored", "low_precision_sum"}.isdisjoint(append)
     assert {"position_shifted", "length_of_first"} <= append.keys()
+
+
+def test_a_guess_at_a_known_mistake_has_the_words_of_the_one_that_another_check_has_confirmed() -> None:
+    guess = Clue("remainder_skipped", 0.45, title="Looks as if tiles are cut", by_known_mistake=True)
+    proof = replace(sure("remainder_skipped", title="Looks as if splits are cut"), by_known_mistake=True)
+    assert [one.title for one in ranked(guess, elsewhere=(proof,))] == ["Looks as if splits are cut"]
+    assert [one.title for one in ranked(guess)] == ["Looks as if tiles are cut"]
