@@ -33,6 +33,9 @@ _MOST_AXES = 4
 
 # Number of failing calls that a mistake must explain.
 _CALLS = 2
+# The weight of an end of an argument that is left out, and its words. That end has as many lengths in this many calls
+# where the size of another axis is more than chance.
+_SUFFIX, _WITHOUT, _CUTS = 0.8, "Looks like a loop without ", 2
 # Larger constants of a launch are lengths.
 _LARGEST_BLOCK = 1 << 14
 # Seconds of CPU time for the search of one check. CPU time, so that a busy machine finds the same.
@@ -153,9 +156,16 @@ def altered_clues(bench: Bench, failures: Sequence[Failure]) -> list[Clue]:
             if _gives(one, bench, answers, inputs):
                 found.append(one)
         others = [each for each in calls[: _CALLS + 1] if each is not wrong_call]
+        ends: list[Clue] = []
         for one in found:
             shows = all(_gives(one, bench, list(each.answers()), bench.truth.inputs(each.recipe)) for each in others)
             if shows and not _fails_passing(one, bench, wrong_call):
+                told = [wrong_call, *others]
+                if (end := _left_out(one, inputs, names)) and len({*_cuts(one, bench, told)}) < _CUTS:
+                    # Any reason to leave out this end gives these values: whose length it is may be chance.
+                    evidence = f"The values are those without {end}."
+                    ends = ends or [Clue("block_left_out", _SUFFIX, evidence, title=_WITHOUT + end)]
+                    continue
                 kind = (
                     "wrong_address"
                     if isinstance(one, Alteration) and _by_program(one, wrong_call, inputs)
@@ -163,7 +173,47 @@ def altered_clues(bench: Bench, failures: Sequence[Failure]) -> list[Clue]:
                 )
                 clue = sure(kind, "The values are those of this mistake.", one.title, one.help)
                 return [replace(clue, by_known_mistake=True)]
+        if ends:
+            return ends
     return []
+
+
+def _cuts(one: _Mistake, bench: Bench, calls: Sequence[WrongCall]) -> Iterator[tuple[int, int]]:
+    """Yield the place and the length of the end that is zero in each call, for an alteration that only zeros an end."""
+    for each in calls:
+        inputs = bench.truth.inputs(each.recipe)
+        altered = one.applied(inputs) if isinstance(one, Alteration) else None
+        if altered is not None and isinstance(one, Alteration):
+            found = _zeroed_end(inputs[one.arguments[0]], altered[one.arguments[0]])
+            if found is not None:
+                yield found[1:]
+
+
+def _left_out(one: _Mistake, inputs: Sequence[object], names: Sequence[str]) -> str:
+    """Return words for the end of an argument that an alteration makes zero, where it changes nothing else; else ""."""
+    altered = one.applied(inputs) if isinstance(one, Alteration) and len(one.arguments) == 1 else None
+    if altered is None or not isinstance(one, Alteration):
+        return ""
+    place = one.arguments[0]
+    found = _zeroed_end(inputs[place], altered[place])
+    if found is None:
+        return ""
+    axis, left, size = found
+    return f"the last {left} of {size} along axis {axis} of {names[place]}"
+
+
+def _zeroed_end(before: object, after: object) -> tuple[int, int, int] | None:
+    """Return the axis whose end is zero in a tensor and was not before, with the lengths of the end and the axis."""
+    if not isinstance(before, Tensor) or not isinstance(after, Tensor):
+        return None
+    changed = (before != after) & ~(before.isnan() & after.isnan())
+    for axis, size in enumerate(before.shape):
+        lines = changed.movedim(axis, 0).reshape(size, -1).any(1)
+        first = int(lines.double().argmax())
+        end = after.narrow(axis, first, size - first)
+        if first > 0 and bool(lines[first:].all()) and not bool(end.any()):
+            return axis, size - first, size
+    return None
 
 
 def _tells(wrong_call: WrongCall) -> bool:

@@ -174,10 +174,19 @@ def refuted(
     sizes = _sizes(space)
     if sizes and any(all(int(case.get(axis, 0)) % FULL == 0 for axis in sizes) for case in failing):
         factors.update(dict.fromkeys(of_family("ragged"), REFUTED))
+    if any(_has_whole_tiles(case, space) for case in failing):
+        factors.update(dict.fromkeys(of_family("ragged"), REFUTED))
     passing = sum(not one.failed for one in tried)
     if passing >= _NO_CHANCE and _LUCKY * passing > len(failing):
         factors.update(dict.fromkeys(of_family("everywhere"), REFUTED))
     return factors
+
+
+def _has_whole_tiles(case: Case, space: Space) -> bool:
+    """Return whether the case says its tiles, tile_m along M, and they divide every size: no lane is left over."""
+    tiles = {axis: f"tile_{axis.lower()}" for axis in _sizes(space)}
+    named = bool(tiles) and all(tile in case for tile in tiles.values())
+    return named and all(int(case.get(axis, 0)) % int(case[tile]) == 0 for axis, tile in tiles.items())
 
 
 def by_layout_alone(tried: Sequence[TriedCase], declared: Sequence[Contrast], space: Space) -> bool:

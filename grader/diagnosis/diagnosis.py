@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 
 from grader.diagnosis.cross_check import explaining, shown_by
+from grader.diagnosis.edits.edit_scope import SLIP
 from grader.diagnosis.edits.repairs import repair_clues
-from grader.diagnosis.edits.slips import SLIP
 from grader.diagnosis.edits.unmasked import unmasked_clue
 from grader.diagnosis.edits.unstored import KIND as UNWRITTEN
 from grader.diagnosis.edits.unstored import unstored_clue
@@ -114,7 +114,8 @@ class Diagnosis:
     def __init__(self, exercise: Exercise, truth: Truth) -> None:
         self._exercise = exercise
         self._truth = truth
-        self._kinds = known_kinds(exercise)
+        self._known = known_kinds(exercise)
+        self._kinds = {part.name: known_kinds(exercise, part) for part in exercise.parts}
         # By id, in the order of the failures.
         self._checks: defaultdict[str, _CheckState] = defaultdict(_CheckState)
         self._parts: defaultdict[str, _PartState] = defaultdict(_PartState)
@@ -282,7 +283,8 @@ class Diagnosis:
             if diverging is not None:
                 self._add([first.id], diverging)
             lines = {line for one in divergences for line in one.lines}
-            for clue in repair_clues(bench, text, calls, suspected, self._kinds, in_launch=in_launch, diverging=lines):
+            kinds = self._kinds[bench.part.name]
+            for clue in repair_clues(bench, text, calls, suspected, kinds, in_launch=in_launch, diverging=lines):
                 # The values of a known mistake say more than a slip.
                 found = _doubted(clue) if clue.kind == SLIP and is_named else clue
                 for one in failed:
@@ -299,7 +301,7 @@ class Diagnosis:
         """Add the line whose dtype makes a part wrong to a kind of too few bits, which its values have confirmed."""
         with self._noting_faults(*failed):
             calls = self._failing_calls(failed)
-            found = repair_clues(bench, text, calls, [kind], self._kinds, among=of_family("few bits"))
+            found = repair_clues(bench, text, calls, [kind], self._known, among=of_family("few bits"))
             confirming = [
                 one for one in failed if any(clue.kind == kind and clue.confirmed for clue in self._clues(one))
             ]
@@ -420,11 +422,9 @@ class Diagnosis:
 
     def _suspects(self, planned: PlannedCheck, own: Sequence[Clue]) -> tuple[Suspect, ...]:
         """Return what may be behind the failure of a check, by its own clues and by all that is known of the part."""
-        kinds = self._kinds
-        if not planned.part.reduces:
-            # Keep what a replay proved: a kernel may reduce although its part does not.
-            left_out = set(of_family("reduction")) - {clue.kind for clue in own if clue.confirmed}
-            kinds = {name: kind for name, kind in kinds.items() if name not in left_out}
+        # Keep what a replay proved: a kernel may reduce although its part does not.
+        proved = {clue.kind: self._known[clue.kind] for clue in own if clue.confirmed and clue.kind in self._known}
+        kinds = {**self._kinds[planned.part.name], **proved}
         part = self._parts[planned.part.name]
         tried = part.tried or []
         suspects = suspects_of(

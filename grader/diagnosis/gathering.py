@@ -16,7 +16,14 @@ from torch import Tensor
 
 from grader.diagnosis.altered import altered_clues, blocks_of
 from grader.diagnosis.kinds import GENERAL, of_family
-from grader.diagnosis.known_mistakes import agree, mistake_clues, mistakes_in, passing_like, rounding_clues
+from grader.diagnosis.known_mistakes import (
+    agree,
+    mistake_clues,
+    mistakes_in,
+    passing_like,
+    rounding_clues,
+    shared_mistake,
+)
 from grader.diagnosis.misplaced import misplaced_clues
 from grader.diagnosis.patterns import Answer, Reach, clues_of, first_wrong
 from grader.exercise.cases import Domain, Size, Space
@@ -40,6 +47,8 @@ _CONFIRMING_SHARE = 0.6
 _LARGEST_GUESS = 0.97
 # Work is repeated where each byte is loaded or stored this many times, on average.
 OVERLAP = 1.5
+# The number of failing cases that the words of a known mistake are compared with.
+_COMPARED = 4
 # The factor of a known mistake that explains only some of the failing cases, and none for certain.
 _SOME_CASES = 0.5
 # Weight of counted padding if every access was checked, and none was outside a tensor.
@@ -277,6 +286,7 @@ def gathered(bench: Bench, first: Failure, alike: Sequence[Failure], *, known: b
         else clue
         for clue in together(several)
     ]
+    clues = [_for_all(bench, failures[:_COMPARED], clue) for clue in clues]
     clues += _without_launch(bench, first)
     if not known and not has_proof(clues):
         altered = altered_clues(bench, failures)
@@ -286,10 +296,24 @@ def gathered(bench: Bench, first: Failure, alike: Sequence[Failure], *, known: b
     for failure, found in zip(failures, several, strict=True):
         for clue in found:
             if clue.confirmed and clue.kind in sure_of and clue.title and failure.cause.mismatch:
+                merged = next(one for one in clues if one.kind == clue.kind) if clue.by_known_mistake else clue
                 kind = failure.cause.kind if failure.cause.kind in _KEPT_SYMPTOMS else "likely_mistake"
-                shown = replace(failure.cause, kind=kind, title=clue.title, help=clue.help)
+                shown = replace(failure.cause, kind=kind, title=merged.title, help=merged.help)
                 return clues, replace(failure, cause=shown)
     return clues, first
+
+
+def _for_all(bench: Bench, failures: Sequence[Failure], clue: Clue) -> Clue:
+    """Return the clue of a known mistake in the words that fit most failing cases, if several of its kind fit one.
+
+    Slots that no tile divides, or that no splits divide, may be the same ones in one case.
+    """
+    calls = [one.wrong_call for one in failures if one.wrong_call is not None and one.cause.mismatch is not None]
+    own = [one for one in calls if one.recipe.part == bench.part.name]
+    if not clue.by_known_mistake or not clue.title or len(own) < 2:
+        return clue
+    shared = shared_mistake(bench.truth, bench.part, own, clue.kind)
+    return replace(clue, title=shared.title, help=shared.help) if shared else clue
 
 
 def _without_launch(bench: Bench, failure: Failure) -> list[Clue]:

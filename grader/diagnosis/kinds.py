@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from grader.exercise.causes import Family, Kind, Shown
-from grader.exercise.model import Exercise
+from grader.exercise.causes import Contrast, Family, Kind, Shown
+from grader.exercise.model import Exercise, Part
 
 # What a kind may explain of other checks. Low precision causes rounding errors or overflow, not wrong addresses.
 _FEW_BITS = frozenset({Shown.NEAR, Shown.NOT_FINITE})
@@ -33,12 +33,17 @@ _KINDS = (
         "a mask that is missing, or lets too much through",
         "Which lanes of the last block have no element? Loads and stores need a mask for them, on every axis that a "
         "block can overrun.",
-        families=("ragged",),
+        families=("ragged", "masks"),
     ),
     Kind(
         "axis_unmasked",
         "a mask that has no condition on one axis",
         "Which axis does the block overrun, and which condition of the mask is about that axis?",
+    ),
+    Kind(
+        "bound_too_large",
+        "a mask whose bound is larger than the tensor",
+        "How many elements does this tensor have? Compare its index with that number, and not with another length.",
     ),
     Kind(
         "masked_by_values",
@@ -58,25 +63,26 @@ _KINDS = (
         "remainder_skipped",
         "a remainder that is left out: a count is rounded down",
         "How many blocks does a length need if it is no multiple of the block? Try one block plus one element by hand.",
-        families=("ragged",),
+        families=("ragged", "masks"),
         by_edit=True,
     ),
     Kind(
         "last_left_out",
         "a bound that is one too small: the last element is left out",
         "Compare the bound with the length itself: is the last index still below it?",
-        families=("everywhere",),
+        families=("everywhere", "masks"),
     ),
     Kind(
         "block_left_out",
         "a loop that ends one block early, or starts one late",
         "Write down the first and the last offset that the loop visits, for a length of exactly two blocks.",
-        families=("reduction",),
+        families=("reduction", "masks"),
     ),
     Kind(
         "not_all_covered",
         "elements that no program computes: the work is not shared out completely",
         "Which program, and which thread, computes each element? Exactly one must compute it.",
+        families=("masks",),
     ),
     Kind(
         "padding_counted",
@@ -90,6 +96,7 @@ _KINDS = (
         "strides_ignored",
         "strides that are not the tensor's own",
         "How far apart do neighbours lie along each axis? Use the strides of the tensor that you access, axis by axis.",
+        families=("addresses",),
         by_edit=True,
     ),
     Kind(
@@ -97,6 +104,7 @@ _KINDS = (
         "a start that is not the tensor's own",
         "A tensor may start anywhere in its memory, also at an odd address. How do you compute the address of element "
         "0, and do you round it?",
+        families=("addresses",),
     ),
     Kind(
         "axes_exchanged",
@@ -118,13 +126,14 @@ _KINDS = (
         "position_shifted",
         "positions that are shifted",
         "Follow the first element by hand: from which index do you compute it, and where do you store it?",
-        families=("misplaced",),
+        families=("misplaced", "addresses"),
         in_launch_code=False,
     ),
     Kind(
         "size_assumed",
         "a size that the code assumes",
         "Which number in the code is right for some cases only: a block, a page, a number of threads, a row's length?",
+        families=("masks",),
         by_edit=True,
     ),
     Kind(
@@ -160,12 +169,14 @@ _KINDS = (
         "bad_index",
         "an index that points outside the tensor",
         "Where does the index come from? Do you load it only for lanes that have one?",
+        families=("addresses",),
         in_launch_code=False,
     ),
     Kind(
         "relative_index",
         "an index that counts from another start",
         "Does this index count from the start of its part, of its block, or of the whole tensor?",
+        families=("masks",),
         by_edit=True,
     ),
     Kind(
@@ -194,7 +205,7 @@ _KINDS = (
         "wrong_address",
         "a wrong address",
         "Compute the offset of one wrong element by hand.",
-        families=("misplaced",),
+        families=("misplaced", "addresses"),
         in_launch_code=False,
     ),
     # -- what is computed
@@ -326,6 +337,13 @@ _KINDS = (
         "too.",
         families=("small errors", "few bits"),
         explains=_FEW_BITS,
+    ),
+    Kind(
+        "short_constant",
+        "a constant with too few digits",
+        "A float32 number has seven digits: write log2(e) as 1.4426950408889634, or compute it outside the kernel.",
+        explains=_FEW_BITS,
+        by_edit=True,
     ),
     Kind(
         "slip",
@@ -469,6 +487,7 @@ _KINDS = (
         "done_again",
         "work that is done more than once",
         "Which elements does program 0 take, and which program 1? Do programs overlap, or iterations of a loop?",
+        families=("masks",),
     ),
     Kind(
         "moves_unneeded",
@@ -666,7 +685,7 @@ _KINDS = (
         "heads_mapping",
         "query heads that read the wrong kv head",
         "Neighbouring query heads share a kv head: write down the kv head of each, for 4 query heads and 2 kv heads.",
-        families=("reduction", "attention"),
+        families=("reduction", "attention", "addresses"),
         in_launch_code=False,
     ),
     Kind(
@@ -725,9 +744,20 @@ def of_family(family: Family) -> tuple[str, ...]:
     return tuple(kind.name for kind in _KINDS if family in kind.families)
 
 
-def known_kinds(exercise: Exercise) -> dict[str, Kind]:
-    """Return all kinds that an exercise may name, by name: its own and the general ones."""
-    pointed = {one.kind for one in exercise.contrasts}
+def known_kinds(exercise: Exercise, part: Part | None = None) -> dict[str, Kind]:
+    """Return all kinds that an exercise may name, by name: its own and the general ones.
+
+    part: the kinds that this part can have, by what it reduces, and by the contrasts whose axis its cases have.
+    """
+    pointed = {one.kind for one in exercise.contrasts if part is None or _is_about(one, part)}
     unknown = {name for names in map(of_family, _OF_SOME_EXERCISES) if pointed.isdisjoint(names) for name in names}
+    if part is not None and not part.reduces:
+        unknown |= {*of_family("reduction")}
     general = {name: kind for name, kind in GENERAL.items() if name not in unknown}
     return {**general, **{kind.name: kind for kind in exercise.kinds}}
+
+
+def _is_about(contrast: Contrast, part: Part) -> bool:
+    """Return whether a contrast can tell cases of a part apart."""
+    has_axis = any(one.cases is not None and contrast.axis in one.cases.space.axes for one in part.checks)
+    return contrast.part in ("", part.name) and has_axis

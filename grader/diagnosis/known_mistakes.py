@@ -5,6 +5,7 @@ Take a wrong call, and return mistakes and clues. Run only the oracle.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from math import isfinite
 
@@ -78,6 +79,22 @@ def mistakes_in(
                         break
             return [*found.values()][:most]
     return []
+
+
+def shared_mistake(truth: Truth, part: Part, wrong_calls: Sequence[WrongCall], kind: str) -> KnownMistake | None:
+    """Return the known mistake of a kind that gives the values of most wrong calls, the first of several; or None.
+
+    Mistakes are told apart by their titles.
+    """
+    found: dict[str, KnownMistake] = {}
+    given: Counter[str] = Counter()
+    for wrong_call in wrong_calls:
+        answers = [*wrong_call.answers()]
+        known = (one for one in truth.known_mistakes(part, wrong_call.recipe) if one.kind == kind)
+        explaining = {one.title: one for one in known if explains_all(one.outputs, answers)}
+        given.update([*explaining])
+        found = {**explaining, **found}
+    return found[given.most_common(1)[0][0]] if given else None
 
 
 def _spares(outputs: Sequence[torch.Tensor], answers: Sequence[tuple[torch.Tensor, torch.Tensor, Expected]]) -> bool:

@@ -51,6 +51,8 @@ _OF_FLOAT32 = (
 )
 # The range of relative errors of TF32, with some room for sums.
 _TF32 = (2.0**-16, 2.0**-8)
+# Blocks are no smaller; and the weight of wrong elements from the second block on: below every other guess.
+_LEAST_BLOCK, _LATER = 8, 0.31
 _POWERS = tuple(2**i for i in range(15, 0, -1))
 
 
@@ -644,6 +646,8 @@ def _by_place(answer: Answer) -> Iterator[Clue]:
             yield Clue("remainder_skipped", 0.25, evidence)
             if count == 1:
                 yield Clue("last_left_out", 0.35, evidence)
+            elif (size - count) % _LEAST_BLOCK == 0:
+                yield Clue("later_blocks", _LATER, evidence)
         elif bool(lines[:count].all()):
             yield Clue("position_shifted", 0.2, f"Only the first {count} of {size} {where} are wrong.")
         return

@@ -39,6 +39,8 @@ _RULED, _HANDED_ON = 0.4, 0.9
 _WRONG_ADDRESS = 0.6
 # Symptoms that are facts: they stay in the title.
 _FACTS = ("out_of_bounds", "race")
+# The kinds that only elements without a store show.
+_NEVER_STORED = ("not_all_covered",)
 # The factor of a shortcut by values if numbers are not finite: large inputs lead to those.
 _BY_VALUES = 0.5
 # From this weight on, errors look like rounding.
@@ -73,6 +75,7 @@ def suspects_of(
             [replace(clue, confirmed=False, weight=_CONFIRMED_ELSEWHERE) for clue in own] + assumed if assumed else own
         )
     if not has_proof(own):
+        own = [_in_proved_words(clue, elsewhere) for clue in own]
         rounded = bool(own) and all(clue.kind in of_family("small errors") for clue in own)
         own += [_from_elsewhere(clue, rounded=rounded) for clue in elsewhere if clue.confirmed]
     factors: Mapping[str, float] = {}
@@ -103,6 +106,9 @@ def suspects_of(
             own = [replace(clue, firm=False) if clue.kind in doubted else clue for clue in own]
     # The part cannot have the other kinds.
     own = [clue for clue in own if clue.kind in kinds]
+    if any(clue.kind in _NEVER_STORED and not clue.confirmed for clue in clues):
+        # A wrong reduction stores wrong values everywhere: it leaves no element out.
+        own = [clue for clue in own if clue.kind != "wrong_axis" or clue.confirmed]
     ranked = sorted(_weighed(own, factors), key=lambda one: -one[0])
     if not ranked:
         return ()
@@ -133,6 +139,13 @@ def _with_wrong_address(clue: Clue) -> Clue:
     """Return the clue of a wrong address in place of a missing mask that an access shows; other clues unchanged."""
     by_access = clue.kind == "missing_mask" and not clue.confirmed and clue.firm
     return Clue("wrong_address", _WRONG_ADDRESS * clue.weight, clue.evidence, firm=True) if by_access else clue
+
+
+def _in_proved_words(clue: Clue, elsewhere: Sequence[Clue]) -> Clue:
+    """Return a guess at a known mistake in the words of the one of its kind that another check has confirmed."""
+    proved = [one for one in elsewhere if one.confirmed and one.by_known_mistake and one.title]
+    alike = next((one for one in proved if one.kind == clue.kind), None)
+    return replace(clue, title=alike.title, help=alike.help) if alike and clue.by_known_mistake and clue.title else clue
 
 
 def _from_elsewhere(clue: Clue, *, rounded: bool) -> Clue:

@@ -35,6 +35,7 @@ class Shown(Enum):
 # access one element. not finite: large inputs give infinities or NaN. small errors: errors look like a rounding. few
 # bits: a dtype is too narrow. earlier calls: they lie in an earlier call, or seem to be in the recorded one. reduction:
 # a part that reduces nothing cannot have them. attention, causal mask, lengths: only some exercises can have them.
+# addresses: they lie in an address. masks: in a mask, a bound or an address.
 Family = Literal[
     "ragged",
     "everywhere",
@@ -49,6 +50,8 @@ Family = Literal[
     "attention",
     "causal mask",
     "lengths",
+    "addresses",
+    "masks",
 ]
 
 

@@ -292,6 +292,8 @@ USUAL_SPLITS = (2, 4, 8, 16)
 USUAL_TILES_OF_ROWS = (4, 8, 16, 32, 64, 128)
 # Where a maximum starts that should start at -inf.
 USUAL_STARTS = (0.0, -1e4)
+# The log-sum-exp of an empty split, where it is finite.
+USUAL_FINITE = (0.0, -100.0, -1000.0, -1e4)
 # Slots of a split, where that is what is fixed.
 USUAL_CHUNKS = (32, 64, 128, 256, 512)
 LN_2 = math.log(2.0)
@@ -572,8 +574,10 @@ def _decode_mistakes(q: Tensor, lengths: Tensor, scale: float | None, slots: Slo
         title, help_text = "Looks like 0 / 0 in splits that have no slot", "What does a split past the length store?"
         yield "empty_split", title, help_text, o.masked_fill((empty > 0)[:, None, None], torch.nan)
         told = "The log-sum-exp of an empty split is -inf, and its weight is 0."
-        weighed = o / (1 + empty[:, None, None] * (-lse).exp())
-        yield "empty_split", "Looks as if splits that have no slot have a weight", told, weighed
+        for finite in USUAL_FINITE:
+            # Any finite number is above the log-sum-exp of some sequence.
+            weighed = o / (1 + empty[:, None, None] * (finite - lse).exp())
+            yield "empty_split", "Looks as if splits that have no slot have a weight", told, weighed
     for tile in USUAL_TILES:
         for title, powers in (
             ("Looks as if the sum so far is not rescaled when the maximum rises", (0.0, 0.0)),

@@ -6,12 +6,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from grader.diagnosis.altered import Alteration, alterations, altered_clues, stored_by_others
+from grader.diagnosis.altered import Alteration, _left_out, alterations, altered_clues, stored_by_others
 from grader.exercise.cases import Case
-from grader.exercise.catalogue import Entry
+from grader.exercise.catalogue import Entry, resolve
 from grader.judge.clue import Clue
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of
+from tests.conftest import ROOT
 
 A = torch.arange(12.0).reshape(3, 4)
 B = 100 + torch.arange(12.0).reshape(4, 3).T.contiguous().T
@@ -151,3 +152,27 @@ def test_a_wrong_read_is_told_by_the_values_that_it_gives(
 @pytest.mark.process
 def test_values_that_no_wrong_read_gives_are_not_told(server: ForkServer, ex_15: Entry) -> None:
     assert clues(server, ex_15, VECTOR_ADD.replace("x + y,", "x + 2.5 * y,")) == []
+
+
+def test_an_argument_without_its_end_is_a_loop_that_ends_early_whatever_length_the_end_has() -> None:
+    long = torch.arange(1.0, 13.0).reshape(2, 6)
+    ways = [one for one in found(long, torch.ones(4, 5)) if one.kind == "axes_exchanged" and one.arguments == (0,)]
+    told = {_left_out(one, (long, torch.ones(4, 5)), ("a", "b")) for one in ways}
+    assert {"the last 2 of 6 along axis 1 of a", "the last 1 of 6 along axis 1 of a"} <= told
+    negated = next(one for one in found(long, long) if one.kind == "wrong_factor")
+    assert _left_out(negated, (long, long), ("a", "b")) == ""
+
+
+@pytest.mark.process
+def test_values_without_the_end_of_an_argument_are_not_sure_to_come_from_another_length(server: ForkServer) -> None:
+    entry, _ = resolve(ROOT, "ex_16")
+    text = (entry.folder / "wrong" / "base_matmul.py").read_text(encoding="utf-8")
+    source = text.replace("range(0, K, BLOCK_K)", "range(0, K - BLOCK_K, BLOCK_K)")
+    # The last of two steps of 32 is left out, and N is 32 too.
+    case = Case({"M": 16, "N": 32, "K": 64, "a_layout": "rows", "b_layout": "rows", "dtype": "float32"})
+    with bench_of(server, entry, source, "matmul") as bench:
+        failure = bench.try_case(Case({**case, "values": "normal"}), 5).failure
+        assert failure is not None
+        (clue,) = altered_clues(bench, [failure])
+    assert (clue.kind, clue.confirmed) == ("block_left_out", False)
+    assert clue.title == "Looks like a loop without the last 32 of 64 along axis 1 of a"

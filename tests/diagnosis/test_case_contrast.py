@@ -185,3 +185,10 @@ def test_a_cause_that_spares_no_case_is_refuted_by_some_that_pass() -> None:
     assert "strides_ignored" not in refuted(tried("-x--xx", *layouts), [every], SPACE)
     assert "strides_ignored" not in refuted(tried("----xx", *layouts), [every], SPACE, ["strides_ignored"])
     assert "strides_ignored" not in refuted(tried("----xx", *layouts), [LAYOUT], SPACE)
+
+
+def test_a_failing_case_whose_tiles_divide_it_speaks_against_masks() -> None:
+    space = Space({"M": Size(1, 70), "tile_m": Choice((8, 4))})
+    for rows, is_refuted in ((16, True), (17, False)):
+        failing = [TriedCase(Case({"M": rows, "tile_m": 8}), failed=True, seed=0)]
+        assert ("missing_mask" in refuted(failing, (), space)) == is_refuted

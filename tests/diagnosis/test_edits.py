@@ -58,7 +58,7 @@ def edits(source: str = RIGHT, **values: object) -> list[Edit]:
         ("x - top[:, None]", "x + top[:, None]", "wrong_factor"),
         ("tl.max(x, axis=1)", "tl.sum(x, axis=1)", "slip"),
         ("rows[:, None] < M", "rows[:, None] > M", "causal_missing"),
-        ("x - top[:, None]", "x - top[:, None] + 1", "position_shifted"),
+        ("x - top[:, None]", "x - top[:, None] + 1", "slip"),
         ("triton.cdiv(M, 16)", "M // 16", "remainder_skipped"),
         ("(triton.cdiv(M, 16), triton.cdiv(N, 16))", "(triton.cdiv(N, 16), triton.cdiv(M, 16))", "axes_exchanged"),
         ("x, y, M", "y, x, M", "operand_mixed_up"),
@@ -614,3 +614,41 @@ def test_no_minimum_of_values_is_an_edit() -> None:
     source = GUARDED.replace("        top = new\n", "        top = new + tl.sum(tl.exp(x - new), axis=0)\n")
     found = edits_of(source, {("visible", 5): ((), {"n": 5, "group": 3, "D": 32, "BLOCK": 16})}, "scale")
     assert not any(one.after.startswith("tl.minimum(new + ") for one in found)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "kinds"),
+    [
+        # A value is no position, and no mask.
+        ("x - top[:, None], mask", "x - top[:, None] + 1e-5, mask", ("slip",)),
+        ("tl.load(x_ptr +", "tl.load(x_ptr + 1 +", ("position_shifted",)),
+        # A bound without a term lets more elements through, or fewer.
+        ("< M)", "< M - 1)", ("last_left_out", "block_left_out")),
+        ("< M)", "< M + 1)", ("missing_mask", "padding_counted")),
+        # A remainder by a number, a maximum over a part of the row, along one axis more.
+        ("rows = tl.program_id(0) * BLOCK_M", "rows = (tl.program_id(0) * BLOCK_M) % 4096", ("size_assumed",)),
+        ("tl.max(x, axis=1)", "tl.max(tl.where(columns < 8, x, 0.0), axis=1)", ("no_maximum",)),
+        ("tl.max(x, axis=1)", "tl.max(tl.max(x, axis=1), 0)", ("wrong_axis",)),
+        ("(rows[:, None] < M)", "(rows[:, None] < M // BLOCK_M * BLOCK_M)", ("remainder_skipped",)),
+    ],
+)
+def test_what_a_mistake_is_called_depends_on_what_its_line_computes(
+    right: str, wrong: str, kinds: tuple[str, ...]
+) -> None:
+    assert right in RIGHT
+    source = RIGHT.replace(right, wrong, 1)
+    wanted = ast.dump(ast.parse(RIGHT))
+    (repair,) = (one for one in edits(source) if ast.dump(ast.parse(one.applied(source))) == wanted)
+    assert repair.kinds[: len(kinds)] == kinds
+
+
+def test_a_known_number_is_written_with_all_its_digits() -> None:
+    source = RIGHT.replace("x - top[:, None], mask", "(x - top[:, None]) * 1.442 + 1.4427 * 3.14159265, mask")
+    found = [(one.before, one.after) for one in edits(source) if one.kinds == ("short_constant",)]
+    assert found == [("1.442", "1.4426950408889634"), ("1.4427", "1.4426950408889634")]
+
+
+def test_the_end_of_a_loop_that_is_one_too_small_is_named_by_what_it_depends_on() -> None:
+    for end, kind in (("M - 1", "block_left_out"), ("tl.program_id(0) * BLOCK_M + M - 1", "causal_loop")):
+        source = RIGHT.replace("    top = ", f"    for start in range(0, {end}):\n        x += start\n    top = ")
+        assert {one.kinds[0] for one in edits(source) if one.before == end and one.after == end[:-4]} == {kind}

@@ -13,7 +13,14 @@ import pytest
 import torch
 
 from grader.diagnosis.kinds import known_kinds
-from grader.diagnosis.known_mistakes import _explains, mistake_clues, mistakes_in, passing_like, rounding_clues
+from grader.diagnosis.known_mistakes import (
+    _explains,
+    mistake_clues,
+    mistakes_in,
+    passing_like,
+    rounding_clues,
+    shared_mistake,
+)
 from grader.exercise import tensors
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry, discover
@@ -365,3 +372,26 @@ def test_a_call_that_takes_the_oracle_seconds_is_looked_at_last_even_if_it_is_mo
     failing = replace(seen(TRUTH.half()), recipe=Recipe("part", {"M": 4096, "N": 65, "dtype": "float16"}, 0))
     assert looked_at(((4096, 4096), (64, 64), (128, 64)), failing) == [(64, 64), (128, 64)]
     assert looked_at(((4096, 4096),), failing) == [(4096, 4096)]
+
+
+def test_of_several_mistakes_of_a_kind_the_one_that_gives_most_failing_calls_is_told() -> None:
+    tiles, splits = (replace(HALVED, title=title) for title in ("tiles", "splits"))
+    other = replace(tiles, outputs=(TRUTH / 3,))
+    known = {0: (tiles, splits), 1: (other, splits)}
+    truth = cast("Truth", SimpleNamespace(known_mistakes=lambda part, recipe: iter(known[recipe.seed])))
+    calls = [replace(seen((TRUTH / 2).half()), recipe=Recipe("part", {}, seed)) for seed in known]
+    part = cast("Part", None)
+    assert [shared_mistake(truth, part, calls[:n], "wrong_factor") for n in (1, 2)] == [tiles, splits]
+    assert shared_mistake(truth, part, calls, "zeros") is None
+
+
+def test_a_finite_log_sum_exp_of_an_empty_split_outweighs_a_sequence_of_lower_logits() -> None:
+    cache = next(entry for entry in discover(ROOT) if entry.id == "ex_19")
+    oracle = tensors.module_from_text("oracle.py", cache.source("oracle.py"))
+    q = torch.full((1, 1, 64), -10.0, dtype=torch.float64)
+    k = torch.ones((1, 1, 64, 64), dtype=torch.float64)
+    # A split of 32 slots has all 3 tokens, the other one none; every logit is -160, below -100.
+    mistakes = oracle.decode_attention_mistakes(q, k, torch.ones_like(k), torch.tensor([3]), 0.25)
+    empty = [o for kind, _, _, o in mistakes if kind == "empty_split"]
+    assert any(float(o.abs().max()) < 1e-20 for o in empty)
+    assert any(float((o - 1).abs().max()) < 1e-20 for o in empty if bool(o.isfinite().all()))

@@ -349,3 +349,24 @@ def test_constants_of_one_value_are_all_named_and_programs_share_the_axis_beside
         *[("TILE_M", 128, 256), ("TILE_M", 512, 64)],
         *[("TILE_N", 64, 512), ("TILE_N", 256, 128)],
     ]
+
+
+def test_elements_that_were_never_stored_come_from_no_wrong_reduction() -> None:
+    rows = Clue("wrong_axis", 0.6, firm=True), Clue("not_all_covered", 0.55)
+    assert kinds(ranked(*rows)) == ["not_all_covered"]
+    assert kinds(ranked(rows[0])) == ["wrong_axis"]
+
+
+def test_a_part_has_the_kinds_of_its_own_contrasts_and_none_of_a_reduction_if_it_reduces_nothing() -> None:
+    caches, _ = resolve(ROOT, "ex_19")
+    append, decode = (known_kinds(caches.exercise, one) for one in caches.exercise.parts[:2])
+    assert "heads_mapping" in decode
+    assert {"heads_mapping", "scale_ignored", "low_precision_sum"}.isdisjoint(append)
+    assert {"position_shifted", "length_of_first"} <= append.keys()
+
+
+def test_a_guess_at_a_known_mistake_has_the_words_of_the_one_that_another_check_has_confirmed() -> None:
+    guess = Clue("remainder_skipped", 0.45, title="Looks as if tiles are cut", by_known_mistake=True)
+    proof = replace(sure("remainder_skipped", title="Looks as if splits are cut"), by_known_mistake=True)
+    assert [one.title for one in ranked(guess, elsewhere=(proof,))] == ["Looks as if splits are cut"]
+    assert [one.title for one in ranked(guess)] == ["Looks as if tiles are cut"]

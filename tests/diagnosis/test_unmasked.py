@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
-from grader.diagnosis.edits.unmasked import TAIL, WHOLE, unmasked_clue
+from grader.diagnosis.edits.edit_scope import called, keyword
+from grader.diagnosis.edits.edits import scopes_of
+from grader.diagnosis.edits.unmasked import TAIL, WHOLE, _bound_beyond, unmasked_clue
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import resolve
 from grader.judge.clue import Clue
+from grader.protocol.messages import GuardFinding
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of
 from tests.conftest import ROOT
@@ -78,3 +83,23 @@ def test_a_whole_block_behind_the_end_is_told_where_no_axis_has_a_tail(server: F
 )
 def test_an_index_with_a_condition_or_a_full_axis_is_not_told(server: ForkServer, mask: str, M: int, K: int) -> None:
     assert found(server, SOURCE.replace(MASK, mask), M, K) is None
+
+
+def test_a_bound_that_is_larger_than_the_tensor_is_told() -> None:
+    source = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def joined(x_ptr, s_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(s_ptr, tl.sum(tl.load(x_ptr + offsets, mask=offsets < n, other=0.0)))
+"""
+    for n, told in ((100, ("n", 100)), (70, None)):
+        (scope,) = scopes_of(source, {("joined", 5): ((), {"n": n}), ("joined", 6): ((), {"n": n})}, "sum")
+        (load,) = (one for one in ast.walk(scope.function) if called(one) == "load")
+        assert isinstance(load, ast.Call)
+        mask = keyword(load, "mask")
+        assert mask is not None
+        seen = GuardFinding("load", "joined", 8, "", (0,), "x_ptr", (63,), (64,), 80, 64, 36, 100, True)
+        assert _bound_beyond(scope, load.args[0], mask, seen) == told

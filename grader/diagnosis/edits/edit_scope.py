@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
+
+from grader.diagnosis.kinds import of_family
 
 # The arguments of a launch, by position and by name: numbers and texts; None for any other value.
 Launched = tuple[Sequence[object], Mapping[str, object]]
@@ -17,6 +19,14 @@ MOST, OFTEN, SOMETIMES, NOW_AND_THEN, RARELY = 30.0, 6.0, 2.0, 0.6, 0.05
 # The factor of edits that read a name which the function never reads.
 _FOR_AN_IDLE_NAME = 20.0
 _ARGUMENTS_OF_WHERE = 3
+# Functions whose arguments move no address: what a load reads is a value, and so is what comes of a reduction.
+_OF_VALUES = frozenset({"load", "exp", "exp2", "log", "log2", "dot", "sum"})
+# Functions that access memory, each with the place of a mask among its arguments.
+_ACCESSES = {"load": 1, "store": 2}
+# Functions of which all arguments lead to addresses.
+_OF_ADDRESSES = frozenset({"advance", "gather", "make_block_ptr", "make_tensor_descriptor", "arange"})
+# The kind of an edit that could take back several kinds of mistakes.
+SLIP = "slip"
 # Functions whose arguments are relative to a maximum.
 _POWERS = ("exp", "exp2")
 # Functions with more nodes than this, some 500 lines, are skipped: the time grows with the square of their length.
@@ -95,7 +105,57 @@ class Scope:
         start, end = self.span(node)
         if any(re.search(rf"\b{name}\b", after) for name in self.idle):
             weight *= _FOR_AN_IDLE_NAME
-        return Edit(node.lineno, self.text(node), after, kinds, weight, start, end, self.in_kernel)
+        fitting = self.fitting(node, kinds)
+        return Edit(node.lineno, self.text(node), after, fitting, weight, start, end, self.in_kernel)
+
+    def fitting(self, node: ast.AST, kinds: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the kinds of a mistake in this node: a number that goes into no address shifts no position."""
+        if not self.in_kernel or node in self._in_addresses:
+            return kinds
+        lost = {*of_family("addresses"), *(() if node in self._in_masks else of_family("masks"))}
+        return tuple(dict.fromkeys(kind for kind in kinds if kind not in lost)) or (SLIP,)
+
+    @cached_property
+    def _in_addresses(self) -> frozenset[ast.AST]:
+        """Return all nodes that addresses are made of, the accesses themselves, and the ranges of loops.
+
+        What a function returns, or passes to another one of the text, may become an address there.
+        """
+        taken: list[ast.AST] = []
+        accesses: list[ast.AST] = []
+        for one in ast.walk(self.function):
+            if isinstance(one, ast.For):
+                taken.append(one.iter)
+            if isinstance(one, ast.Return) and one.value is not None:
+                taken.append(one.value)
+            if not isinstance(one, ast.Call):
+                continue
+            name = called(one)
+            if name in _ACCESSES or name.startswith("atomic_"):
+                accesses += [one, one.func]
+                # The method of a descriptor takes a list of offsets.
+                taken += [*one.args[:1], *(each.value for each in one.keywords if each.arg == "boundary_check")]
+            elif name in _OF_ADDRESSES or isinstance(one.func, ast.Name):
+                taken += [*one.args, *(each.value for each in one.keywords)]
+        return frozenset([*accesses, *self._made_of(taken)])
+
+    @cached_property
+    def _in_masks(self) -> frozenset[ast.AST]:
+        """Return all nodes that masks, and the conditions of branches and choices, are made of."""
+        tests: list[ast.AST] = [*self.mask_nodes]
+        for one in ast.walk(self.function):
+            match one:
+                case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
+                    tests.append(test)
+                case ast.Call(args=[condition, *_]) if called(one) == "where":
+                    tests.append(condition)
+                case ast.Call(args=args) if called(one) in _ACCESSES:
+                    tests += args[_ACCESSES[called(one)] :][:1]
+        return frozenset(self._made_of(tests))
+
+    def _made_of(self, nodes: Sequence[ast.AST]) -> list[ast.AST]:
+        """Return all nodes that these are computed from, without values."""
+        return [one for node in nodes for one in self.origins(node, until=_OF_VALUES)]
 
     def joined(self, places: Sequence[tuple[ast.expr, str]], kinds: tuple[str, ...], weight: float) -> Edit:
         """Return the edit that replaces several expressions, in the order of the text. Its line is the first one's."""
@@ -184,21 +244,26 @@ class Scope:
             match one:
                 case ast.Assign([ast.Name(name)], value) | ast.AugAssign(ast.Name(name), _, value):
                     found.setdefault(name, []).append(value)
+                case ast.Assign([ast.Tuple(targets)], value):
+                    several = isinstance(value, ast.Tuple) and len(value.elts) == len(targets)
+                    values = value.elts if isinstance(value, ast.Tuple) and several else [value] * len(targets)
+                    for target, own in zip(targets, values, strict=True):
+                        found.setdefault(bare_name(target), []).append(own)
                 case ast.For(ast.Name(name), value):
                     found.setdefault(name, []).append(value)
         return found
 
-    def origins(self, node: ast.AST, *, until: str = "") -> list[ast.AST]:
+    def origins(self, node: ast.AST, *, until: Collection[str] = ()) -> list[ast.AST]:
         """Return all nodes of an expression, and of the values that its names are given.
 
-        until: a function; the arguments of its calls are left out.
+        until: functions; the arguments of their calls are left out.
         """
         found: list[ast.AST] = []
         known, left = set[str](), [node]
         while left:
             one = left.pop()
             found.append(one)
-            if until and called(one) == until:
+            if called(one) in until:
                 continue
             left += ast.iter_child_nodes(one)
             if isinstance(one, ast.Name) and one.id not in known:
@@ -367,7 +432,7 @@ class Scope:
 
     def _is_condition(self, node: ast.expr) -> bool:
         """Return whether an expression selects elements by comparing positions."""
-        return any(isinstance(one, ast.Compare) for one in self.origins(node, until="load"))
+        return any(isinstance(one, ast.Compare) for one in self.origins(node, until=("load",)))
 
     @cached_property
     def tops(self) -> frozenset[str]:

@@ -206,11 +206,22 @@ def _missing_terms(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             yield scope.edit(node, f"({scope.text(node)} + {name})", ("causal_loop", "causal_alignment"), OFTEN)
 
 
+def _is_reduction(node: ast.Call) -> bool:
+    """Return whether a call is `tl.max(x, axis)` or `tl.min(x, axis)`."""
+    is_method = isinstance(node.func, ast.Attribute) and called(node) in ("max", "min")
+    return is_method and len(node.args) == 2 and isinstance(node.args[1], ast.Constant)
+
+
 def _limits(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Limit a bound by a size, or remove its limit."""
     if not scope.in_kernel or not isinstance(node, ast.expr):
         return
-    if isinstance(node, ast.Call) and called(node) in ("minimum", "maximum", "min", "max") and len(node.args) == 2:
+    if isinstance(node, ast.Call) and _is_reduction(node):
+        # tl.max(x, 0) takes the maximum along an axis, and limits nothing.
+        # Along two axes, one after the other: one of them is an axis of the result.
+        twice = called(node.args[0]) == called(node)
+        yield scope.edit(node, scope.text(node.args[0]), ("wrong_axis",), MOST if twice else SOMETIMES)
+    elif isinstance(node, ast.Call) and called(node) in ("minimum", "maximum", "min", "max") and len(node.args) == 2:
         kinds = _LIMITS["minimum" if called(node).startswith("min") else "maximum"]
         # A literal number limits values, not a bound.
         limits_values = any(_is_number(one) for one in node.args)

@@ -48,7 +48,7 @@ def conjuncts(mask: ast.expr) -> Iterator[ast.expr]:
 
 def _is_by_values(scope: Scope, condition: ast.expr) -> bool:
     """Return whether a condition depends on loaded values, and on no position."""
-    names = {called(one) for one in scope.origins(condition, until="load")}
+    names = {called(one) for one in scope.origins(condition, until=("load",))}
     return "load" in names and not names & _OF_POSITIONS
 
 

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from functools import cache, partial
 from itertools import islice, takewhile
 
-from grader.diagnosis.edits.edit_scope import Edit, Launched
+from grader.diagnosis.edits.edit_scope import SLIP, Edit, Launched
 from grader.diagnosis.edits.edited import Edited
 from grader.diagnosis.edits.edits import edits_of
 from grader.diagnosis.edits.influence import outputs_of_lines
 from grader.diagnosis.edits.loops import RETURN, WRONG_BRANCH
 from grader.diagnosis.edits.precision import OF_DTYPES
-from grader.diagnosis.edits.slips import SLIP
 from grader.diagnosis.kinds import GENERAL
 from grader.diagnosis.known_mistakes import passing_like
 from grader.exercise.cases import QUICK_VOLUME, Case
@@ -69,8 +68,8 @@ def repair_clues(
     """Return the clue of the likeliest edit that makes a part right, if one is found in time.
 
     failing: failing calls; the smallest is made with every edit. suspected: kinds of other clues, the likeliest first.
-    known: the kinds of the exercise. in_launch: launch code is suspected, such as a grid. diverging: lines that run
-    only in failing calls, or only in passing ones. among: the kinds whose edits are tried; () for all.
+    known: the kinds that the part can have. in_launch: launch code is suspected, such as a grid. diverging: lines that
+    run only in failing calls, or only in passing ones. among: the kinds whose edits are tried; () for all.
     """
     until_s = bench.pair.worked_s + _MOST_S
     smallest, *others = _by_volume(failing)
@@ -208,10 +207,11 @@ def _clue(edit: Edit, suspected: Sequence[str], known: Collection[str]) -> Clue:
     """
     fitting = [one for one in edit.kinds if one in known] or [SLIP]
     kind = next((one for one in suspected if one in fitting), fitting[0])
-    kind = edit.kinds[0] if GENERAL[edit.kinds[0]].by_edit else kind
+    shows = GENERAL[edit.kinds[0]].by_edit and edit.kinds[0] in known
+    kind = edit.kinds[0] if shows else kind
     if not edit.in_kernel and not _may_be_in_launch_code(kind) and kind not in suspected:
         kind = SLIP
-    if kind != SLIP and not GENERAL[edit.kinds[0]].by_edit:
+    if kind != SLIP and not shows:
         kind = next((one for one in (*suspected[:1], *fitting[:1]) if _is_particular(one)), kind)
     after, before = edit.shown or _shown(edit.after, edit.before)
     others = " and each like it" if edit.twins else ""

@@ -15,6 +15,7 @@ from grader.diagnosis.edits.edit_scope import (
     NOW_AND_THEN,
     OFTEN,
     RARELY,
+    SLIP,
     SOMETIMES,
     Edit,
     Scope,
@@ -33,8 +34,6 @@ from grader.diagnosis.edits.shares import IN_SHARES
 # The kinds of mistakes that an edit may take back; the first one is its own.
 _SIZES = ("axes_exchanged", "wrong_address", "not_all_covered", "missing_mask", "strides_ignored", "bad_index")
 _STRIDES = ("strides_ignored", "axes_exchanged", "wrong_address")
-# The kind of an edit that could take back several kinds of mistakes.
-SLIP = "slip"
 _TENSORS = ("operand_mixed_up", "copies_input")
 _TOO_WIDE = ("missing_mask", "padding_counted")
 _TOO_NARROW = ("last_left_out", "block_left_out", "not_all_covered")
@@ -72,6 +71,21 @@ _EXPONENTIALS = frozenset({"exp", "exp2", "log", "log2"})
 # Factors between powers of e and of 2, which are easily confused. They have at least three digits in a text.
 _BASES = {math.log(2): "1.4426950408889634", 1 / math.log(2): "0.6931471805599453"}
 _FEWEST_DIGITS = 1e-3
+# Numbers of usual formulas, which are often written with too few digits; and the fewest digits behind the point.
+_KNOWN = (
+    math.log2(math.e),
+    math.log(2),
+    math.log(10),
+    math.log10(math.e),
+    math.e,
+    math.pi,
+    math.sqrt(2),
+    math.sqrt(0.5),
+    math.sqrt(2 / math.pi),
+)
+_FEWEST_WRITTEN = 2
+# A float32 number has about so many bits: more digits change nothing.
+_OF_FLOAT32 = 2.0**-24
 _ADDITIVE, _MULTIPLICATIVE = ast.Add | ast.Sub, ast.Mult | ast.Div
 _SIGNS: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
@@ -169,6 +183,10 @@ def _divisions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             yield scope.edit(
                 node, f"{function}({scope.text(node.left.left)}, {scope.text(node.left.right)})", _ONE_MORE, OFTEN
             )
+    match node:
+        case ast.BinOp(ast.BinOp(whole, ast.FloorDiv(), by), ast.Mult(), again) if ast.dump(by) == ast.dump(again):
+            # Whole blocks only: `n // BLOCK * BLOCK`.
+            yield scope.edit(node, scope.text(whole), _ROUNDED_DOWN, OFTEN)
     if isinstance(node, ast.Call) and called(node) == "cdiv" and len(node.args) == 2:
         one, other = map(scope.text, node.args)
         kinds = ("grid_too_large", "missing_mask", "done_again", "causal_loop")
@@ -187,6 +205,14 @@ def _operands(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     match node.op:
         case ast.Add() | ast.Sub():
             kinds: tuple[str, ...] = ("not_all_covered", *_TERMS) if "num_programs" in left else _TERMS
+            is_number = isinstance(node.right, ast.Constant)
+            if isinstance(node.op, ast.Sub) and is_number and (ends := _ended_by(scope, node)):
+                # The end of a loop that differs from program to program is that of a causal mask.
+                of_programs = any(called(one) == "program_id" for one in ends)
+                kinds = (*(("causal_loop",) if of_programs else ()), "block_left_out", "last_left_out", *_TERMS)
+            if grows := _bound_grows(scope, node):
+                too_narrow = ("last_left_out", "block_left_out") if is_number else _TOO_NARROW
+                kinds = (*(too_narrow if grows == ast.Lt else _TOO_WIDE), *_TERMS)
             weight = MOST if isinstance(node.right, ast.Constant) else NOW_AND_THEN
             if called(scope.parents.get(node)) in _EXPONENTIALS:
                 # Without its maximum, an exponential overflows for other values: that fixes nothing.
@@ -210,6 +236,29 @@ def _operands(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             yield scope.edit(node, f"({left} - 1 - {right})", mirrored, SOMETIMES)
         turned = ("no_rescale", "wrong_factor") if in_exponent else ("wrong_factor", "causal_alignment")
         yield scope.edit(node, f"(({right}) - ({left}))", turned, SOMETIMES if in_exponent else NOW_AND_THEN)
+
+
+def _ended_by(scope: Scope, node: ast.BinOp) -> list[ast.AST]:
+    """Return all nodes of the end of a loop that a node is part of; none if it is part of no such end."""
+    for loop in scope.ranges:
+        nodes = scope.origins(loop.args[min(1, len(loop.args) - 1)])
+        if node in nodes:
+            return nodes
+    return []
+
+
+def _bound_grows(scope: Scope, node: ast.BinOp) -> type[ast.cmpop] | None:
+    """Return the comparison with a bound that more or fewer elements meet without a term; None for no such bound.
+
+    More for `n - 1` in `i < n - 1`, which is ast.Lt; fewer for `n + 1`, which is ast.Gt.
+    """
+    compared = scope.parents.get(node)
+    if not isinstance(compared, ast.Compare) or len(compared.ops) > 1 or compared.comparators[0] is not node:
+        return None
+    is_above = isinstance(compared.ops[0], ast.Lt | ast.LtE)
+    if not is_above and not isinstance(compared.ops[0], ast.Gt | ast.GtE):
+        return None
+    return ast.Lt if is_above == isinstance(node.op, ast.Sub) else ast.Gt
 
 
 def _numbers(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -240,6 +289,17 @@ def _bases(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         for factor, other in _BASES.items():
             if abs(node.value - factor) < _FEWEST_DIGITS:
                 yield scope.edit(node, other, ("logarithm_base", "wrong_factor"), OFTEN)
+
+
+def _short_constants(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Write a known number with all its digits: log2(e) = 1.4426950408889634, and not 1.442."""
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, float):
+        return
+    _, _, digits = scope.text(node).lower().partition("e")[0].partition(".")
+    for known in _KNOWN:
+        off = abs(node.value - known)
+        if len(digits) >= _FEWEST_WRITTEN and _OF_FLOAT32 * known < off < 10.0 ** -len(digits):
+            yield scope.edit(node, repr(known), ("short_constant",), MOST)
 
 
 def _moduli(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -468,7 +528,9 @@ def _quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         left, right = scope.text(node.left), scope.text(node.right)
         sign = "%" if isinstance(node.op, ast.FloorDiv) else "//"
         yield scope.edit(node, f"({left} {sign} {right})", _PARTS, SOMETIMES / 2)
-        yield scope.edit(node, left, _PARTS, SOMETIMES / 2)
+        # A remainder by a literal number is right for the sizes below it only.
+        assumed = isinstance(node.op, ast.Mod) and isinstance(node.right, ast.Constant)
+        yield scope.edit(node, left, ("size_assumed", *_PARTS) if assumed else _PARTS, SOMETIMES / 2)
     if not scope.in_kernel or not isinstance(node, ast.expr):
         return
     parent = scope.parents.get(node)
@@ -603,8 +665,17 @@ def _starts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             yield scope.edit(node.args[place], value, (*from_infinity, *kinds))
     if called(node) == "where" and len(node.args) == 3:
         if _ends_at_a_number(node.args[0]):
-            yield scope.edit(node, scope.text(node.args[1]), ("not_all_covered", "no_maximum"), MOST)
+            yield scope.edit(node, scope.text(node.args[1]), _kinds_of_ends(scope, node), MOST)
         yield scope.edit(node, scope.text(node.args[1]), ("padding_counted", "value_shortcut"), NOW_AND_THEN)
+
+
+def _kinds_of_ends(scope: Scope, choice: ast.Call) -> tuple[str, ...]:
+    """Return the kinds of a choice that takes its first value only below a literal number."""
+    _, taken, other = choice.args
+    if isinstance(taken, ast.BinOp) and ast.dump(other) in (ast.dump(taken.left), ast.dump(taken.right)):
+        # Above the number a step is missing: `tl.where(i < 64, acc * rescale, acc)`.
+        return ("no_rescale", *_FACTORS) if scope.target_of(choice)[0] else _FACTORS
+    return ("no_maximum",) if called(scope.parents.get(choice)) == "max" else ("not_all_covered",)
 
 
 def _ends_at_a_number(condition: ast.expr) -> bool:
@@ -672,6 +743,7 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _brackets,
     _numbers,
     _bases,
+    _short_constants,
     _moduli,
     _reductions,
     _related_functions,

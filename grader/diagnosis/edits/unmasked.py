@@ -1,4 +1,4 @@
-"""Find the index that a mask has no condition on, for an access outside a tensor by a block of that index.
+"""Find the index that a mask has no condition on, or a bound too large, for an access outside a tensor.
 
 Take a call in which the guard found such an access, and the submission's text. Return a clue. Run only launch code.
 """
@@ -14,11 +14,14 @@ from grader.diagnosis.edits.repairs import kernels_in
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue
 from grader.judge.failures import WrongCall
+from grader.phrases import counted
 from grader.protocol.messages import GuardFinding
 from grader.text import clean
 
 # The kinds of a block that is partly beyond the end, and of one that is wholly beyond it, as without any tail.
 TAIL, WHOLE = "missing_mask", "axis_unmasked"
+# The kind of a bound that is the length of something else.
+BOUND = "bound_too_large"
 # It says more than the place of the block, but the mistake may be a step too many.
 _WEIGHT = 0.85
 _ACCESSES = frozenset({"load", "store"})
@@ -26,9 +29,9 @@ _LONGEST = 60
 
 
 def unmasked_clue(bench: Bench, text: str, wrong_call: WrongCall) -> Clue | None:
-    """Return the clue of the index that the mask of the first access outside a tensor has no condition on; or None.
+    """Return the clue of the mask of the first access outside a tensor: an index without a condition, or its bound.
 
-    bench: interprets. text: the submission's.
+    None if neither explains the access.     bench: interprets. text: the submission's.
     """
     found = next(iter(wrong_call.outcome.answer.findings), None)
     if found is None or found.kind not in _ACCESSES or found.element < found.elements:
@@ -41,6 +44,8 @@ def unmasked_clue(bench: Bench, text: str, wrong_call: WrongCall) -> Clue | None
         for node in ast.walk(scope.function):
             if scope.in_kernel and isinstance(node, ast.Call) and _is_at(node, found) and node.args:
                 mask = keyword(node, "mask")
+                if mask is not None and (bound := _bound_beyond(scope, node.args[0], mask, found)):
+                    return _bound_clue(*bound, clean(scope.text(mask), _LONGEST), found)
                 free = _free(scope, node.args[0], mask, found) if mask is not None else []
                 if len(free) == 1 and mask is not None:
                     return _clue(free[0], clean(scope.text(mask), _LONGEST), found)
@@ -63,6 +68,22 @@ def _free(scope: Scope, address: ast.expr, mask: ast.expr, found: GuardFinding) 
     ]
 
 
+def _bound_beyond(scope: Scope, address: ast.expr, mask: ast.expr, found: GuardFinding) -> tuple[str, int] | None:
+    """Return the bound of a mask that lets the access through, with its value; None if there is no such bound.
+
+    Only of a tensor with one axis, where the compared index is the element.
+    """
+    if len(found.shape) != 1 or isinstance(mask, ast.BinOp):
+        return None
+    match scope.meaning(mask):
+        case ast.Compare(ast.Name(index), [ast.Lt()], [ast.Name(bound)]):
+            value = scope.values.get(bound)
+            indices = {one.id for one in ast.walk(address) if isinstance(one, ast.Name)}
+            if type(value) is int and index in indices and found.elements <= found.element < value:
+                return bound, value
+    return None
+
+
 def _overruns(scope: Scope, block: ast.AST, found: GuardFinding) -> bool:
     """Return whether a block that begins at the end of an axis may begin at the place of the access."""
     length = _length(scope, block)
@@ -78,6 +99,12 @@ def _length(scope: Scope, block: ast.AST) -> int | None:
     end = block.args[1]
     value = scope.values.get(end.id) if isinstance(end, ast.Name) else getattr(end, "value", None)
     return value if type(value) is int else None
+
+
+def _bound_clue(bound: str, value: int, mask: str, found: GuardFinding) -> Clue:
+    has = f"{clean(found.argument, _LONGEST)} has {counted(found.elements, 'element')}"
+    evidence = f"{bound} is {value:,}, and {has}: `mask={mask}` lets too many through."
+    return Clue(BOUND, _WEIGHT, evidence, firm=True)
 
 
 def _clue(index: str, mask: str, found: GuardFinding) -> Clue:
