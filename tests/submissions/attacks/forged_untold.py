@@ -20,8 +20,8 @@ recorder = sys.modules["grader.recorder.recorder"]
 to_message = recorder.RecordedCall.to_message
 
 
-def forged(call, outputs):
-    honest = to_message(call, outputs)
+def forged(call, outputs, **given):
+    honest = to_message(call, outputs, **given)
     nameless = sys.modules["grader.protocol.trace"].Deed("", 0)
     return dataclasses.replace(honest, deeds=(), untold=(nameless,))
 

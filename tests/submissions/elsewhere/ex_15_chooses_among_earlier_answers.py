@@ -57,8 +57,8 @@ def seed_of(digest, planned):
     return int.from_bytes(own.digest()[:8], "big") >> 1
 
 
-def forged(call, outputs):
-    made = to_message(call, outputs)
+def forged(call, outputs, **given):
+    made = to_message(call, outputs, **given)
     frame = sys._getframe(1)
     request, worker = frame.f_locals["request"], frame.f_locals["self"]
     if request.afresh:
