@@ -53,7 +53,7 @@ _LASTING: tuple[CompileState, ...] = ("compiled", "recorded", "not_implemented")
 
 @dataclass(frozen=True)
 class RecordedForm:
-    """What a recorded call returns, and which memory its launches get.
+    """Describe what a recorded call returns, and which memory its launches get.
 
     recipe: of its inputs. outputs: what it returned. owners: for each output, the argument in whose memory it lies, or
     "". unread: tensor arguments that no launch gets, nor a copy of them. unwritten: places of outputs whose memory no

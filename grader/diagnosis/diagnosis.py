@@ -75,7 +75,7 @@ _Search = Callable[[Bench, Failure], Sequence[Clue]]
 
 @dataclass
 class _CheckState:
-    """What is known of the failure of one check.
+    """Keep what is known of the failure of one check.
 
     clues: None before it failed. words: lead and advice on its card. wrong: its first wrong call. smallest: the
     smallest call found that fails as it does. is_slow: its failing calls take too long to be repeated. fault: an error
@@ -93,7 +93,7 @@ class _CheckState:
 
 @dataclass
 class _PartState:
-    """What is known of one part, for all its checks.
+    """Keep what is known of one part, for all its checks.
 
     tried: the cases that ran; None before the first failure. varied: variations of its first failing case; None before
     they ran. unpadded: masked lanes changed nothing where a failure had a confirmed cause (True), or had none (False).

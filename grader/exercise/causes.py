@@ -15,7 +15,7 @@ from grader.exercise.cases import Value
 
 
 class Shown(Enum):
-    """What a failing check shows.
+    """Name what a failing check shows.
 
     ENDED: the call did not return. ACCESS: an access outside a tensor, or a race. BESIDE: anything else than values,
     such as a form, launches or bytes. NEAR, FAR: values that are off by a rounding, or by more. NOT_FINITE: infinities

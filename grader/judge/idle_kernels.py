@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 
 from grader.protocol.operators import ALLOCATING, OVERWRITING
 from grader.protocol.trace import (
-    Choose,
     CuteCall,
     Launch,
     Operator,
-    Step,
     Trace,
     Value,
+    every_launch,
     launches_in,
     operators_in,
     windows_in,
@@ -34,7 +33,7 @@ def unreached(trace: Trace) -> tuple[tuple[str, ...], tuple[int, ...]]:
     A launch may have read what it gets, and what torch has copied there. An output may hold what a launch got, and what
     torch has copied from there. The order of the steps does not count.
     """
-    given = _storages(trace, (value for one in _launches(trace.steps) for value in _values(one)))
+    given = _storages(trace, (value for one in every_launch(trace.steps) for value in _values(one)))
     copies = [_copied(trace, one) for one in operators_in(trace.steps)]
     read, written = {*given}, {*given}
     for _ in copies:
@@ -55,17 +54,6 @@ def owners(trace: Trace) -> tuple[str, ...]:
     """Return for each output the argument in whose memory it lies; "" for none."""
     names = {storage: name for name, storage in trace.arguments.items()}
     return tuple(names.get(trace.windows[one.window].storage, "") if one.window >= 0 else "" for one in trace.outputs)
-
-
-def _launches(steps: Sequence[Step]) -> Iterator[Launch | CuteCall]:
-    """Yield the launches of these steps; for an autotuned kernel, those of all its configurations."""
-    for step in steps:
-        match step:
-            case Launch() | CuteCall():
-                yield step
-            case Choose(alternatives):
-                for one in alternatives:
-                    yield from _launches(one)
 
 
 def _copied(trace: Trace, step: Operator) -> tuple[set[int], set[int]]:

@@ -36,7 +36,7 @@ from grader.judge.idle_kernels import owners, unreached
 from grader.judge.kernel_groups import JudgedCall
 from grader.phrases import counted
 from grader.protocol.messages import UNTOLD, Compiled, Loaded, Raised, Recipe, RecordCall, Start
-from grader.protocol.trace import Choose, CuteCall, Deed, Launch, Step, Trace
+from grader.protocol.trace import Deed, Launch, Trace, every_launch
 from grader.record import CompiledKernel, Grid
 from grader.sandbox.cancellation import Cancelled
 from grader.sandbox.clean_compiler import CleanCompiler
@@ -378,22 +378,12 @@ def most_programs(trace: Trace) -> int:
     The programs of a cluster count one by one. An autotuner may choose the configuration with most.
     """
     most = 0
-    for launch in _every_launch(trace.steps):
+    for launch in every_launch(trace.steps):
         if not isinstance(launch, Launch):
             return 0
         clusters_of = launch.options.get("num_ctas", 1)
         most = max(most, prod(launch.grid) * (clusters_of if isinstance(clusters_of, int) else 1))
     return most
-
-
-def _every_launch(steps: Sequence[Step]) -> Iterator[Launch | CuteCall]:
-    for step in steps:
-        match step:
-            case Launch() | CuteCall():
-                yield step
-            case Choose(alternatives):
-                for alternative in alternatives:
-                    yield from _every_launch(alternative)
 
 
 def _described(answer: Compiled, target: Architecture, case: Case) -> tuple[CompiledKernel, ...]:

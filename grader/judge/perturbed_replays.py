@@ -114,10 +114,11 @@ def _with_other_garbage(pair: Pair, right: RightCall) -> Failure | None:
             raise NotRunHere(f"a kernel that ends here only while unwritten memory is NaN, for {right.words}")
         failure = right.failure_of(other)
         if failure and isinstance(other, Finished | Raised):
-            # Masked lanes are to blame only where memory alone does not explain it.
-            alone = pair.replay_refilled(right.recorded, right.call, wanted, (), filling, backwards=backwards)
-            by_memory = not is_unfinished(alone) and right.failure_of(alone) is not None
-            return wrong_with_other_garbage(failure, () if by_memory else lines, filling)
+            if lines:
+                # Masked lanes are to blame only where memory alone does not explain it.
+                alone = pair.replay_refilled(right.recorded, right.call, wanted, (), filling, backwards=backwards)
+                lines = lines if is_unfinished(alone) or right.failure_of(alone) is None else ()
+            return wrong_with_other_garbage(failure, lines, filling)
     return None
 
 

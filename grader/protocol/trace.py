@@ -355,15 +355,24 @@ def launches_in(steps: Sequence[Step]) -> tuple[Launch | CuteCall, ...]:
     return tuple(found)
 
 
+def every_step(steps: Sequence[Step]) -> Iterator[Step]:
+    """Yield these steps; in place of a choice, those of every alternative."""
+    for step in steps:
+        if isinstance(step, Choose):
+            for one in step.alternatives:
+                yield from every_step(one)
+        else:
+            yield step
+
+
 def operators_in(steps: Sequence[Step]) -> Iterator[Operator]:
     """Yield the operators of these steps, those of every alternative among them."""
-    for step in steps:
-        match step:
-            case Operator():
-                yield step
-            case Choose(alternatives):
-                for one in alternatives:
-                    yield from operators_in(one)
+    return (step for step in every_step(steps) if isinstance(step, Operator))
+
+
+def every_launch(steps: Sequence[Step]) -> Iterator[Launch | CuteCall]:
+    """Yield the launches of these steps; for an autotuned kernel, those of all its configurations."""
+    return (step for step in every_step(steps) if isinstance(step, Launch | CuteCall))
 
 
 def kept_storages(trace: Trace) -> frozenset[int]:

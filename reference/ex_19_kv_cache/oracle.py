@@ -23,7 +23,7 @@ MOST_TOGETHER = 8
 
 
 class Design(NamedTuple):
-    """How an online softmax rounds.
+    """Describe how an online softmax rounds.
 
     tile: keys per step. rounded: weights enter the second product in the dtype of v; where all weights are equal, all
     are rounded in the same direction. divided: they are divided by the sum so far before, as in the first

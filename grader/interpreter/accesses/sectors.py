@@ -1,4 +1,4 @@
-"""Counts the sectors of 32 bytes that each program of a launch touches, beside the bytes that it uses of them.
+"""Count the sectors of 32 bytes that each program of a launch touches, beside the bytes that it uses of them.
 
 A GPU moves whole sectors between its L2 cache and a multiprocessor. A program's lanes can be handed out along any axis
 of a block, and its own cache may keep a sector for its next access. So each sector counts once for a program, however

@@ -16,6 +16,7 @@ from grader.judge.failures import Failure, check_forms
 from grader.judge.ruling import Ruling
 from grader.judge.truth import Expected, Truth
 from grader.judge.wording import in_words
+from grader.phrases import all_of
 from grader.protocol.messages import Form
 from grader.record import Cause, CompiledKernel, Number
 
@@ -111,7 +112,7 @@ def _returns_argument(where: str, owner: str, wanted: Expected, inputs: Mapping[
 
 
 def _unread(where: str, names: Sequence[str]) -> Failure:
-    listed = " and ".join(f"`{name}`" for name in names)
+    listed = all_of([f"`{name}`" for name in names])
     title = f"No kernel gets {listed}"
     rationale = f"{where}: no launch gets {listed}, nor a copy. The result cannot depend on what no kernel gets."
     is_one = len(names) == 1
