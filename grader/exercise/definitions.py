@@ -24,18 +24,22 @@ def spans_of(source: str, function: str) -> tuple[tuple[int, int], ...]:
 
 
 def repeated(source: str, function: str) -> dict[str, tuple[int, ...]]:
-    """Return the functions and classes defined more than once, of a function and all that it reaches, by name.
+    """Return the functions and classes with definitions that differ, of a function and all that it reaches, by name.
 
-    Each with the lines of its definitions, in the file's order.
+    Each with the lines of its definitions, in the file's order. A helper that was pasted twice hides nothing.
     """
     found = _definitions(source)
     reached = _reached({name: nodes[-1] for name, nodes in found.items()}, function)
-    lines = {
-        name: tuple(node.lineno for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef))
+    defined = {
+        name: [node for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)]
         for name, nodes in found.items()
         if name in reached
     }
-    return {name: places for name, places in lines.items() if len(places) > 1}
+    return {
+        name: tuple(node.lineno for node in nodes)
+        for name, nodes in defined.items()
+        if len({ast.dump(node) for node in nodes}) > 1
+    }
 
 
 def keeping_line(source: str, function: str) -> int | None:

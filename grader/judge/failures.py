@@ -98,7 +98,8 @@ def why_not_finished(outcome: Raised | Unanswered, path: str) -> Failure:  # noq
                 "timeout",
                 "No answer in time",
                 f"The call did not return within {limit_s:g} s and was ended.",
-                "Look for a loop that never reaches its bound, or a grid with far too many programs.",
+                "Look for a loop that never reaches its bound, a grid with far too many programs, or a loop in Python "
+                "that launches thousands of kernels.",
             )
         case CompiledTooLong(kernel, limit_s, altogether):
             said = f"`{clean(kernel, 80)}` was ended: {'all kernels together' if altogether else 'a kernel'} may take "

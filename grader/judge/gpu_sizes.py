@@ -1,16 +1,18 @@
 """Judge some calls a second time, as launch code makes them on a GPU with more multiprocessors.
 
-Launch code sees a GPU with few multiprocessors. A number of programs that follows from it may be right only there.
+Launch code sees a GPU with few multiprocessors. A number of programs that follows from it may be right only there. Or
+it follows from a whole GPU, and launch code raises an exception where there are so few.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 
 from grader.exercise.cases import QUICK_VOLUME
-from grader.exercise.gpus import LENT_MULTIPROCESSORS, MOST_MULTIPROCESSORS
+from grader.exercise.gpus import LENT_MULTIPROCESSORS, MOST_MULTIPROCESSORS, USUAL
 from grader.exercise.plan import PlannedCase
 from grader.judge.bench import Bench
 from grader.judge.failures import Failure
@@ -22,6 +24,37 @@ from grader.sandbox.outcome import Finished
 
 # One case in so many is also recorded for a large GPU.
 _ONE_IN = 4
+# How PyTorch, Triton and CUTLASS name the number.
+_ASKS = re.compile(r"multi_?processor_count|max_active_clusters")
+
+
+def raises_on_few(bench: Bench, trial: Trial) -> bool:
+    """Return whether a call raised an exception, and the file asks how many multiprocessors there are."""
+    raised = isinstance(trial.outcome, Raised) and trial.failure is not None and trial.failure.status == "crash"
+    return raised and _pretends(bench) and _ASKS.search(bench.pair.session.submission) is not None
+
+
+def on_the_usual_gpu(bench: Bench, one: PlannedCase, raised: Trial) -> Trial:
+    """Return the trial of a call for the usual GPU if it is right there, else the one that raised an exception.
+
+    An exception misleads nobody who has a smaller GPU, where a wrong value would. So the call is judged by what it does
+    on the GPU that the file has to run on.
+    """
+    try:
+        with (
+            bench.findings.aside(),
+            bench.findings.kernel_groups.unchanged(),
+            bench.pair.in_new_process(multiprocessors=USUAL.gpu.multiprocessors),
+        ):
+            there = bench.try_case(one.case, one.seed)
+    except NotRunHere:
+        return raised
+    return raised if there.failure else there
+
+
+def _pretends(bench: Bench) -> bool:
+    """Return whether launch code is told of a GPU that is not there."""
+    return bench.device == "cpu" and bench.interpreter is None
 
 
 class OnTheLargestGpu:
@@ -39,9 +72,13 @@ class OnTheLargestGpu:
 
     def note(self, one: PlannedCase, trial: Trial) -> None:
         """Note what a case launched, if it is one of those to record again."""
-        pretends = self._bench.device == "cpu" and self._bench.interpreter is None
         recorded = trial.recorded
-        if trial.failure or not pretends or recorded is None or not (recorded.is_replayable and recorded.asked):
+        if (
+            trial.failure
+            or not _pretends(self._bench)
+            or recorded is None
+            or not (recorded.is_replayable and recorded.asked)
+        ):
             return
         if one.case.volume <= QUICK_VOLUME and self._is_chosen(one):
             self._known[one] = fingerprint(recorded.message)

@@ -123,7 +123,10 @@ _OF_KERNELS = frozenset(
     }
 )
 # Allowed attributes of other dialects: their names have a dot.
-_OF_OTHERS = frozenset({"cutlass.pipelining", "cutlass.vectorize", "smem.partition_id"})
+_OF_OTHERS = frozenset({"cutlass.pipelining", "cutlass.vectorize", "smem.partition_id", "smem.struct_fields"})
+# What the DSL notes of a `cute.struct` in shared memory: the name, the bytes and the offset of each field.
+_FIELD = r'"[A-Za-z_]\w{0,99}:\d{1,9}:\d{1,9}"'
+_FIELDS = re.compile(rf"\[{_FIELD}(?:, {_FIELD}){{0,99}}\]", re.ASCII)
 # The attributes that may hold a text or a symbol.
 _TEXTS = frozenset(
     {
@@ -303,6 +306,8 @@ def _check_operation(operation: Any, kernels: set[str]) -> None:
         text = str(value)
         if "." in name and name not in _OF_OTHERS:
             raise refusal(f"an operation must have its own attributes, got {name[:80]}")
+        if name == "smem.struct_fields" and not _FIELDS.fullmatch(text):
+            raise refusal(f"fields of shared memory must be names and numbers, got {text[:80]}")
         if place in _SYMBOLS:
             if text not in kernels:
                 raise refusal(f"a function must launch the program's own kernels, got {text[:80]}")

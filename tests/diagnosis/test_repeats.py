@@ -51,6 +51,17 @@ def test_work_that_is_done_once_is_not_blamed(server: ForkServer, ex_15: Entry) 
             assert repeated_work(bench) == []
 
 
+def test_programs_that_add_up_one_result_are_not_blamed(server: ForkServer, ex_15: Entry) -> None:
+    source = (
+        VECTOR_ADD.replace("tl.store(z_ptr + offsets, x + y", "tl.atomic_add(z_ptr + offsets, (x + y) / 4")
+        .replace("(triton.cdiv(x.numel(), 64),)", "(triton.cdiv(x.numel(), 64), 4)")
+        .replace("empty_like", "zeros_like")
+    )
+    with bench_of(server, ex_15, source, "vector_add") as bench:
+        assert not bench.try_case(CASE, 5).failure
+        assert repeated_work(bench) == []
+
+
 def test_a_store_that_does_not_move_on_with_the_loads_is_told(server: ForkServer, ex_15: Entry) -> None:
     source = STRIDED.replace("        z_ptrs += BLOCK * tl.num_programs(0)\n", "")
     with bench_of(server, ex_15, source, "vector_add") as bench:

@@ -96,6 +96,11 @@ def test_a_function_that_is_defined_twice_is_told_with_its_lines() -> None:
     assert shown.help == "`kernel` is defined at lines 2 and 12: Python keeps the last one."
 
 
+def test_a_helper_that_was_pasted_twice_goes_unmentioned() -> None:
+    result = check("Wrong.")
+    assert with_repeats(result, f"{KERNEL}\n{KERNEL}") is result
+
+
 @pytest.mark.parametrize("more", ["", "\ndef other(x):\n    return x\n", "\nx = (", "\np.later = 1\n"])
 def test_what_a_part_does_not_reach_may_be_defined_twice(more: str) -> None:
     result = check("Wrong.")

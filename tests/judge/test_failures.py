@@ -116,6 +116,11 @@ def test_a_call_without_an_answer_has_a_status_a_title_and_a_sentence(
     assert (failure.cause.title, failure.cause.rationale) == (title, rationale)
 
 
+def test_a_call_without_an_answer_may_launch_too_often() -> None:
+    help_text = why_not_finished(TimedOut(10.0), PATH).cause.help
+    assert all(words in help_text for words in ("a loop that never", "a grid with", "launches thousands of kernels"))
+
+
 def test_a_traceback_shows_the_learner_s_own_lines_and_the_whole_message() -> None:
     frames = (Frame(7, "double", "return helper(x)"), Frame(17, "helper", "x.no()"))
     failure = judged(raised(message="first\nsecond", frames=frames))

@@ -81,6 +81,28 @@ def test_a_kernel_that_is_wrong_on_both_fails_as_usual(server: ForkServer, ex_15
     assert "multiprocessors" not in ruling.failure.cause.title
 
 
+# A share of the multiprocessors for every block: 0 on a GPU that has fewer of them than there are blocks.
+SHARES = PERSISTENT.replace("MOST", "count()").replace(
+    "    z =", "    x.numel() // (count() // (x.numel() // 64))\n    z ="
+)
+
+
+@pytest.mark.parametrize(("blocks", "status"), [((100, 2), None), ((140, 2), "crash"), ((100, 140), "crash")])
+def test_launch_code_may_raise_on_a_gpu_with_few_multiprocessors_but_not_on_the_usual_one(
+    blocks: tuple[int, ...], status: str | None, server: ForkServer, ex_15: Entry
+) -> None:
+    ruling = ruled(server, ex_15, SHARES, *(LONG.changed(N=64 * number) for number in blocks))
+    assert (ruling.failure.status if ruling.failure else None) == status
+    assert ruling.metrics["cases"] == (len(blocks) if blocks[0] == 100 else 1)
+
+
+def test_an_exception_that_comes_on_every_gpu_is_told_as_usual(server: ForkServer, ex_15: Entry) -> None:
+    ruling = ruled(server, ex_15, PERSISTENT.replace("MOST", "1 // 0"), LONG)
+    assert ruling.failure is not None
+    assert "ZeroDivisionError" in ruling.failure.cause.rationale
+    assert "multiprocessors" not in ruling.failure.cause.rationale
+
+
 def test_smaller_cases_are_judged_on_the_larger_gpu_after_a_failure_there(server: ForkServer, ex_15: Entry) -> None:
     others = [LONG.changed(N=64 * blocks) for blocks in range(133, 139)]
     with bench_of(server, ex_15, PERSISTENT.replace("MOST", "128")) as bench:

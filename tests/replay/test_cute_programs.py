@@ -108,6 +108,22 @@ HOSTILE: dict[str, tuple[str, str]] = {
         "attributes of the list",
     ),
     "an attribute that a pass may read": (function("%c = arith.constant {llvm.foo} 1 : i32"), "its own attributes"),
+    **{
+        f"fields of shared memory: {fields}": (
+            function(f"%c = arith.constant {{smem.struct_fields = {fields}}} 1 : i32"),
+            "fields of shared memory must be names and numbers",
+        )
+        for fields in (
+            '"a:4:0"',
+            "[]",
+            "[@exit]",
+            '["a:4:0", @exit]',
+            '["a b:4:0"]',
+            '["a:4:0\\0A"]',
+            "1 : i32",
+            "[[]]",
+        )
+    },
     "a symbol": (function("%c = arith.constant {a = @exit} 1 : i32"), "must name no symbol"),
     "a text": (function('%c = arith.constant {a = "b"} 1 : i32'), "must hold no text"),
     "a pointer out of a number": (function("%a = arith.constant 64 : i64\n" + POINTER), "got cute.inttoptr"),
@@ -184,6 +200,11 @@ def test_a_function_that_launches_computes_layouts_and_a_kernel_may_hold_assembl
     layout = '%s = cute.make_shape() : () -> !cute.shape<"(4,4)">'
     program = prepare("f", with_kernel(layout, kernel), "sm_90a")
     assert program.types == ('!cute.memref<f32, generic, "(4):(1)">', "i32")
+
+
+def test_a_kernel_may_name_the_fields_of_a_struct_in_shared_memory() -> None:
+    fields = '%one = arith.constant {smem.struct_fields = ["full_1:64:0", "sA:32768:1024"]} 1 : i32'
+    assert prepare("f", with_kernel("", fields), "sm_90a").types[1] == "i32"
 
 
 class _Operation:

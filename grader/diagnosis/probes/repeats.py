@@ -18,7 +18,10 @@ _ROUNDING = 1e-2
 
 
 def repeated_work(bench: Bench) -> list[Clue]:
-    """Return the clue of a part that takes too long, if a call that ended loads and stores its bytes repeatedly."""
+    """Return the clue of a part that takes too long, if a call that ended loads and stores its bytes repeatedly.
+
+    Programs that meet in atomics divide one result among them: they load and store it repeatedly on purpose.
+    """
     ended = [one for one in bench.findings.tried if not one.failed and one.case.volume <= QUICK_VOLUME]
     if not ended:
         return []
@@ -26,7 +29,8 @@ def repeated_work(bench: Bench) -> list[Clue]:
     with bench.findings.aside():
         outcome = bench.repeat(Recipe(bench.part.name, dict(largest.case), largest.seed)).outcome
     launches = outcome.answer.launches if isinstance(outcome, Finished) else ()
-    for traffic in (one.traffic for one in launches if one.traffic is not None and one.traffic.complete):
+    alone = (one for one in launches if not (one.footprint and any(each.updated for each in one.footprint.tensors)))
+    for traffic in (one.traffic for one in alone if one.traffic is not None and one.traffic.complete):
         loaded, stored = traffic.unique_loaded_bytes, traffic.unique_stored_bytes
         if loaded and stored:
             times = min(traffic.loaded_bytes / loaded, traffic.stored_bytes / stored)

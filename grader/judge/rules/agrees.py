@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ from grader.judge.configurations import (
     name_configuration_of,
 )
 from grader.judge.failures import Failure
-from grader.judge.gpu_sizes import OnTheLargestGpu
+from grader.judge.gpu_sizes import OnTheLargestGpu, on_the_usual_gpu, raises_on_few
 from grader.judge.rules.kernels_only import judged_apart
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest, NotRunHere, Trial
@@ -42,7 +42,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     An exception or the death of the process ends the check at once; so does a wrong value if the bench asks for it. If
     the rule asks for it, one case of each dtype also runs in every configuration of autotuned kernels. So does one case
     of each set of configurations that pruning leaves, here and in later checks of the part. Some cases are also
-    recorded with a larger GPU shown to launch code.
+    recorded with a larger GPU shown to launch code, and so are those in which it raises an exception on a small one.
     """
     worst, run = 0.0, 0
     tuned = _tuned_cases(cases, rule)
@@ -55,8 +55,8 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     # Only the far ends of a star may be left out for too many programs.
     far = [rule.cases.is_far(one.case) for one in cases]
     requests = [CallRequest(one.case, one.seed, may_be_left_out=is_far) for one, is_far in zip(cases, far, strict=True)]
-    with closing(bench.tries(requests)) as trials:
-        for one, trial in zip(cases, _run_here(trials, failed), strict=False):
+    with closing(_run_here(bench, cases, requests, failed)) as trials:
+        for one, trial in zip(cases, trials, strict=False):
             if trial.left_out:
                 left_out[one] = trial.left_out
                 if failed:
@@ -118,10 +118,26 @@ def _are_too_many(left_out: int, far: int) -> bool:
     return far > 1 and 2 * left_out > far
 
 
-def _run_here(trials: Iterator[Trial], failed: Sequence[object]) -> Iterator[Trial]:
-    """Yield the trials. After a failure, a call that only a GPU can run ends them."""
+def _run_here(
+    bench: Bench, cases: Sequence[PlannedCase], requests: Sequence[CallRequest], failed: Sequence[object]
+) -> Generator[Trial]:
+    """Yield the trials. After a failure, a call that only a GPU can run ends them.
+
+    Where launch code raises an exception on a small GPU, the call is tried for a whole one, between two batches.
+    """
+    done, raised = 0, True
     try:
-        yield from trials
+        while raised:
+            raised = False
+            with closing(bench.tries(requests[done:])) as trials:
+                for trial in trials:
+                    done += 1
+                    raised = raises_on_few(bench, trial)
+                    if raised:
+                        break
+                    yield trial
+            if raised:
+                yield on_the_usual_gpu(bench, cases[done - 1], trial)
     except NotRunHere:
         if not failed:
             raise
