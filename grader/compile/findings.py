@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from grader.exercise.gpus import Architecture
+from grader.gpus import Architecture
 from grader.phrases import counted, kib, lines_named
 from grader.protocol.messages import EXACT_IN_JSON, Binary, Narrow
 from grader.record import CompiledKernel, KernelFinding, Occupancy

@@ -10,8 +10,8 @@ from contextlib import closing
 from dataclasses import replace
 
 from grader.exercise.cases import QUICK_VOLUME
-from grader.exercise.gpus import LENT_MULTIPROCESSORS, MOST_MULTIPROCESSORS
 from grader.exercise.plan import PlannedCase
+from grader.gpus import LENT_MULTIPROCESSORS, MOST_MULTIPROCESSORS
 from grader.judge.bench import Bench
 from grader.judge.failures import Failure
 from grader.judge.retrials import records_alike

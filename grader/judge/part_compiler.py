@@ -30,8 +30,8 @@ from grader.compile.findings import MOST_KERNELS, described
 from grader.compile.outcome_cache import CompileOutcome, CompileState, RecordedForm
 from grader.exercise.cases import FAMILY, PLAIN, Case
 from grader.exercise.formula import evaluate
-from grader.exercise.gpus import ARCHITECTURES, USUAL, Architecture, compiled_for, named, why_unknown
 from grader.exercise.model import Limits, Part
+from grader.gpus import ARCHITECTURES, USUAL, Architecture, compiled_for, named, why_unknown
 from grader.judge.idle_kernels import owners, unreached
 from grader.judge.kernel_groups import JudgedCall
 from grader.phrases import counted

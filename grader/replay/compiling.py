@@ -17,7 +17,7 @@ from triton.runtime.errors import OutOfResources
 from grader.compile.announcing import Announcer
 from grader.compile.cute import arch_of, keep_machine_code, read_binary
 from grader.compile.kernels import Compiler
-from grader.exercise.gpus import ARCHITECTURES
+from grader.gpus import ARCHITECTURES
 from grader.protocol.messages import Binary, Compile, Compiled
 from grader.protocol.trace import Choose, KernelText, Launch, Step, Trace
 from grader.replay.cute_programs import Program, prepare, text_of

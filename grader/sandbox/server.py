@@ -119,7 +119,7 @@ class ForkServer:
         with theirs:
             environment = _environment(self.mode)
             inside = partial(bubble.around, hidden=self._hidden)
-            self._process = process.start("grader.sandbox.inside.forkserver", theirs, environment, self._errors, inside)
+            self._process = process.start("grader.child.forkserver", theirs, environment, self._errors, inside)
         if self.mode == "compile":
             # A lower priority, since judged processes run on the clock; all children inherit it.
             with contextlib.suppress(OSError):

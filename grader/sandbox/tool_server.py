@@ -65,9 +65,7 @@ class ToolServer:
     module: the grader module that this program runs.
     """
 
-    def __init__(
-        self, server: ForkServer, tool: tuple[str, ...], module: str = "grader.sandbox.inside.tool_worker"
-    ) -> None:
+    def __init__(self, server: ForkServer, tool: tuple[str, ...], module: str = "grader.child.tool_worker") -> None:
         self.mode: Mode = server.mode
         self.report = ToolOutput()
         self._server = server

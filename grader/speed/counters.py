@@ -224,7 +224,7 @@ def _count_call(
     words = case.words()
     answered: Answered | None = None
     why = ""
-    watched = ToolServer(server, tool, "grader.sandbox.inside.counter_worker")
+    watched = ToolServer(server, tool, "grader.child.counter_worker")
     roomy = replace(limits, load_s=_LOAD_S, call_s=_CALL_S, processes=_PROCESSES)
     call = part.call(Recipe(part.name, dict(case), seed))
     salt = sha256_of(start.submission)

@@ -16,9 +16,9 @@ from grader.compile.outcome_cache import CompileOutcome, CompileState, load, pla
 from grader.errors import GradeError
 from grader.exercise.cases import Value
 from grader.exercise.catalogue import Entry, resolve
-from grader.exercise.gpus import why_unknown
 from grader.exercise.model import Agrees, Compiles, Limits, Part, SpeedBand
 from grader.exercise.plan import default_seed
+from grader.gpus import why_unknown
 from grader.grading import Job, grade
 from grader.judge import part_compiler
 from grader.judge.part_compiler import PartCompiler, case_for, telling_cases

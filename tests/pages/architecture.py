@@ -44,7 +44,7 @@ WAY = (
         "that has ended.",
     ),
     ("grader/sandbox/server.py", "Asks the fork server for a child, which is confined before it reads the submission."),
-    ("grader/sandbox/inside/worker.py", "In the child: reads the grader's messages, and answers them."),
+    ("grader/child/worker.py", "In the child: reads the grader's messages, and answers them."),
     (
         "grader/recorder/recorder.py",
         "In the submission's process: calls the function on decoys and writes down every allocation, copy and launch. "
@@ -112,7 +112,7 @@ model](trust-model.md)):
 
 From the top floor down: a room imports only from rooms below it. `tests/test_rooms.py` reads the imports of every
 module and refuses a circle; it also says which room may open which door, that only `cli` prints, and that no module
-knows an exercise by name. `calls`, `interpreter`, `recorder`, `replay` and `sandbox/inside` run in child processes, and
+knows an exercise by name. `calls`, `interpreter`, `recorder`, `replay` and `child` run in child processes, and
 so does `compile` but for its two readers of reports (`outcome_cache`, `findings`).
 
 """

@@ -52,7 +52,7 @@ DONE = (
     ("why a check failed: ranked suspects with evidence", ("tox -e causes",), "causes.md"),
     (
         "confinement: Landlock, seccomp, a network of its own, bubblewrap if it is installed",
-        ("pytest tests/sandbox/test_confinement.py tests/sandbox/test_bubble.py tests/attacks/test_faults.py",),
+        ("pytest tests/confinement/test_confinement.py tests/sandbox/test_bubble.py tests/attacks/test_faults.py",),
         "trust-model.md",
     ),
     (

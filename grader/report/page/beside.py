@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from grader.exercise.definitions import spans_of
-from grader.exercise.gpus import USUAL
+from grader.gpus import USUAL
 from grader.record import CheckResult, PartInfo, Prediction, Work
 from grader.report import speed as timing
 from grader.report import view
