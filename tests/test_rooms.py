@@ -215,7 +215,7 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
         ("grader.watch.keys", ()),
         ("grader.watch.latest_task", ("grader.sandbox.cancellation",)),
         ("grader.watch.live", ("grader.report",)),
-        ("grader.sandbox.cancellation", ("grader.sandbox.server",)),
+        ("grader.sandbox.cancellation", ("grader.protocol.messages", "grader.sandbox.server")),
     ],
 )
 def test_a_room_imports_only_from_where_it_may(room: str, only: tuple[str, ...]) -> None:
