@@ -74,7 +74,7 @@ class OnTheLargestGpu:
                 bench.findings.kernel_groups.unchanged(),
                 bench.pair.in_new_process(multiprocessors=MOST_MULTIPROCESSORS),
             ):
-                requests = {one: CallRequest(one.case, one.seed) for one in self._known}
+                requests = {one: CallRequest(bench.part, one.case, one.seed) for one in self._known}
                 other = [one for one in requests if not records_alike(bench, requests[one], self._known[one])]
                 with closing(bench.tries([requests[one] for one in other])) as trials:
                     for one, trial in zip(other, trials, strict=False):
