@@ -34,13 +34,13 @@ from grader.judge.perturbed_replays import RightCall, perturbed_failure
 from grader.judge.refused import RefusedConfigurations
 from grader.judge.trial import CallRequest, NotRunHere, Trial, TriedCase, repeating
 from grader.judge.truth import Expected, Truth, slots_for
+from grader.phrases import all_of
 from grader.protocol.configurations import configurations_in
 from grader.protocol.messages import (
     ANY,
     COMPUTED,
     ONLY_ON_A_GPU,
     TOO_SLOW,
-    UNTOLD,
     Call,
     Raised,
     Recipe,
@@ -48,7 +48,7 @@ from grader.protocol.messages import (
     Wanted,
 )
 from grader.protocol.trace import Deed, fingerprint
-from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered
+from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered, replay_refusal
 from grader.sandbox.pair import Pair, RecordedAnswer, decoys_of, seeds_after
 from grader.sandbox.side_by_side import SideBySide
 
@@ -322,7 +322,7 @@ class Bench:
         if self.device != "cpu" or not needs_gpu:
             return ""
         assert isinstance(outcome, Raised)
-        words = with_line(outcome.message, outcome.frames[-1].line if outcome.frames else 0)
+        words = with_line(outcome.message, outcome.line)
         if outcome.kind == TOO_SLOW:
             self._too_slow = words
         return words
@@ -335,7 +335,7 @@ class Bench:
         count = len(call.given(self.truth.inputs(call.recipe))) if call.defaults else len(call.arguments)
         if count == len(call.arguments):
             return failure
-        names = " and ".join(call.arguments[count:])
+        names = all_of(call.arguments[count:])
         rationale = f"{failure.cause.rationale} The call left out {names}.".strip()
         return replace(failure, cause=replace(failure.cause, rationale=rationale))
 
@@ -358,13 +358,13 @@ class Bench:
             outcome = early or self.pair.replay(recorded, call, wanted, instructions=counts)
             self._lost = not isinstance(outcome, Finished)
             outcome = self._choice.finished(recorded, call, outcome, wanted)
-            if not (isinstance(outcome, Raised) and outcome.kind in (UNTOLD, COMPUTED)):
+            refusal = replay_refusal(outcome)
+            if refusal is None:
                 return recorded, outcome, ()
-            line = outcome.frames[-1].line if outcome.frames else 0
-            if outcome.kind == COMPUTED:
-                recorded = replace(recorded, deeds=(Deed(outcome.message, line),))
+            if refusal.kind == COMPUTED:
+                recorded = replace(recorded, deeds=(Deed(refusal.message, refusal.line),))
             else:
-                untold = (with_line(outcome.message, line),)
+                untold = (with_line(refusal.message, refusal.line),)
         elif not (untold or recorded.deeds):
             untold = ("an earlier call that it builds on could not be replayed",)
         return recorded, self.call(call), untold

@@ -462,5 +462,5 @@ def _why_not_compiled(answer: object, announced: str) -> str:
 
 
 def _raised_words(answer: Raised) -> str:
-    place = f" (line {answer.frames[-1].line})" if answer.frames else ""
+    place = f" (line {answer.line})" if answer.frames else ""
     return f"{one_line(answer.kind, 80)}: {one_line(answer.message, 300)}{place}"

@@ -658,6 +658,11 @@ class Raised:
     fatal: bool = False
     findings: tuple[GuardFinding, ...] = ()
 
+    @property
+    def line(self) -> int:
+        """Return the innermost line of the submission on the way to it; 0 if there is none."""
+        return self.frames[-1].line if self.frames else 0
+
 
 @dataclass(frozen=True)
 class TunedChoice:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from grader.errors import GradeError
+from grader.exercise.model import Limits
 from grader.protocol.messages import CHANNEL, Spawn
 from grader.sandbox import process
 from grader.sandbox.server import ForkServer, Mode, Spawned
@@ -25,6 +26,12 @@ _POLL_S = 0.1
 # The time for a tool to finish its report after its watched process has ended.
 _LAST_WORDS_S = 10.0
 _MOST_BYTES = 64 << 20
+_LOAD_S, _PROCESSES = 180.0, 1024
+
+
+def limits_under_tool(limits: Limits, call_s: float) -> Limits:
+    """Return the limits of a submission's process under a tool, which starts with it and has threads of its own."""
+    return replace(limits, load_s=_LOAD_S, call_s=call_s, processes=_PROCESSES)
 
 
 class ToolOutput:
