@@ -26,10 +26,10 @@ from grader.grading.compile_gate import CompileGate
 from grader.grading.excerpts import with_excerpt, with_repeats
 from grader.grading.job import Job
 from grader.grading.kernel_prefetch import prefetching
+from grader.grading.part_compiler import PartCompiler
 from grader.grading.results import was_run
 from grader.grading.source_scan import sightings
 from grader.grading.speed import SpeedResult
-from grader.judge.part_compiler import PartCompiler
 from grader.judge.truth import MOST_KNOWN, Truth
 from grader.protocol.messages import Start
 from grader.record import (

@@ -70,7 +70,7 @@ WAY = (
     ("grader/grading/shrinking.py", "Finds the smallest case that fails in the same way."),
     ("grader/grading/results.py", "Writes the outcome of a check as a result of the record."),
     (
-        "grader/judge/part_compiler.py",
+        "grader/grading/part_compiler.py",
         "Beside the grading: compiles each part's kernels for several GPUs, and for the judged calls. None is needed.",
     ),
     (
