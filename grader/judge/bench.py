@@ -31,7 +31,7 @@ from grader.judge.failures import (
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.part_findings import PartFindings
 from grader.judge.perturbed_replays import RightCall, perturbed_failure
-from grader.judge.refused import RefusedConfigurations
+from grader.judge.refused_configurations import RefusedConfigurations
 from grader.judge.trial import CallRequest, NotRunHere, Trial, TriedCase, repeating
 from grader.judge.truth import Expected, Truth, slots_for
 from grader.phrases import all_of

@@ -21,7 +21,7 @@ WAY = (
     ("grader/cli/run.py", "Refuses what it can refuse before anything starts. Then starts the processes."),
     (
         "grader/exercise/catalogue.py",
-        "Finds the exercise and reads its `spec.py`. Only this module knows an exercise's files.",
+        "Finds the exercise and reads its `spec.py`. Only this module knows where the files of an exercise lie.",
     ),
     (
         "grader/processes.py",
