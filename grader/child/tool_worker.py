@@ -73,8 +73,8 @@ def attend(
     scratch = Path.cwd()
     channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     channel.connect(str(scratch / CHANNEL.format(number)))
-    # The standard streams are the tool's, for its report.
-    null = os.open(os.devnull, os.O_RDWR)
+    # The standard streams are the tool's, for its report. An error of this program belongs there too.
+    report, null = os.dup(2), os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)
     layers = os.environ.pop(LAYERS, "").split("\n")
@@ -83,5 +83,9 @@ def attend(
     def employ(start: Start, folder: str, device: torch.device, announcer: Announcer) -> Worker | Replayer:
         return (replayer if start.role == "replay" else worker)(start, folder, device, announcer)
 
-    preload()
-    serve(channel, str(scratch), tuple(filter(None, layers)), employ)
+    try:
+        preload()
+        serve(channel, str(scratch), tuple(filter(None, layers)), employ)
+    except BaseException:
+        os.dup2(report, 2)
+        raise

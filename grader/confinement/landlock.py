@@ -41,15 +41,16 @@ _ENVIRONMENT = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH")
 _TOOLS = Path("/opt/nvidia")
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _GPU_DEVICES = ("nvidia*", "dxg")
-# The C library writes a thread's name here. CUDA names a thread at its start, and fails if it cannot.
-_OWN_THREADS = Path("/proc/self/task")
+# The C library writes a thread's name here. CUDA names a thread at its start, and fails if it cannot. The number of the
+# process that a tool starts is not known yet: all processes of its user are allowed, as far as the kernel allows them.
+_OWN_THREADS, _ALL_PROCESSES = Path("/proc/self/task"), Path("/proc")
 
 
 def restrict(scratch: str, hidden: Sequence[str] = (), tool: str = "") -> str:
     """Restrict this process for good; return the layer's name, empty where the kernel has no Landlock.
 
     hidden: folders that stay unreadable inside the system's and Python's own. tool: a program whose installation stays
-    readable, and that may use TCP.
+    readable; it and the process that it starts may use TCP and write in /proc.
     """
     version = system.syscall(_CREATE_RULESET, None, 0, _ASK_VERSION)
     if version < 1:
@@ -69,7 +70,7 @@ def restrict(scratch: str, hidden: Sequence[str] = (), tool: str = "") -> str:
             _allow(ruleset, path, _READ_DIR & handled)
         for device in _devices():
             _allow(ruleset, device, (_READ_FILE | _WRITE_FILE | _IOCTL_DEVICE) & handled)
-        _allow(ruleset, _OWN_THREADS, (_READ | _WRITE_FILE | _TRUNCATE) & handled)
+        _allow(ruleset, _ALL_PROCESSES if tool else _OWN_THREADS, (_READ | _WRITE_FILE | _TRUNCATE) & handled)
         _allow(ruleset, Path(scratch), handled)
         if system.syscall(_RESTRICT_SELF, ruleset, 0) != 0:
             return ""

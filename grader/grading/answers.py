@@ -7,7 +7,7 @@ go on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from time import monotonic
 
@@ -16,7 +16,7 @@ from grader.exercise.cases import Case
 from grader.exercise.model import Part, check_id
 from grader.exercise.plan import PlannedCase, PlannedCheck
 from grader.grading.compile_gate import CompileGate
-from grader.grading.fitness import crowded_out, fitting_now, unfit_here
+from grader.grading.fitness import crowded_out, fitting_now, takes_much_memory, unfit_here
 from grader.grading.job import Job
 from grader.grading.results import grader_failed, result_of, unjudged
 from grader.grading.shrinking import Least, Shrinking
@@ -122,7 +122,7 @@ class Answers:
                     reason = f"not run because {all_of(timeouts)} ran out of time"
                     yield result_of(check, None, status="skipped_dependency", reason=reason)
                 else:
-                    with self._lock.shared() if self._lock else nullcontext():
+                    with self._turn(check):
                         result = self._judge(bench, fitting_now(check, on_gpu=self._session.runs_on_gpu))
                         # Another grading may time next, and needs quiet cores.
                         prefetch.turn_to(())
@@ -188,6 +188,12 @@ class Answers:
             assert not isinstance(loaded, Finished)
             self._load_failure = why_not_loaded(loaded, self._job.path)
         return self._load_failure
+
+    def _turn(self, planned: PlannedCheck) -> AbstractContextManager[None]:
+        """Return the turn on the GPU that a check needs: alone for much memory, else together with other gradings."""
+        if self._lock is None:
+            return nullcontext()
+        return self._lock.alone() if takes_much_memory(planned) else self._lock.shared()
 
     def _judge(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
         counted = planned.check.rule.counts_bytes and self._interpreter is not None

@@ -22,13 +22,18 @@ def unfit_here(planned: PlannedCheck, *, on_gpu: bool) -> str:
     return ""
 
 
+def takes_much_memory(planned: PlannedCheck) -> bool:
+    """Return whether some case takes so much memory that two gradings at once may not fit into one GPU."""
+    return any(FAR_APART in one.case.values() for one in planned.cases)
+
+
 def fitting_now(planned: PlannedCheck, *, on_gpu: bool) -> PlannedCheck:
     """Return a check without the cases that do not fit into the GPU's free memory now.
 
     The driver is asked only if some case takes much memory.
     """
-    takes_much = on_gpu and any(FAR_APART in one.case.values() for one in planned.cases)
-    return without_crowded(planned, machine.crowded_values()) if takes_much else planned
+    asked = on_gpu and takes_much_memory(planned)
+    return without_crowded(planned, machine.crowded_values()) if asked else planned
 
 
 def crowded_out(failure: Failure | None, pair: Pair, *, on_gpu: bool) -> str:

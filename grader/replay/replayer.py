@@ -286,7 +286,7 @@ class Replayer:
             self._home.forget()
         found = self._home.memory.known() & {one.storage for one in trace.windows} - {*trace.arguments.values()}
         if replay.memory == "kept":
-            self._before = self._home.memory.copied(found) if self._watch and found else None
+            self._before = self._home.memory.copied(found) if found else None
         of_others = self._home.of_earlier_calls(found)
         order = WorkOrder(self._watch) if self._watch and replay.launches and is_unordered(trace.steps) else None
         run = Run(self, trace, launches="run" if replay.launches else "none", unwritten=replay.unwritten, order=order)

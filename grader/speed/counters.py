@@ -169,6 +169,7 @@ def _number_of(text: str, unit: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
+_TRACEBACK = "Traceback (most recent call last):"
 _MESSAGE = re.compile(r"^==(?:ERROR|WARNING)==\s*(.+)$", re.MULTILINE)
 _KNOWN = {
     "ERR_NVGPUCTRPERM": "the driver lets only administrators read the GPU's counters (ERR_NVGPUCTRPERM): load its "
@@ -187,9 +188,18 @@ def why_no_launches(text: str, otherwise: str = "") -> str:
     for sign, why in _KNOWN.items():
         if any(sign in message for message in messages):
             return why
+    if error := _python_error(text):
+        return f"the process under ncu stopped: {clean(error, 300)}"
     if messages:
         return f"ncu says: {clean(messages[-1], 300)}"
     return otherwise or "ncu reported no launch"
+
+
+def _python_error(text: str) -> str:
+    """Return the last line of the last traceback in a report, or ''."""
+    _, there, rest = text.rpartition(_TRACEBACK)
+    lines = [line for line in rest.splitlines() if line and not line.startswith((" ", "=="))]
+    return lines[0] if there and lines else ""
 
 
 def unknown_metrics(text: str, metrics: Sequence[str] = METRICS) -> tuple[str, ...]:

@@ -334,6 +334,20 @@ def test_a_thread_can_be_named_from_another_as_cuda_does_when_it_starts(inside: 
     assert found == [0, "named\n"]
 
 
+def test_the_process_that_a_tool_starts_can_name_its_threads_too(inside: Tried) -> None:
+    _, found = inside(
+        "reader, writer = os.pipe()\n"
+        "if os.fork() == 0:\n"
+        "    free = threading.Event()\n"
+        "    thread = threading.Thread(target=free.wait); thread.start()\n"
+        "    os.write(writer, bytes([libc.pthread_setname_np(ctypes.c_ulong(thread.ident), b'named')]))\n"
+        "    os._exit(0)\n"
+        "found = os.read(reader, 1)[0]",
+        tool="/usr/bin/env",
+    )
+    assert found == 0
+
+
 def test_temporary_files_go_to_the_scratch_folder_wherever_they_went_before(inside: Tried) -> None:
     _, found = inside(
         "found = os.path.dirname(tempfile.mkdtemp()) == scratch", before="import tempfile; tempfile.gettempdir()"

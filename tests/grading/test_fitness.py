@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 from grader import machine
 from grader.errors import GradeError
-from grader.grading.fitness import crowded_out, crowded_out_baseline
+from grader.exercise.cases import FAR_APART, Case
+from grader.exercise.plan import PlannedCheck
+from grader.grading.fitness import crowded_out, crowded_out_baseline, takes_much_memory
 from grader.judge.failures import Failure
 from grader.record import Cause, Status
 from grader.sandbox.pair import Pair
@@ -44,6 +47,12 @@ def test_what_the_submissions_processes_held_themselves_and_every_other_failure_
     status: Status, taken: bool, on_gpu: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not reason(status, taken=taken, on_gpu=on_gpu, monkeypatch=monkeypatch)
+
+
+@pytest.mark.parametrize(("layout", "much"), [(FAR_APART, True), ("contiguous", False)])
+def test_only_tensors_whose_slices_lie_far_apart_need_the_gpu_alone(layout: str, *, much: bool) -> None:
+    cases = [SimpleNamespace(case=Case({"N": 3, "layout": one})) for one in ("contiguous", layout)]
+    assert takes_much_memory(cast("PlannedCheck", SimpleNamespace(cases=cases))) == much
 
 
 @pytest.mark.parametrize(

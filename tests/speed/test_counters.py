@@ -140,6 +140,14 @@ def test_a_kernel_s_name_is_cleaned() -> None:
 
 # -- why there are none ----------------------------------------------------------------------------------------------
 
+NO_CUDA = """\
+==PROF== Connected to process 878 (/usr/bin/python3.12)
+Traceback (most recent call last):
+  File "<string>", line 8, in <module>
+RuntimeError: Error 304: OS call failed
+==PROF== Disconnected from process 878
+==ERROR== The application returned an error code (1).
+"""
 REFUSED = """\
 ==PROF== Connected to process 21 (/usr/bin/python3.12)
 ==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the target \
@@ -157,6 +165,7 @@ device 0. For instructions on enabling permissions and to get more information s
         ("==ERROR== InterprocessLockFailed\n", "another user's ncu left its lock file behind"),
         ("==ERROR== Unknown Error on device 0: ResourceUnavailable\n", "another program, such as DCGM, holds"),
         ("==WARNING== No kernels were profiled.\n", "no kernel ran in the call"),
+        (NO_CUDA, "the process under ncu stopped: RuntimeError: Error 304: OS call failed"),
         ("==ERROR== Something new.\n", "ncu says: Something new."),
         ("", "ncu reported no launch"),
     ],

@@ -1,4 +1,4 @@
-"""crash: stores far outside every allocation: a CUDA error that sticks to the process."""
+"""crash: out_of_bounds: stores far outside every allocation: a CUDA error that sticks to the process."""
 
 import torch
 import triton
