@@ -28,10 +28,10 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+from grader.confinement import system
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.exercise.planted import read
 from grader.record import Record, from_json
-from grader.sandbox.confinement import system
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("vector_add", "matmul")

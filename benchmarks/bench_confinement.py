@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from grader.sandbox.confinement.confine import confine
+from grader.confinement.confine import confine
 from grader.sandbox.scratch import Scratch
 
 _CHILDREN = 20

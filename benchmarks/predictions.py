@@ -14,7 +14,7 @@ from statistics import median
 from benchmarks.markdown import table
 from grader.cli.roofline import Roofline, rooflines
 from grader.exercise.catalogue import Entry
-from grader.exercise.gpus import known
+from grader.gpus import known
 from grader.record import CheckResult, Record, Speed
 from grader.report.speed import size_words
 from grader.speed.prediction import with_predictions

@@ -41,7 +41,6 @@ from grader.judge.truth import Expected, Truth
 from grader.phrases import counted
 from grader.protocol.messages import Recipe
 from grader.record import UNJUDGED, CheckResult, Record
-from grader.report.status import in_part
 from grader.sandbox.pair import decoys_of
 from grader.sandbox.server import ForkServer
 from grader.syntax import tree_of
@@ -370,7 +369,7 @@ def planted_finding(path: Path, claim: Claim, record: Record) -> GateLine:
         return GateLine(_named(path), False, f"names {claim.check}, which is no check")
     if named.status in UNJUDGED:
         return GateLine(_named(path), None, f"{claim.check}: {named.reason}")
-    got = "partly" if in_part(named) else named.status
+    got = "partly" if named.passed_in_part else named.status
     wanted = claim.on_gpu if record.env.mode == "gpu" else claim.status
     holds = got == wanted
     outcome = f"{claim.check}: {got}"
@@ -380,7 +379,8 @@ def planted_finding(path: Path, claim: Claim, record: Record) -> GateLine:
 
 
 def _passes(claim: Claim, record: Record) -> bool:
-    return any(result.id == claim.check and result.status == "pass" and not in_part(result) for result in record.checks)
+    named = (result for result in record.checks if result.id == claim.check)
+    return any(result.status == "pass" and not result.passed_in_part for result in named)
 
 
 def label_fault(claim: Claim, entry: Entry) -> str:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from grader.exercise.cases import FAR_APART
-from grader.exercise.gpus import known
 from grader.exercise.model import Package, Part
+from grader.gpus import known
 from grader.record import Environment
 from grader.sandbox.server import Mode
 

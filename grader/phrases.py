@@ -18,7 +18,16 @@ def listed(names: Sequence[str], most: int, between: str = ", ") -> str:
 
 def all_of(names: Sequence[str]) -> str:
     """Return all names as a list in a sentence: "a", "a and b", "a, b and c"."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+    return _in_sentence(names, " and ")
+
+
+def one_of(names: Sequence[str]) -> str:
+    """Return alternatives as a list in a sentence: "a", "a or b", "a, b or c"."""
+    return _in_sentence(names, " or ")
+
+
+def _in_sentence(names: Sequence[str], last: str) -> str:
+    return last.join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def lines_named(lines: Sequence[int]) -> str:

@@ -476,6 +476,11 @@ class CheckResult:
     selection: Selection | None = None
 
     @property
+    def passed_in_part(self) -> bool:
+        """Return whether it passed without earning all its points."""
+        return self.status == "pass" and self.points < self.max_points
+
+    @property
     def judged_work(self) -> tuple[Work, ...]:
         """Return the counted cases without those that only serve predictions."""
         return tuple(work for work in self.work if not work.models_size)
@@ -718,7 +723,7 @@ def worst_of(checks: Iterable[CheckResult]) -> Status:
 def headline(record: Record) -> str:
     """Return one sentence on what was judged and what was not; it never claims more than was run."""
     passed = sum(check.status == "pass" for check in record.checks)
-    in_part = sum(check.status == "pass" and check.points < check.max_points for check in record.checks)
+    in_part = sum(check.passed_in_part for check in record.checks)
     unjudged = [check for check in record.checks if check.status in UNJUDGED]
     judged = len(record.checks) - len(unjudged)
     text = f"{two_decimals(record.score)} of {two_decimals(record.judged_score)} points that could be judged here"

@@ -44,7 +44,7 @@ class SelfTestResult:
 
 def try_kernel(server: Spawner) -> SelfTestResult:
     """Run the kernel in a confined child of this server. Raises nothing."""
-    source = resources.files("grader.sandbox.inside").joinpath("warmup.py").read_text(encoding="utf-8")
+    source = resources.files("grader.child").joinpath("warmup.py").read_text(encoding="utf-8")
     try:
         start = Start("own_kernel.py", source, _INPUTS, ("double",))
         with (

@@ -52,11 +52,11 @@ _LONGEST = (
     *("attacks/test_timing", "recorder/test_recorder", "protocol/test_claims_fuzz", "test_escaping"),
     *("templates/test_templates", "exercise/test_plan", "interpreter/test_guard", "sanitizer/test_sanitize"),
     *("diagnosis/test_known_mistakes", "judge/test_configurations", "test_rooms", "watch/test_terminal"),
-    *("judge/test_part_compiler", "speed/test_counters", "diagnosis/test_edits", "docs/test_first_hour"),
+    *("grading/test_part_compiler", "speed/test_counters", "diagnosis/test_edits", "docs/test_first_hour"),
     *("exercises/test_exercises", "test_installed", "diagnosis/test_repairs", "docs/test_quoted_outputs"),
     *("cli/test_release", "report/test_html", "export/test_gradescope_autograder", "protocol/test_channel_fuzz"),
     *("compile/test_kernels", "replay/test_kernels", "speed/test_baseline_process", "report/test_curves"),
-    *("report/test_speed", "judge/test_portions", "sandbox/test_confinement", "cli/test_command_line"),
+    *("report/test_speed", "judge/test_portions", "confinement/test_confinement", "cli/test_command_line"),
     *("docs/test_every_command", "cli/test_exercise_commands", "compile/test_cutedsl", "attacks/test_killed_grader"),
 )
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from grader.exercise.model import Limits
-from grader.protocol.messages import Start
+from grader.protocol.messages import Spawn, Start
 from grader.sandbox.server import Mode, Spawned
 from grader.sandbox.session import Session
 
@@ -78,15 +78,7 @@ class Impostor:
     _ends: list[socket.socket] = field(default_factory=list)
     _threads: list[threading.Thread] = field(default_factory=list)
 
-    def spawn(
-        self,
-        scratch: str,
-        uid: int,
-        limits: dict[str, float],
-        program: tuple[str, ...] = (),
-        *,
-        packages: tuple[str, ...] = (),
-    ) -> Spawned:
+    def spawn(self, request: Spawn) -> Spawned:
         self.spawned += 1
         ours, theirs = socket.socketpair()
         log_read, log_write = os.pipe()

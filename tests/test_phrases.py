@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.phrases import all_of, counted, cut, in_percent, kib, lines_named, listed
+from grader.phrases import all_of, counted, cut, in_percent, kib, lines_named, listed, one_of
 
 
 def test_one_of_a_thing_has_no_plural() -> None:
@@ -22,6 +22,10 @@ def test_a_list_in_a_sentence_ends_in_and() -> None:
     assert all_of(("a",)) == "a"
     assert all_of(("a", "b")) == "a and b"
     assert all_of(("a", "b", "c")) == "a, b and c"
+
+
+def test_alternatives_in_a_sentence_end_in_or() -> None:
+    assert [one_of(names) for names in ((), ("a",), ("a", "b"), ("a", "b", "c"))] == ["", "a", "a or b", "a, b or c"]
 
 
 def test_several_lines_are_lines() -> None:

@@ -37,7 +37,7 @@ def trees() -> Iterator[tuple[str, ast.Module]]:
 
 
 # What runs in a child process: the submission's, or the replayer's.
-IN_A_CHILD = ("grader.calls", "grader.interpreter", "grader.recorder", "grader.replay", "grader.sandbox.inside")
+IN_A_CHILD = ("grader.calls", "grader.interpreter", "grader.recorder", "grader.replay", "grader.child")
 
 
 def within(module: str, room: str) -> bool:
@@ -74,24 +74,24 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
     [
         ("grader.protocol", ("grader.protocol", "grader.text")),
         ("grader.calls", ("grader.calls", "grader.protocol", "grader.exercise.tensors")),
-        ("grader.interpreter", ("grader.interpreter", "grader.compile", "grader.protocol", "grader.exercise.gpus")),
+        ("grader.interpreter", ("grader.interpreter", "grader.compile", "grader.protocol", "grader.gpus")),
         ("grader.recorder", ("grader.recorder", "grader.calls", "grader.protocol", "grader.compile.cute")),
         (
             "grader.replay",
             (
                 *("grader.replay", "grader.calls", "grader.compile", "grader.interpreter", "grader.protocol"),
-                *("grader.exercise.tensors", "grader.exercise.gpus", "grader.files"),
+                *("grader.exercise.tensors", "grader.gpus", "grader.files"),
             ),
         ),
         (
-            "grader.sandbox.inside",
+            "grader.child",
             (
-                *("grader.sandbox.inside", "grader.sandbox.confinement", "grader.calls", "grader.compile"),
+                *("grader.child", "grader.confinement", "grader.calls", "grader.compile"),
                 *("grader.interpreter", "grader.protocol", "grader.recorder.recorder", "grader.replay.replayer"),
-                *("grader.exercise.tensors", "grader.exercise.gpus", "grader.files"),
+                *("grader.exercise.tensors", "grader.gpus", "grader.files"),
             ),
         ),
-        ("grader.sandbox.confinement", ("grader.sandbox.confinement",)),
+        ("grader.confinement", ("grader.confinement",)),
         ("grader.exercise.covering", ("grader.exercise.cases",)),
         ("grader.exercise.star_cases", ("grader.exercise.cases",)),
         ("grader.speed.estimate", ()),
@@ -105,7 +105,7 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
             ),
         ),
         ("grader.speed.roofline", ("grader.protocol.messages",)),
-        ("grader.speed.prediction", ("grader.exercise", "grader.errors", "grader.record", "grader.exercise.gpus")),
+        ("grader.speed.prediction", ("grader.exercise", "grader.errors", "grader.gpus", "grader.record")),
         ("grader.speed.lock", ("grader.errors",)),
         ("grader.speed.cores", ("grader.errors", "grader.speed.lock")),
         ("grader.speed.baselines", ()),
@@ -113,14 +113,20 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
         ("grader.speed.monitor", ("grader.record",)),
         (
             "grader.exercise",
-            ("grader.exercise", "grader.errors", "grader.phrases", "grader.syntax", "grader.protocol.messages"),
+            (
+                "grader.exercise",
+                "grader.errors",
+                "grader.gpus",
+                "grader.phrases",
+                "grader.syntax",
+                "grader.protocol.messages",
+            ),
         ),
         (
             "grader.processes",
             (
                 *(
                     "grader.machine",
-                    "grader.exercise.catalogue",
                     "grader.errors",
                     "grader.exercise",
                     "grader.sandbox.server",
@@ -132,13 +138,14 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
             "grader.selftest",
             ("grader.errors", "grader.machine", "grader.exercise", "grader.protocol.messages", "grader.sandbox"),
         ),
-        ("grader.exercise.gpus", ()),
+        ("grader.gpus", ()),
         ("grader.exercise.triton_version", ()),
         ("grader.compile.assembly", ("grader.protocol.messages",)),
         (
             "grader.compile.findings",
-            ("grader.protocol.messages", "grader.exercise.gpus", "grader.phrases", "grader.record", "grader.text"),
+            ("grader.protocol.messages", "grader.gpus", "grader.phrases", "grader.record", "grader.text"),
         ),
+        ("grader.definitions", ("grader.syntax",)),
         ("grader.syntax", ()),
         ("grader.text", ()),
         ("grader.phrases", ()),
@@ -150,11 +157,10 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
                 "grader.record",
                 "grader.text",
                 "grader.phrases",
-                "grader.exercise.gpus",
-                "grader.report.isolation",
+                "grader.gpus",
                 # An exercise's questions are answered with figures of a record.
                 "grader.exercise.interview",
-                "grader.exercise.definitions",
+                "grader.definitions",
                 "grader.exercise.formula",
                 "grader.errors",
                 "grader.protocol.trace",
@@ -202,13 +208,13 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
         ),
         ("grader.progress.part_text", ("grader.syntax",)),
         ("grader.watch.state", ("grader.record", "grader.report.view", "grader.progress")),
-        ("grader.watch.order", ("grader.exercise", "grader.exercise.plan", "grader.record")),
+        ("grader.watch.order", ("grader.exercise", "grader.record")),
         ("grader.watch.screen", ("grader.watch.state", "grader.report", "grader.progress", "grader.text")),
         ("grader.watch.follow", ("grader.watch.state", "grader.errors")),
         ("grader.watch.keys", ()),
         ("grader.watch.latest_task", ("grader.sandbox.cancellation",)),
         ("grader.watch.live", ("grader.report",)),
-        ("grader.sandbox.cancellation", ("grader.sandbox.server",)),
+        ("grader.sandbox.cancellation", ("grader.protocol.messages", "grader.sandbox.server")),
     ],
 )
 def test_a_room_imports_only_from_where_it_may(room: str, only: tuple[str, ...]) -> None:
@@ -220,10 +226,13 @@ def test_a_room_imports_only_from_where_it_may(room: str, only: tuple[str, ...])
     [
         ("grader.judge", (*IN_A_CHILD, "grader.cli")),
         ("grader.recorder", ("grader.replay",)),
-        ("grader.replay", ("grader.recorder", "grader.sandbox.inside.worker")),
+        ("grader.replay", ("grader.recorder", "grader.child.worker")),
         ("grader.replay.run", ("grader.replay.replayer", "grader.replay.timing", "grader.replay.clock")),
         ("grader.replay.timing", ("grader.replay.replayer",)),
-        ("grader.sandbox", ("grader.judge", "grader.report", "grader.cli", "grader.speed")),
+        (
+            "grader.sandbox",
+            (*IN_A_CHILD, "grader.compile", "grader.judge", "grader.report", "grader.cli", "grader.speed"),
+        ),
         ("grader.judge", ("grader.speed", "grader.report")),
         (
             "grader.compile",
@@ -291,13 +300,13 @@ def test_of_what_serves_a_child_the_trusted_side_shares_the_clock_and_what_outpu
 @pytest.mark.parametrize(
     ("room", "serving"),
     [
-        ("grader.recorder", {"grader.sandbox.inside.worker"}),
+        ("grader.recorder", {"grader.child.worker"}),
         (
             "grader.replay",
             {
-                "grader.sandbox.inside.worker",
-                "grader.sandbox.inside.tool_worker",
-                "grader.sandbox.inside.counter_worker",
+                "grader.child.worker",
+                "grader.child.tool_worker",
+                "grader.child.counter_worker",
             },
         ),
         ("grader.replay.clock", {"grader.replay.timing", "grader.speed.baseline_main"}),
@@ -358,7 +367,7 @@ OUTSIDE_WORLD = {"os", "io", "pathlib", "socket", "subprocess", "sys", "tempfile
     "module",
     [
         *(f"grader.speed.{name}" for name in ("estimate", "lineup", "roofline", "prediction", "tuned")),
-        "grader.exercise.gpus",
+        "grader.gpus",
         *(f"grader.watch.{name}" for name in ("state", "order", "screen")),
         *(f"grader.progress.{name}" for name in ("part_text", "kept", "states")),
     ],

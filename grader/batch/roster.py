@@ -11,6 +11,7 @@ from grader.batch.gradebook import Student
 from grader.batch.tables import read_rows
 from grader.batch.uploads import Owner
 from grader.errors import UsageError
+from grader.phrases import listed
 
 _PLATFORMS = ("canvas", "sis", "login", "sis_login", "github", "moodle", "gradescope")
 # The names of columns in the platforms' exports, in lower case, and ours.
@@ -133,7 +134,7 @@ def owner_on(roster: Sequence[Student], owner: Owner) -> Student | None:
     for matches in (_same_number_or_address, _same_label, _same_name):
         found = [student for student in roster if matches(student, owner)]
         if len(found) > 1:
-            names = ", ".join(student.id for student in found[:4])
+            names = listed([student.id for student in found], 4)
             raise UsageError(f"an owner must be one student of the roster, got {owner.label!r}, which is {names}")
         if found:
             return found[0]

@@ -13,7 +13,7 @@ from grader.batch.store import Submission
 from grader.batch.uploads import MOST_LISTED, Owner, Upload, UploadedFile, files_of, text_bytes
 from grader.errors import UsageError
 from grader.files import as_text
-from grader.phrases import listed
+from grader.phrases import all_of, listed
 from grader.text import sha256_of
 
 _ROOM_OF_STUBS = "exercises"
@@ -148,7 +148,7 @@ def _alike(strangers: Iterable[str], handed_in: Mapping[str, Sequence[Upload]]) 
             names.setdefault(upload.name.casefold().removesuffix(".zip"), []).append((_shown(upload), who))
     for same in names.values():
         if len({who for _, who in same}) > 1:
-            told = " and ".join(f"{name} ({who})" for name, who in same)
+            told = all_of([f"{name} ({who})" for name, who in same])
             yield f"names that differ in case only count as different students: {told}"
 
 

@@ -14,7 +14,7 @@ from grader.cli.say import say
 from grader.cli.supported import why_unsupported
 from grader.errors import GradeError
 from grader.exercise.catalogue import discover, find_root
-from grader.exercise.gpus import known, restrictions, why_unknown
+from grader.gpus import known, restrictions, why_unknown
 from grader.report.isolation import missing
 from grader.sandbox.server import ForkServer, Mode
 

@@ -1,6 +1,6 @@
 """Report the layers of confinement that a machine or a container lacks, and the setting that restores each.
 
-The layers are those of grader.sandbox.confinement. The words follow from facts, so every case can be tested anywhere.
+The layers are those of grader.confinement. The words follow from facts, so every case can be tested anywhere.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from grader import machine
+from grader.confinement import landlock, namespaces
 from grader.report.isolation import LANDLOCK_WITH_SIGNALS, landlock_version, missing
-from grader.sandbox.confinement import landlock, namespaces
 
 # The settings by which a container's runtime grants each permission.
 _FLAGS = {

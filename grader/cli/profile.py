@@ -82,7 +82,7 @@ def _compiled(
 ) -> tuple[tuple[PartInfo, ...], dict[str, str]]:
     """Return the parts with their kernels, and the reasons for parts with nothing to compile."""
     from grader.compile.outcome_cache import CompileOutcome
-    from grader.judge.part_compiler import PartCompiler
+    from grader.grading.part_compiler import PartCompiler
 
     start = entry.start(source)
     nothing: dict[str, str] = {}

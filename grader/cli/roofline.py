@@ -15,8 +15,8 @@ from grader import machine
 from grader.cli.say import say
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
-from grader.exercise.gpus import ARCHITECTURES, restrictions, why_unknown
 from grader.exercise.model import Part
+from grader.gpus import ARCHITECTURES, restrictions, why_unknown
 from grader.record import CheckResult, Prediction, Work
 from grader.report import speed as timing
 from grader.report.efficiency import EfficiencyView, TimeRow, amount, efficiency_view

@@ -64,7 +64,8 @@ class Instructions:
     stores: Counter[int] = field(default_factory=Counter)
     by_place: dict[Place, Counter[int]] = field(default_factory=dict)
 
-    def _note(self, access: Access, width: int, line: int) -> None:
+    def note(self, access: Access, width: int, line: int) -> None:
+        """Count one access of `width` bytes; line: of the submission, 0 if it is not known."""
         (self.loads if access == "load" else self.stores)[width] += 1
         if line:
             self.by_place.setdefault((line, access), Counter())[width] += 1
@@ -98,9 +99,9 @@ def instructions(ptx: str, path: str) -> Instructions:
             found.copies[bulk[1]] += 1
         elif small := _SMALL.search(text):
             found.copies["cp.async"] += 1
-            found._note("load", int(small[1], 0), line)
+            found.note("load", int(small[1], 0), line)
         elif (memory := _MEMORY.search(text)) and "global" in memory[2].split("."):
-            found._note("load" if memory[1] == "ld" else "store", _bytes_of(memory[2].split(".")), line)
+            found.note("load" if memory[1] == "ld" else "store", _bytes_of(memory[2].split(".")), line)
     return found
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.compile import assembly
-from grader.exercise.gpus import Architecture
+from grader.gpus import Architecture
 from grader.protocol.messages import Binary
 
 # DLPack's number for memory of a CUDA device.

@@ -21,7 +21,7 @@ from triton.runtime.autotuner import Autotuner
 from grader.calls import streams
 from grader.calls.launches import benchmark_once
 from grader.compile.cute import on_gpu
-from grader.exercise.gpus import WARP, Architecture
+from grader.gpus import WARP, Architecture
 
 _CPU = torch.device("cpu")
 _GPU = torch.device("cuda", 0)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from grader.compile.disguise import properties
-from grader.exercise.gpus import Architecture
+from grader.gpus import Architecture
 
 
 def stand_in(target: Architecture, registers: Mapping[bytes, int] = MappingProxyType({}), number: int = 0) -> Any:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from grader.exercise.gpus import Architecture
-from grader.phrases import counted, kib, lines_named
+from grader.gpus import Architecture
+from grader.phrases import all_of, counted, kib, lines_named
 from grader.protocol.messages import EXACT_IN_JSON, Binary, Narrow
 from grader.record import CompiledKernel, KernelFinding, Occupancy
 from grader.text import one_line
@@ -99,7 +99,7 @@ def occupancy(binary: Binary, target: Architecture) -> Occupancy:
     if binary.tensor_memory_columns:
         limits["tensor memory"] = target.tensor_memory_columns // binary.tensor_memory_columns
     programs = min(limits.values())
-    by = " and ".join(name for name, limit in limits.items() if limit == programs)
+    by = all_of([name for name, limit in limits.items() if limit == programs])
     return Occupancy(programs=programs, share=round(programs * warps / target.warps, 4), limited_by=by)
 
 
@@ -145,7 +145,7 @@ def _too_few(binary: Binary) -> str:
 
 
 def _no_tensor_cores(dots: tuple[str, ...], target: Architecture) -> str:
-    kinds = one_line(" and ".join(dots), 120)
+    kinds = one_line(all_of(dots), 120)
     text = f"tl.dot of {kinds} compiled to no tensor-core instruction"
     if not target.triton_tensor_cores:
         return f"{text}: Triton does not use those of {target.name}, and multiplies on the CUDA cores"

@@ -24,7 +24,7 @@ from typing import Any
 from grader.compile import assembly
 from grader.compile.driver import stand_in
 from grader.compile.static_conditions import ConditionWatch
-from grader.exercise.gpus import ARCHITECTURES
+from grader.gpus import ARCHITECTURES
 from grader.protocol.messages import EXACT_IN_JSON, Binary, CompileUntil
 
 _MOST_BINARIES = 16

@@ -22,6 +22,7 @@ from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure, WrongCall
 from grader.judge.truth import Expected
+from grader.phrases import all_of
 from grader.protocol.messages import LaunchInfo
 
 # Block sizes that a loop may have, besides those of the launch.
@@ -117,7 +118,7 @@ def alterations(names: Sequence[str], inputs: Sequence[object], blocks: Sequence
     }
     several += [places for places in alike.values() if len(places) > 1]
     for places in several:
-        name, value = " and ".join(names[i] for i in places), dict(tensors)[places[0]]
+        name, value = all_of([names[i] for i in places]), dict(tensors)[places[0]]
         yield from _first_only(places, value, name, blocks)
         yield from _shifted(places, value, name)
         if len(places) == 1:

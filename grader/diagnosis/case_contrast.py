@@ -15,6 +15,7 @@ from grader.exercise.cases import Case, Size, Space, Value
 from grader.exercise.causes import Contrast
 from grader.judge.clue import Clue
 from grader.judge.trial import TriedCase
+from grader.phrases import one_of
 
 # Usual sizes of blocks, which a length may fill or not.
 _BLOCKS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
@@ -135,12 +136,12 @@ def _readings(
             # Perhaps only some of the values fail.
             values = {each.case[one.axis] for each in tried if each.failed and one.axis in each.case}
             if values and space.axes[one.axis].simplest not in values:
-                listed = " or ".join(f"{one.axis}={value}" for value in sorted(values, key=str)[:3])
+                listed = one_of([f"{one.axis}={value}" for value in sorted(values, key=str)[:3]])
                 few = Contrast(one.axis, one.kind, f"with {listed}", tuple(values), _SOME_VALUES * one.weight)
                 yield split(tried, _having(few, space)), few.says, few.weight
     if len({one.axis for one in several}) > 1:
         having = [_having(one, space) for one in several]
-        says = " or ".join(dict.fromkeys(one.says for one in several))
+        says = one_of([*dict.fromkeys(one.says for one in several)])
         yield split(tried, lambda case: any(has(case) for has in having)), says, max(one.weight for one in several)
 
 
@@ -231,7 +232,7 @@ def _ragged(tried: Sequence[TriedCase], space: Space) -> Iterator[Clue]:
             # Of several blocks that split the cases, the code probably has the largest.
             tells = parted.holds and parted.passing_with <= parted.failing_with
             if tells and (best is None or parted.strength >= best[0]):
-                best = parted.strength, block, " or ".join(axes) if len(axes) <= 3 else "some size", parted
+                best = parted.strength, block, one_of(axes) if len(axes) <= 3 else "some size", parted
     if best is None or best[0] <= _WEAK:
         return
     strength, block, name, parted = best

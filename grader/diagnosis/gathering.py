@@ -32,6 +32,7 @@ from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure
 from grader.judge.truth import Truth
+from grader.phrases import all_of, one_of
 from grader.protocol.footprint import TensorFootprint
 from grader.protocol.messages import LaunchInfo, Returned, Traffic
 from grader.record import Cause
@@ -89,7 +90,7 @@ def clues_in(failure: Failure, part: Part, truth: Truth, among: Collection[str] 
     if cause.mismatch is not None and failure.wrong_call is not None and failure.wrong_call.recipe.part == part.name:
         wrong_call = failure.wrong_call
         if changed := [name for name in wrong_call.outcome.answer.changed if name not in part.mutates]:
-            names = clean(" and ".join(changed[:_MOST_NAMED]), _LONGEST_NAMES)
+            names = clean(all_of(changed[:_MOST_NAMED]), _LONGEST_NAMES)
             return [*found, sure("input_changed", f"After the call, {names} holds other values than before.")]
         before = truth.inputs(wrong_call.recipe)
         named = list(zip(part.arguments, before, strict=True))
@@ -192,7 +193,7 @@ def _to_a_copy(answers: Sequence[Answer], traffic: Sequence[Traffic | None], par
         return []
     if stored < sum(map(_due_bytes, answers)):
         return []
-    names = " and ".join(one.expected.name for one in wrong)
+    names = all_of([one.expected.name for one in wrong])
     evidence = f"Kernels stored {stored:,} different bytes, as many as needed, but {names} did not change."
     return [Clue("copy_changed", _TO_A_COPY, evidence, firm=True)]
 
@@ -212,7 +213,7 @@ def _reaches(launched: Sequence[LaunchInfo]) -> tuple[Reach, ...]:
     (one,) = launched
     # If several constants have one value, it is unknown which one the kernel uses.
     named = {size: [name for name, own in one.constants.items() if own == size] for size in one.constants.values()}
-    sizes = [(" or ".join(names), size) for size, names in sorted(named.items(), reverse=True) if size > 1]
+    sizes = [(one_of(names), size) for size, names in sorted(named.items(), reverse=True) if size > 1]
     # All programs of a flat grid are along one axis. Along another axis each program takes all, or they share it.
     programs = math.prod(one.grid)
     flat = sum(count > 1 for count in one.grid) <= 1

@@ -165,7 +165,7 @@ def _other_values(answer: Answer, answers: Sequence[Answer], inputs: Sequence[tu
         if other is not answer and other.got.shape == got.shape and _is_of_other(answer, other.expected):
             yield sure("operand_mixed_up", f"The wrong values of {name} are those of {other.expected.name}.")
             return
-    if got.dim() >= 2 and got.shape[-1] == got.shape[-2] > 1 and _agrees(got, answer.expected, turned=True):
+    if got.dim() >= 2 and got.shape[-1] == got.shape[-2] > 1 and _agrees_transposed(got, answer.expected):
         yield sure("axes_exchanged", f"{name} is right when its last two axes are exchanged.")
         return
     yield from _moved(answer)
@@ -196,11 +196,8 @@ def _is_of_other(answer: Answer, other: Expected) -> bool:
     return got.numel() > 0 and bool(alike.all())
 
 
-def _agrees(got: Tensor, expected: Expected, *, turned: bool) -> bool:
-    value, allowed = expected.value, expected.allowed
-    if turned:
-        value, allowed = value.mT, allowed.mT
-    return bool(((got.double() - value).abs() <= allowed).all())
+def _agrees_transposed(got: Tensor, expected: Expected) -> bool:
+    return bool(((got.double() - expected.value.mT).abs() <= expected.allowed.mT).all())
 
 
 def _moved(answer: Answer) -> Iterator[Clue]:

@@ -21,7 +21,7 @@ from grader.errors import require
 from grader.exercise.cases import Case, Cases, Size, Value
 from grader.exercise.causes import Contrast, Kind, Remedy
 from grader.exercise.formula import evaluate
-from grader.exercise.gpus import ARCHITECTURES
+from grader.gpus import ARCHITECTURES
 from grader.protocol.messages import Call, Recipe
 
 
@@ -288,8 +288,8 @@ class WorkModel(RunsCases):
 class Compiles(Rule):
     """The rule that a call's kernels compile for every target, whether such a GPU is there or not.
 
-    The call is the one that is compiled for the scorecard (grader.judge.part_compiler.case_for). capabilities: the
-    targets (grader.exercise.gpus). Each kernel must fit the target's shared memory and spill no registers; with
+    The call is the one that is compiled for the scorecard (grader.grading.part_compiler.case_for). capabilities: the
+    targets (grader.gpus). Each kernel must fit the target's shared memory and spill no registers; with
     `tensor_cores`, some kernel must multiply on tensor cores.
     """
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from grader.record import UNJUDGED, CheckResult, Record, headline
 from grader.report import by_hand, view
-from grader.report.status import LOOKS, in_part
+from grader.report.status import LOOKS
 
 
 def word(check: CheckResult) -> str:
     """Return the status as a word: "failed", "passed, 5.8 of 7 points"."""
     said = LOOKS[check.status].word
-    return f"{said}, {view.points(check.points)} of {view.points(check.max_points)} points" if in_part(check) else said
+    points = f"{view.points(check.points)} of {view.points(check.max_points)} points"
+    return f"{said}, {points}" if check.passed_in_part else said
 
 
 def name(check: CheckResult) -> str:

@@ -28,6 +28,7 @@ from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.rules import decide
 from grader.judge.ruling import Ruling
 from grader.judge.truth import Truth
+from grader.phrases import all_of
 from grader.protocol.messages import Loaded
 from grader.record import UNJUDGED, CheckResult, Coverage, Status
 from grader.sandbox.outcome import Finished
@@ -45,15 +46,15 @@ _COUNTED = frozenset({"traffic", "stores", "memory", "out_of_bounds", "race", "u
 class Answers:
     """The checks of one grading that judge answers.
 
-    counting: the pair that counts bytes; on a GPU a second pair, in the interpreter. lock: of the GPU, if there is one,
-    held shared.
+    interpreter: on a GPU, a second pair, which interprets and counts bytes; None if nothing is counted or `pair` itself
+    interprets. lock: of the GPU, if there is one, held shared.
     """
 
     def __init__(
         self,
         job: Job,
         pair: Pair,
-        counting: Pair,
+        interpreter: Pair | None,
         truth: Truth,
         lock: GpuLock | None,
         gate: CompileGate,
@@ -64,7 +65,7 @@ class Answers:
         self._job = job
         self._pair = pair
         self._session = pair.session
-        self._counting = counting
+        self._interpreter = interpreter
         self._truth = truth
         self._lock = lock
         self._gate = gate
@@ -96,9 +97,15 @@ class Answers:
         ordered = sorted(planned, key=lambda one: one.check.rule.order)
         with OraclePrefetch(self._truth) as prefetch:
             bench = Bench(
-                *(self._pair, self._truth, part, self._job.path, self._device(), salt, prefetch),
+                pair=self._pair,
+                truth=self._truth,
+                part=part,
+                path=self._job.path,
+                device=self._device(),
+                salt=salt,
+                prefetch=prefetch,
                 most_s=most_s,
-                interpreter=None if self._counting is self._pair else self._counting,
+                interpreter=self._interpreter,
                 refusal=self._refusal,
                 first_failure=self._job.first_failure,
             )
@@ -112,7 +119,7 @@ class Answers:
                 elif blocked is not None:
                     yield result_of(check, blocked)
                 elif len(timeouts) >= _MOST_TIMEOUTS:
-                    reason = f"not run because {' and '.join(timeouts)} ran out of time"
+                    reason = f"not run because {all_of(timeouts)} ran out of time"
                     yield result_of(check, None, status="skipped_dependency", reason=reason)
                 else:
                     with self._turn(check):
@@ -189,7 +196,7 @@ class Answers:
         return self._lock.alone() if takes_much_memory(planned) else self._lock.shared()
 
     def _judge(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
-        counted = planned.check.rule.counts_bytes and self._counting is not self._pair
+        counted = planned.check.rule.counts_bytes and self._interpreter is not None
         return self._judge_counted(bench, planned) if counted else self._judge_check(bench, planned)
 
     def _judge_check(self, bench: Bench, planned: PlannedCheck) -> CheckResult:

@@ -15,9 +15,9 @@ from grader.compile.outcome_cache import CompileOutcome
 from grader.diagnosis.diagnosis import Diagnosis
 from grader.exercise.plan import Plan, PlannedCheck
 from grader.grading.fitness import unfit_here
+from grader.grading.part_compiler import PartCompiler
 from grader.grading.results import grader_failed, result_of, was_run
 from grader.judge.kernel_groups import JudgedCall
-from grader.judge.part_compiler import PartCompiler
 from grader.judge.rules import decide_compiled
 from grader.judge.rules.compiles import COMPILED_ONLY, compiles_nowhere, late_words
 from grader.judge.truth import Truth

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from grader.exercise.definitions import keeping_line, repeated, spans_of
+from grader.definitions import keeping_line, repeated, spans_of
 from grader.phrases import cut, lines_named
 from grader.record import Cause, CheckResult, Excerpt
 from grader.text import clean

@@ -26,10 +26,10 @@ from grader.grading.compile_gate import CompileGate
 from grader.grading.excerpts import with_excerpt, with_repeats
 from grader.grading.job import Job
 from grader.grading.kernel_prefetch import prefetching
+from grader.grading.part_compiler import PartCompiler
 from grader.grading.results import was_run
 from grader.grading.source_scan import sightings
 from grader.grading.speed import SpeedResult
-from grader.judge.part_compiler import PartCompiler
 from grader.judge.truth import MOST_KNOWN, Truth
 from grader.protocol.messages import Start
 from grader.record import (
@@ -89,7 +89,7 @@ def grade(
     with (
         Session(server, start, limits) as session,
         paired(server, start, limits, session, kernel_cache) as pair,
-        _counting_pair(job, server, start, pair) as counting,
+        _interpreting_pair(job, server, start) as interpreter,
         CleanCompiler(lambda: server.beside("compile"), start, limits) as compiler,
         open_setup(entry, gpu.uuid if gpu else "", baseline_process, timed=job.timed and _has_speed(job.plan)) as setup,
         PartCompiler(
@@ -111,7 +111,7 @@ def grade(
             cache_file=outcomes_file.with_suffix(ACCEPTED),
         ) as gate,
     ):
-        answers = Answers(job, pair, counting, truth, setup.lock, gate, diagnosis, compiler.refusal)
+        answers = Answers(job, pair, interpreter, truth, setup.lock, gate, diagnosis, compiler.refusal)
         speed = SpeedResult(job, pair, setup, answers)
 
         def report_results(found: Iterable[CheckResult]) -> None:
@@ -132,8 +132,8 @@ def grade(
                 gate.wait()
                 part_compiler.recall(max(0.0, deadline - monotonic()))
         report_results(gate.release(dict(results)))
-        if counting is not pair:
-            counting.end()
+        if interpreter:
+            interpreter.end()
         report_results(speed.results())
         isolation = session.ready.isolation if session.ready else ()
     if baseline_process and any(result.status == "grader_error" for result in results.values()):
@@ -206,18 +206,18 @@ def _has_speed(plan: Plan) -> bool:
 
 
 @contextmanager
-def _counting_pair(job: Job, server: Server, start: Start, pair: Pair) -> Iterator[Pair]:
-    """Yield the pair that counts bytes, in the interpreter; on a GPU that is another process."""
+def _interpreting_pair(job: Job, server: Server, start: Start) -> Iterator[Pair | None]:
+    """Yield a pair that interprets beside a GPU, to count bytes; None if nothing is counted or no GPU is used."""
     counted = any(planned.check.rule.needs_interpreter for planned in job.plan.checks)
     if server.mode == "interpret" or not counted:
-        yield pair
+        yield None
         return
     beside = server.beside("interpret")
     with (
-        Session(beside, start, job.entry.exercise.limits) as counting,
-        paired(beside, start, job.entry.exercise.limits, counting) as counted_pair,
+        Session(beside, start, job.entry.exercise.limits) as session,
+        paired(beside, start, job.entry.exercise.limits, session) as pair,
     ):
-        yield counted_pair
+        yield pair
 
 
 def _part_info(part: Part, checks: Iterable[CheckResult], part_compiler: PartCompiler) -> PartInfo:

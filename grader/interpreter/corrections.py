@@ -24,7 +24,7 @@ from triton.compiler.errors import CompileTimeAssertionFailure
 from grader.compile.disguise import pretend
 from grader.compile.driver import stand_in
 from grader.compile.static_conditions import mark_conditions
-from grader.exercise.gpus import LENT_MULTIPROCESSORS, USUAL
+from grader.gpus import LENT_MULTIPROCESSORS, USUAL
 from grader.interpreter import kind_of_kernels
 from grader.interpreter.arithmetic.births import BIRTHS
 from grader.interpreter.arithmetic.contraction import contract_products
@@ -189,7 +189,7 @@ def _check_assumptions() -> None:
 def answer_launchers(multiprocessors: int) -> None:
     """Answer launch code that asks for a GPU's size, its stream, or Triton's driver. Call it before code has asked.
 
-    The answers are those of the first row of grader.exercise.gpus, but for the multiprocessors.
+    The answers are those of the first row of grader.gpus, but for the multiprocessors.
     """
     from triton.runtime.driver import driver
 

@@ -15,7 +15,7 @@ from functools import partial
 
 import torch
 
-from grader.exercise.cases import Case, Value
+from grader.exercise.cases import Case
 from grader.exercise.model import Part
 from grader.judge.clue import sure
 from grader.judge.compare import compare, tensor_of
@@ -31,16 +31,16 @@ from grader.judge.failures import (
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.part_findings import PartFindings
 from grader.judge.perturbed_replays import RightCall, perturbed_failure
-from grader.judge.refused import RefusedConfigurations
-from grader.judge.trial import CallRequest, NotRunHere, Trial, TriedCase, number_of
+from grader.judge.refused_configurations import RefusedConfigurations
+from grader.judge.trial import CallRequest, NotRunHere, Trial, TriedCase, repeating
 from grader.judge.truth import Expected, Truth, slots_for
+from grader.phrases import all_of
 from grader.protocol.configurations import configurations_in
 from grader.protocol.messages import (
     ANY,
     COMPUTED,
     ONLY_ON_A_GPU,
     TOO_SLOW,
-    UNTOLD,
     Call,
     Raised,
     Recipe,
@@ -48,7 +48,7 @@ from grader.protocol.messages import (
     Wanted,
 )
 from grader.protocol.trace import Deed, fingerprint
-from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered
+from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered, replay_refusal
 from grader.sandbox.pair import Pair, RecordedAnswer, decoys_of, seeds_after
 from grader.sandbox.side_by_side import SideBySide
 
@@ -126,12 +126,12 @@ class Bench:
 
     def try_case(self, case: Case, seed: int) -> Trial:
         """Call the part's function on one case and examine the answer."""
-        with closing(self.tries([CallRequest(case, seed)])) as trials:
+        with closing(self.tries([CallRequest(self.part, case, seed)])) as trials:
             return next(trials)
 
     def repeat(self, recipe: Recipe, wanted: Wanted = ANY) -> Trial:
         """Repeat the call of an earlier trial on the same inputs, with other decoys, in a wanted configuration."""
-        with closing(self.tries([CallRequest(Case(recipe.case), recipe.seed, wanted=wanted)], known=True)) as trials:
+        with closing(self.tries([repeating(self.part, recipe, wanted)], known=True)) as trials:
             return next(trials)
 
     def tries(self, requests: Sequence[CallRequest], *, chained: bool = False, known: bool = False) -> Generator[Trial]:
@@ -176,7 +176,7 @@ class Bench:
             direct = chained and any(
                 isinstance(one.result, RecordedAnswer) and not one.result.is_replayable for one in calls
             )
-            self.prefetch.turn_to([(one.request.part or self.part, one.recipe) for one in calls])
+            self.prefetch.turn_to([(one.request.part, one.recipe) for one in calls])
             wrong, spared = False, frozenset[int]()
             if chained and all(map(_is_independent, calls)):
                 spared = _repeating(calls)
@@ -213,7 +213,7 @@ class Bench:
         for group in [[*results]] if chained else ([one] for one in results):
             own_requests = [request for request, _ in group]
             recorded_answers = [result for _, result in group if isinstance(result, RecordedAnswer)]
-            planned = list(map(self.recipe_of, own_requests))
+            planned = [request.recipe for request in own_requests]
             recipes = (
                 self._true_recipes(planned, own_requests, recorded_answers)
                 if recorded_answers and not known
@@ -243,39 +243,18 @@ class Bench:
 
     def record(self, request: CallRequest) -> _RecordResult:
         """Have a call recorded on decoys."""
-        part = request.part or self.part
-        if not part.is_replayed:
+        if not request.part.is_replayed:
             return None
-        call = self.call_of(request, self.recipe_of(request))
+        call = request.call(request.recipe)
         result = OutOfTime(self.most_s) if self.is_late else self.pair.record(call)
         # A case that is not implemented stops nothing: the part may be written for others.
         left_out = isinstance(result, Raised) and result.verdict == "not_implemented"
         self._stopped = not isinstance(result, RecordedAnswer) and not left_out
         return result
 
-    def recipe_of(self, request: CallRequest) -> Recipe:
-        """Return the recipe of a request, with its planned seed."""
-        return Recipe((request.part or self.part).name, dict(request.case), request.seed, request.patch_seed)
-
-    def call_of(self, request: CallRequest, recipe: Recipe, slots: tuple[Slot, ...] = ()) -> Call:
-        """Return the call of a recipe. slots: room for its outputs."""
-        part = request.part or self.part
-        return Call(
-            recipe,
-            part.arguments,
-            part.mutates,
-            slots,
-            request.storage,
-            request.carries,
-            on_cpu=part.on == "cpu",
-            tensors=part.tensors,
-            chooses=part.chooses,
-            defaults=omitted_arguments(part, recipe),
-        )
-
     def call_with_slots(self, request: CallRequest, recipe: Recipe) -> Call:
         """Return the call of a recipe, with room for its expected outputs."""
-        return self.call_of(request, recipe, slots_for(self.truth.expect(request.part or self.part, recipe)))
+        return request.call(recipe, slots_for(self.truth.expect(request.part, recipe)))
 
     def _examine(
         self, recorded_request: _RecordedRequest, early: Outcome | None, *, direct: bool, in_any_order: bool = True
@@ -286,7 +265,7 @@ class Bench:
         garbage too; it must stay right.
         """
         request, result, recipe = recorded_request.request, recorded_request.result, recorded_request.recipe
-        part = request.part or self.part
+        part = request.part
         expected = self.truth.expect(part, recipe)
         call = self.call_with_slots(request, recipe)
         untold: tuple[str, ...] = ()
@@ -343,7 +322,7 @@ class Bench:
         if self.device != "cpu" or not needs_gpu:
             return ""
         assert isinstance(outcome, Raised)
-        words = with_line(outcome.message, outcome.frames[-1].line if outcome.frames else 0)
+        words = with_line(outcome.message, outcome.line)
         if outcome.kind == TOO_SLOW:
             self._too_slow = words
         return words
@@ -356,7 +335,7 @@ class Bench:
         count = len(call.given(self.truth.inputs(call.recipe))) if call.defaults else len(call.arguments)
         if count == len(call.arguments):
             return failure
-        names = " and ".join(call.arguments[count:])
+        names = all_of(call.arguments[count:])
         rationale = f"{failure.cause.rationale} The call left out {names}.".strip()
         return replace(failure, cause=replace(failure.cause, rationale=rationale))
 
@@ -379,13 +358,13 @@ class Bench:
             outcome = early or self.pair.replay(recorded, call, wanted, instructions=counts)
             self._lost = not isinstance(outcome, Finished)
             outcome = self._choice.finished(recorded, call, outcome, wanted)
-            if not (isinstance(outcome, Raised) and outcome.kind in (UNTOLD, COMPUTED)):
+            refusal = replay_refusal(outcome)
+            if refusal is None:
                 return recorded, outcome, ()
-            line = outcome.frames[-1].line if outcome.frames else 0
-            if outcome.kind == COMPUTED:
-                recorded = replace(recorded, deeds=(Deed(outcome.message, line),))
+            if refusal.kind == COMPUTED:
+                recorded = replace(recorded, deeds=(Deed(refusal.message, refusal.line),))
             else:
-                untold = (with_line(outcome.message, line),)
+                untold = (with_line(refusal.message, refusal.line),)
         elif not (untold or recorded.deeds):
             untold = ("an earlier call that it builds on could not be replayed",)
         return recorded, self.call(call), untold
@@ -393,7 +372,7 @@ class Bench:
     def true_recipe(self, case: Case, seed: int) -> Recipe:
         """Record a call again, and return its recipe with the seed that counts. seed: the planned one."""
         with self.findings.aside():
-            (recorded,) = self._record_all([CallRequest(case, seed)], chained=False, known=False)
+            (recorded,) = self._record_all([CallRequest(self.part, case, seed)], chained=False, known=False)
             self.pair.skip()
             return recorded.recipe
 
@@ -403,7 +382,7 @@ class Bench:
 
     def ask(self, recipe: Recipe, slots: tuple[Slot, ...]) -> Outcome:
         """Call the part's function once in the submission's own process."""
-        return self.call(self.call_of(CallRequest(Case(recipe.case), recipe.seed), recipe, slots))
+        return self.call(repeating(self.part, recipe).call(recipe, slots))
 
     def call(self, call: Call) -> Outcome:
         """Call a function once in the submission's own process."""
@@ -451,14 +430,3 @@ def _seeded(recipe: Recipe, seed: Callable[[int], int]) -> Recipe:
     """Return the recipe with the seeds that count."""
     patch = None if recipe.patch_seed is None else seed(recipe.patch_seed)
     return replace(recipe, seed=seed(recipe.seed), patch_seed=patch)
-
-
-def omitted_arguments(part: Part, recipe: Recipe) -> dict[str, Value | None]:
-    """Return the last arguments that a call leaves out if they have these values: none, one, … or all.
-
-    The case decides, not the seed: the same case is always called in the same way.
-    """
-    if not part.defaults:
-        return {}
-    count = number_of(Case(recipe.case), part.name) % (len(part.defaults) + 1)
-    return dict([*part.defaults.items()][len(part.defaults) - count :])

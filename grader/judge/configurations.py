@@ -177,7 +177,7 @@ def _try_configurations(
         done = 0
         try:
             wanted_ones = [Wanted((place,), rehearsed) for place in waiting]
-            requests = [CallRequest(one.case, one.seed, wanted=wanted) for wanted in wanted_ones]
+            requests = [CallRequest(bench.part, one.case, one.seed, wanted=wanted) for wanted in wanted_ones]
             with closing(bench.tries(requests)) as trials:
                 for place, trial in zip(waiting, trials, strict=False):
                     done += 1

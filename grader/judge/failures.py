@@ -15,7 +15,7 @@ from grader.judge.clue import Clue, sure
 from grader.judge.compare import Comparison, compare, describe, tensor_of
 from grader.judge.truth import Expected
 from grader.judge.wording import in_words
-from grader.phrases import counted, lines_named
+from grader.phrases import all_of, counted, lines_named
 from grader.protocol.messages import Form, Frame, Raised, Recipe
 from grader.record import UNJUDGED, Cause, Status
 from grader.sandbox.outcome import (
@@ -435,13 +435,13 @@ def _recognise(
 def _side_effect(outcome: Finished) -> Failure | None:
     answer = outcome.answer
     if answer.changed:
-        names = clean(", ".join(answer.changed), 200)
+        names = clean(all_of(answer.changed), 200)
         cause = Cause(
             "input_changed", "An input was changed", f"The call must leave its inputs alone, but it changed {names}."
         )
         return Failure("fail", cause)
     if answer.spoiled:
-        what = clean(" and ".join(answer.spoiled), 200)
+        what = clean(all_of(answer.spoiled), 200)
         title, help_text = _OF_RESULTS if answer.spoiled == ("a result",) else _OF_ARGUMENTS
         rationale = f"The call wrote into {what} of an earlier call, which the caller may still hold."
         cause = Cause("alias", title, rationale, help_text)

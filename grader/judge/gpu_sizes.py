@@ -12,8 +12,8 @@ from contextlib import closing
 from dataclasses import replace
 
 from grader.exercise.cases import QUICK_VOLUME
-from grader.exercise.gpus import LENT_MULTIPROCESSORS, MOST_MULTIPROCESSORS, USUAL
 from grader.exercise.plan import PlannedCase
+from grader.gpus import LENT_MULTIPROCESSORS, MOST_MULTIPROCESSORS, USUAL
 from grader.judge.bench import Bench
 from grader.judge.failures import Failure
 from grader.judge.retrials import records_alike
@@ -111,7 +111,7 @@ class OnTheLargestGpu:
                 bench.findings.kernel_groups.unchanged(),
                 bench.pair.in_new_process(multiprocessors=MOST_MULTIPROCESSORS),
             ):
-                requests = {one: CallRequest(one.case, one.seed) for one in self._known}
+                requests = {one: CallRequest(bench.part, one.case, one.seed) for one in self._known}
                 other = [one for one in requests if not records_alike(bench, requests[one], self._known[one])]
                 with closing(bench.tries([requests[one] for one in other])) as trials:
                     for one, trial in zip(other, trials, strict=False):

@@ -15,7 +15,7 @@ from grader.exercise.tensors import ITEMSIZES
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import examine
-from grader.judge.trial import CallRequest, Trial
+from grader.judge.trial import CallRequest, Trial, repeating
 from grader.judge.truth import slots_for
 from grader.protocol.messages import ANY, Call, Recipe, ReplayCall, Slot, Wanted, only
 from grader.protocol.trace import fingerprint
@@ -29,7 +29,7 @@ _MOST_OUTPUTS = 16
 
 def recorded_again(bench: Bench, recipe: Recipe) -> tuple[RecordedAnswer | None, Call]:
     """Record an earlier call. Return what was recorded, None where nothing was, and the call on its inputs."""
-    request = CallRequest(Case(recipe.case), recipe.seed)
+    request = repeating(bench.part, recipe)
     recorded = bench.record(request)
     if isinstance(recorded, RecordedAnswer) and (not recorded.stands_alone or _tells_earlier_memory(recorded)):
         # It uses memory of earlier calls. In a new process, this call makes that memory.
@@ -60,7 +60,7 @@ def replaying(
 def finds_memory(bench: Bench, recipe: Recipe) -> bool:
     """Return whether a call, made again, works with memory that an earlier call left."""
     # The second call finds what the first one recorded anew.
-    _, recorded = [bench.record(CallRequest(Case(recipe.case), recipe.seed)) for _ in range(2)]
+    _, recorded = [bench.record(repeating(bench.part, recipe)) for _ in range(2)]
     bench.pair.skip()
     return isinstance(recorded, RecordedAnswer) and bool(recorded.found)
 
@@ -83,7 +83,7 @@ def records_alike(bench: Bench, request: CallRequest, known: bytes) -> bool:
 
 def kernels_matter(bench: Bench, request: CallRequest) -> bool:
     """Return whether the answer of a replay changes without its launches."""
-    recorded = bench.pair.record(bench.call_of(request, bench.recipe_of(request)))
+    recorded = bench.pair.record(request.call(request.recipe))
     if not isinstance(recorded, RecordedAnswer) or not recorded.is_replayable:
         return True
     slots, offset = [], 0
@@ -95,8 +95,7 @@ def kernels_matter(bench: Bench, request: CallRequest) -> bool:
     # A call that only changes its arguments returns nothing to compare.
     if not slots or offset > _MOST_COMPARED_BYTES or len(slots) > _MOST_OUTPUTS:
         return True
-    call = bench.call_of(request, bench.recipe_of(request), tuple(slots))
-    return bench.pair.depends_on_kernels(recorded, call)
+    return bench.pair.depends_on_kernels(recorded, request.call(request.recipe, tuple(slots)))
 
 
 def right_otherwise(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from grader.exercise.cases import Case
+from grader.exercise.cases import Case, Value
 from grader.exercise.model import Part
 from grader.judge.failures import Failure
 from grader.judge.truth import Expected
 from grader.protocol.configurations import Configurations
-from grader.protocol.messages import ANY, LaunchInfo, Recipe, Wanted
+from grader.protocol.messages import ANY, Call, LaunchInfo, Recipe, Slot, Wanted
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import RecordedAnswer
 
@@ -33,19 +33,19 @@ class TriedCase:
 class CallRequest:
     """A call to make.
 
-    seed, patch_seed: as planned. carries: arguments that stay as the previous call left them. part: the part to call
-    (None: that of the bench). wanted: configurations of autotuned kernels; without places, all that are not skipped.
-    instructions: count element-wise operations in the interpreter. may_be_left_out: a call with too many programs for
-    the interpreter gives a trial with `left_out` instead of raising NotRunHere. is_further: if this chained call
-    repeats an earlier one in memory of its own, it gives no trial.
+    seed, patch_seed: as planned. carries: arguments that stay as the previous call left them. wanted: configurations of
+    autotuned kernels; without places, all that are not skipped. instructions: count element-wise operations in the
+    interpreter. may_be_left_out: a call with too many programs for the interpreter gives a trial with `left_out`
+    instead of raising NotRunHere. is_further: if this chained call repeats an earlier one in memory of its own, it
+    gives no trial.
     """
 
+    part: Part
     case: Case
     seed: int
     patch_seed: int | None = None
     storage: Literal["new", "same"] = "new"
     carries: tuple[str, ...] = ()
-    part: Part | None = None
     wanted: Wanted = ANY
     instructions: bool = False
     may_be_left_out: bool = False
@@ -55,6 +55,22 @@ class CallRequest:
     def is_plain(self) -> bool:
         """The call does not depend on another call."""
         return self.patch_seed is None and self.storage == "new" and not self.carries
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe of the inputs, with the planned seeds."""
+        return Recipe(self.part.name, dict(self.case), self.seed, self.patch_seed)
+
+    def call(self, recipe: Recipe, slots: tuple[Slot, ...] = ()) -> Call:
+        """Return the call on the inputs of a recipe. slots: room for its outputs."""
+        call = self.part.call(recipe)
+        defaults = omitted_arguments(self.part, recipe)
+        return replace(call, slots=slots, storage=self.storage, carries=self.carries, defaults=defaults)
+
+
+def repeating(part: Part, recipe: Recipe, wanted: Wanted = ANY) -> CallRequest:
+    """Return the request of an earlier call."""
+    return CallRequest(part, Case(recipe.case), recipe.seed, wanted=wanted)
 
 
 @dataclass(frozen=True)
@@ -102,3 +118,14 @@ class Trial:
 def number_of(case: Case, about: str = "configuration") -> int:
     """Return a number that depends only on a case and on the subject of the choice."""
     return zlib.crc32(f"{about}: {case.words()}".encode())
+
+
+def omitted_arguments(part: Part, recipe: Recipe) -> dict[str, Value | None]:
+    """Return the last arguments that a call leaves out if they have these values: none, one, … or all.
+
+    The case decides, not the seed: the same case is always called in the same way.
+    """
+    if not part.defaults:
+        return {}
+    count = number_of(Case(recipe.case), part.name) % (len(part.defaults) + 1)
+    return dict([*part.defaults.items()][len(part.defaults) - count :])

@@ -86,7 +86,7 @@ class Start:
     """The first message to a child: the sources of the submission and of the input builders, as text.
 
     role: whether the child runs the submission, or only replays what another child recorded. target: the GPU, a key of
-    grader.exercise.gpus.ARCHITECTURES, that a child of a server of mode "compile" is for: a submission's process finds
+    grader.gpus.ARCHITECTURES, that a child of a server of mode "compile" is for: a submission's process finds
     it and is recorded on it; a replayer compiles for it and launches nothing. packages: modules beyond torch and triton
     that some part needs; where one is not installed, its name stands for nothing, so that the file loads all the same.
     multiprocessors: those of the GPU that launch code is told of where none is used; 0: the usual number.
@@ -345,7 +345,7 @@ CompileUntil = Literal["end", "read", "fit"]
 class Compile:
     """Compile the launches of a trace for a GPU that need not be there, and describe the result; run nothing.
 
-    target: a key of grader.exercise.gpus.ARCHITECTURES. every_configuration: of autotuned kernels, not only the first
+    target: a key of grader.gpus.ARCHITECTURES. every_configuration: of autotuned kernels, not only the first
     configuration that a launch could use. until: how far to compile: "end", or until the front end has read the
     kernel ("read"), or until it is known whether one with products fits the GPU ("fit"). Short of the end, only
     kernels that are refused are described. conditions: as they turned out in the interpreter; a kernel in which the
@@ -657,6 +657,11 @@ class Raised:
     frames: tuple[Frame, ...]
     fatal: bool = False
     findings: tuple[GuardFinding, ...] = ()
+
+    @property
+    def line(self) -> int:
+        """Return the innermost line of the submission on the way to it; 0 if there is none."""
+        return self.frames[-1].line if self.frames else 0
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from triton.runtime.errors import OutOfResources
 from grader.compile.announcing import Announcer
 from grader.compile.cute import arch_of, keep_machine_code, read_binary
 from grader.compile.kernels import Compiler
-from grader.exercise.gpus import ARCHITECTURES
+from grader.gpus import ARCHITECTURES
 from grader.protocol.messages import Binary, Compile, Compiled
 from grader.protocol.trace import Choose, KernelText, Launch, Step, Trace
 from grader.replay.cute_programs import Program, prepare, text_of
@@ -43,16 +43,16 @@ class TraceCompiler:
         self._announcer = announcer
         self._line_of = line_of
         # The compiler might accept code that the allow-list refuses.
-        self._compiler = Compiler(path, announcer, lambda raised: refusal_in(raised) is None)
-        self._compiler.install()
-        self._compiler.begin(target, every=False, until="end")
+        self.compiler = Compiler(path, announcer, lambda raised: refusal_in(raised) is None)
+        self.compiler.install()
+        self.compiler.begin(target, every=False, until="end")
 
     def compile(self, request: Compile, trace: Trace, kernels: Callable[[tuple[KernelText, ...]], Kernels]) -> Compiled:
         """Compile the launches of a trace. kernels: builds its kernels.
 
         A step that fails ends it; if no kernel was compiled before, its exception is raised.
         """
-        compiler = self._compiler
+        compiler = self.compiler
         compiler.begin(request.target, every=request.every_configuration, until=request.until)
         compiler.conditions.begin(request.conditions)
         run = _CompiledRun(self, request, trace, kernels)
@@ -65,13 +65,25 @@ class TraceCompiler:
             stopped = f"{type(raised).__name__}: {raised}".partition("\n")[0][:_MOST_TEXT]
         return Compiled("compiled", tuple(compiler.binaries), compiler.cut, stopped)
 
+    def program(self, place: int, trace: Trace, target: int) -> Program:
+        """Return a program of a trace, compiled for a GPU, and describe its kernels. Raises RefusedFunction."""
+        told = trace.programs[place]
+        name, arch = told.name[:80], arch_of(ARCHITECTURES[target])
+        line, started = self._line_of(name), perf_counter()
+        with self._announcer.during(f"{name}, line {line}"), tempfile.TemporaryDirectory() as folder:
+            made = prepare(told.name, text_of(told), arch, keep_machine_code(Path(folder)))
+            if made.executor.has_gpu_module:
+                seconds, host_code = perf_counter() - started, str(made.executor.ir_module)
+                self.compiler.keep(read_binary(name, line, Path(folder), host_code, self._path, seconds))
+        return made
+
 
 class _CompiledRun(Run):
     """A trace whose launches are compiled, on uninitialised memory. It goes on after a kernel that does not compile."""
 
     def __init__(self, owner: TraceCompiler, request: Compile, trace: Trace, kernels: Any) -> None:
         super().__init__(_Context(owner, request, trace, kernels), trace, launches="compile")
-        self._compiler = owner._compiler
+        self._compiler = owner.compiler
         self.is_trying = False
 
     def step(self, step: Step) -> None:
@@ -104,14 +116,14 @@ class _Context(Uncounted):
 
     def launching(self, number: int) -> None:
         """Begin a launch."""
-        self._owner._compiler.launching(number)
+        self._owner.compiler.launching(number)
 
     def choose(self, step: Choose, run: Any) -> None:
         """Compile the first configuration that the GPU can launch, or every one.
 
         Failed ones before it are forgotten, as an autotuner does. If all fail, all are described.
         """
-        compiler, known = self._owner._compiler, self.memory.known()
+        compiler, known = self._owner.compiler, self.memory.known()
         first, last, is_found = len(compiler.binaries), None, False
         was_trying, run.is_trying = run.is_trying, True
         try:
@@ -138,12 +150,4 @@ class _Context(Uncounted):
 
     def program(self, place: int, trace: Trace) -> Program:
         """Return a compiled program, and describe its kernels. Raises RefusedFunction."""
-        owner, told = self._owner, trace.programs[place]
-        name, arch = told.name[:80], arch_of(ARCHITECTURES[self._request.target])
-        line, started = owner._line_of(name), perf_counter()
-        with owner._announcer.during(f"{name}, line {line}"), tempfile.TemporaryDirectory() as folder:
-            made = prepare(told.name, text_of(told), arch, keep_machine_code(Path(folder)))
-            if made.executor.has_gpu_module:
-                seconds, host_code = perf_counter() - started, str(made.executor.ir_module)
-                owner._compiler.keep(read_binary(name, line, Path(folder), host_code, owner._path, seconds))
-        return made
+        return self._owner.program(place, trace, self._request.target)

@@ -224,7 +224,7 @@ def check_lowered(module: Any) -> None:
             raise refusal(f"the host's code must call nothing but the DSL's runtime, got {one.sym_name.value}")
         if name not in ("llvm.func", "llvm.mlir.global", "gpu.binary", "cuda.binary"):
             raise refusal(f"a lowered program must hold functions and data, got {name}")
-        for inner, _ in _operations(one.operation, 0) if name == "llvm.func" else ():
+        for inner, _ in _operations(one.operation) if name == "llvm.func" else ():
             _check_lowered(inner, own | _RUNTIME)
 
 
@@ -265,7 +265,7 @@ def _body(function: Any, allowed: frozenset[str], *, names: set[str], in_kernel:
     if not _has_body(function):
         raise refusal(f"a function must have a body, got a declaration of {function.sym_name.value[:80]}")
     counted: Counter[str] = Counter()
-    for operation, depth in _operations(function.operation, 0):
+    for operation, depth in _operations(function.operation):
         name = operation.name
         if depth > _MOST_DEPTH:
             raise refusal(f"loops and branches must nest at most {_MOST_DEPTH} levels")
@@ -287,9 +287,9 @@ def _is_kernels(name: str) -> bool:
     return name in _IN_KERNELS or (name.partition(".")[0] in _KERNEL_DIALECTS and name not in _NOT_IN_KERNELS)
 
 
-def _operations(operation: Any, depth: int) -> Iterator[tuple[Any, int]]:
+def _operations(operation: Any) -> Iterator[tuple[Any, int]]:
     """Yield (operation, depth) of all operations within one."""
-    waiting = [(operation, depth)]
+    waiting = [(operation, 0)]
     while waiting:
         outer, level = waiting.pop()
         for region in outer.regions:

@@ -53,7 +53,7 @@ class TraceTimer:
     """Times the trace that was prepared last. Passes on all exceptions of preparing and running a trace."""
 
     def __init__(self, device: torch.device, library: Library) -> None:
-        self._device = device
+        self.device = device
         self._library = library
         self._clock = Clock(device)
         self._cover_bytes = 0
@@ -66,8 +66,8 @@ class TraceTimer:
         """Run each trace once, and tune the last. build: makes the inputs of a seed on the device."""
         self._work, self._outputs, self._cover_bytes = None, (), request.cover_bytes
         self._call = request.call
-        memory = Memory(self._device, guarded=False)
-        _give_back(self._device)
+        memory = Memory(self.device, guarded=False)
+        _give_back(self.device)
         fill_uninitialised_memory(on=False)
         timed: _TimedTrace | None = None
         try:
@@ -91,7 +91,7 @@ class TraceTimer:
 
         configuration: of every autotuner; -1: all, skipping those that do not work.
         """
-        return _CompileOnlyRun(self._device, self._library, trace, configuration).launches()
+        return _CompileOnlyRun(self.device, self._library, trace, configuration).launches()
 
     def sample(self, request: Sample) -> Sampled:
         """Take one sample. Raises ValueError if nothing is prepared."""
@@ -161,7 +161,7 @@ class _TimedTrace(Uncounted):
     @property
     def device(self) -> torch.device:
         """Return the device of tensors."""
-        return self.timing._device
+        return self.timing.device
 
     def inputs(self, seed: int) -> Sequence[object]:
         """Return fresh inputs."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from grader.exercise.gpus import USUAL, named
+from grader.gpus import USUAL, named
 from grader.phrases import counted, kib
 from grader.record import CompiledKernel, Environment, PartInfo
 from grader.report import view

@@ -42,11 +42,6 @@ LOOKS: dict[Status, StatusMark] = {
 PARTLY = StatusMark("◐", "/", "partly passed", "part")
 
 
-def in_part(check: CheckResult) -> bool:
-    """Return whether a check passed without earning all its points."""
-    return check.status == "pass" and check.points < check.max_points
-
-
 def look_of(check: CheckResult) -> StatusMark:
     """Return a check's mark: that of its status, or "passed in part"."""
-    return PARTLY if in_part(check) else LOOKS[check.status]
+    return PARTLY if check.passed_in_part else LOOKS[check.status]

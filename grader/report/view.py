@@ -23,7 +23,7 @@ from grader.record import (
     two_decimals,
     worst_of,
 )
-from grader.report.status import LOOKS, PARTLY, StatusMark, in_part
+from grader.report.status import LOOKS, PARTLY, StatusMark
 from grader.text import clean, one_line
 
 # Outcomes that the submission caused; the next step is about these.
@@ -193,7 +193,7 @@ def look_of_all(checks: Sequence[CheckResult]) -> StatusMark:
 
 
 def _look(verdict: Status, checks: Iterable[CheckResult]) -> StatusMark:
-    return PARTLY if verdict == "pass" and any(map(in_part, checks)) else LOOKS[verdict]
+    return PARTLY if verdict == "pass" and any(check.passed_in_part for check in checks) else LOOKS[verdict]
 
 
 def counted(checks: Sequence[CheckResult]) -> str:
@@ -207,7 +207,7 @@ def verdict_words(record: Record) -> str:
     if _passed_without_parts(record):
         return "passed as far as judged here; whole parts were not judged"
     words = LOOKS[record.verdict].word
-    if record.verdict == "pass" and any(map(in_part, record.checks)):
+    if record.verdict == "pass" and any(check.passed_in_part for check in record.checks):
         words += ", not with all points"
     if record.verdict == "pass" and any(check.status in UNJUDGED for check in record.checks):
         words += ", as far as judged here"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from grader.protocol.messages import COMPUTED, UNTOLD, Call, Raised
-from grader.sandbox.outcome import Outcome
+from grader.protocol.messages import Call
+from grader.sandbox.outcome import Outcome, replay_refusal
 from grader.sandbox.pair import Pair, RecordedAnswer, seeds_after
 from grader.sandbox.session import Session
 
@@ -41,7 +41,8 @@ def answer(pair: Pair, call: Call, salt: str, own: Session, *, is_replayed: bool
     why, line = next(((deed.name, deed.line) for deed in (*recorded.untold, *recorded.deeds)), ("", 0))
     if recorded.is_replayable:
         outcome = pair.replay(recorded, seeded)
-        if not (isinstance(outcome, Raised) and outcome.kind in (UNTOLD, COMPUTED)):
+        refusal = replay_refusal(outcome)
+        if refusal is None:
             return Answered(outcome, "replayer")
-        why, line = outcome.message, outcome.frames[-1].line if outcome.frames else 0
+        why, line = refusal.message, refusal.line
     return Answered(own.call(seeded), "submission", why, line)

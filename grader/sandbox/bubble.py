@@ -1,6 +1,6 @@
 """Put the fork server into a bubble where bubblewrap is installed: only temporary folders are writable inside.
 
-This layer is added to those that every child applies to itself (grader.sandbox.confinement). A mount namespace needs a
+This layer is added to those that every child applies to itself (grader.confinement). A mount namespace needs a
 program of its own. So it is made once, for the server, and holds all its children.
 """
 

@@ -9,8 +9,8 @@ import contextlib
 import os
 import socket
 import threading
-from collections.abc import Callable
 
+from grader.protocol.messages import Spawn
 from grader.sandbox.server import Mode, Server, Spawned
 
 # How often a thread that waits for a child checks for cancellation.
@@ -67,21 +67,10 @@ class CancellableServer:
         self._token.check()
         return CancellableServer(self._server.beside(mode), self._token)
 
-    def spawn(
-        self,
-        scratch: str,
-        uid: int,
-        limits: dict[str, float],
-        program: tuple[str, ...] = (),
-        *,
-        packages: tuple[str, ...] = (),
-    ) -> Spawned:
+    def spawn(self, request: Spawn) -> Spawned:
         """Return a child of the server. Raises Cancelled, even while the server is still loading."""
         self._token.check()
-        spawned = _PendingChild(
-            self._server, uid, lambda: self._server.spawn(scratch, uid, limits, program, packages=packages)
-        )
-        child = spawned.wait(self._token)
+        child = _PendingChild(self._server, request).wait(self._token)
         self._token.covers(child.channel)
         return child
 
@@ -93,10 +82,9 @@ class CancellableServer:
 class _PendingChild:
     """A child requested on a thread of its own. The waiting thread may leave; the child is then ended on arrival."""
 
-    def __init__(self, server: Server, uid: int, ask: Callable[[], Spawned]) -> None:
+    def __init__(self, server: Server, request: Spawn) -> None:
         self._server = server
-        self._uid = uid
-        self._ask = ask
+        self._request = request
         self._news = threading.Condition()
         self._child: Spawned | None = None
         self._fault: BaseException | None = None
@@ -119,7 +107,7 @@ class _PendingChild:
     def _run(self) -> None:
         child = None
         try:
-            child = self._ask()
+            child = self._server.spawn(self._request)
         except BaseException as fault:
             self._fault = fault
         with self._news:
@@ -128,7 +116,7 @@ class _PendingChild:
         if abandoned and child is not None:
             child.channel.close()
             os.close(child.log_fd)
-            self._server.reap(child.pid, self._uid)
+            self._server.reap(child.pid, self._request.uid)
 
 
 def _shut(channel: socket.socket) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from grader.exercise.gpus import USUAL
 from grader.exercise.model import Limits
+from grader.gpus import USUAL
 from grader.protocol.messages import Call, Compile, Compiled, CompileUntil, Precompile, Raised, Start, StaticCondition
 from grader.sandbox.outcome import Unanswered
 from grader.sandbox.pair import RecordedAnswer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from grader.protocol.messages import Raised, Returned
+from grader.protocol.messages import COMPUTED, UNTOLD, Raised, Returned
 
 
 @dataclass(frozen=True)
@@ -70,3 +70,11 @@ class Garbled:
 
 Unanswered = Died | TimedOut | CompiledTooLong | OutOfTime | OutOfMemory | OutOfSpace | Garbled
 Outcome = Finished | Raised | Unanswered
+
+
+def replay_refusal(outcome: Outcome) -> Raised | None:
+    """Return the exception by which a replayer says that it cannot replay a trace; None for any other outcome.
+
+    Ask only of a replay: an exception of the submission's process may have any kind.
+    """
+    return outcome if isinstance(outcome, Raised) and outcome.kind in (UNTOLD, COMPUTED) else None

@@ -14,7 +14,7 @@ from pathlib import Path
 from grader.errors import MissingEnvironment
 from grader.sandbox import clearing, kernel_cache, usage
 
-# The subfolder that a submission's kernels are compiled into (grader.sandbox.confinement).
+# The subfolder that a submission's kernels are compiled into (grader.confinement).
 TRITON_CACHE = "triton"
 _PREFIX = "grade-scratch-"
 # User ids for submissions, far from any real user.

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import tempfile
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, Protocol
 
@@ -61,16 +61,8 @@ class Spawner(Protocol):
 
     mode: Mode
 
-    def spawn(
-        self,
-        scratch: str,
-        uid: int,
-        limits: dict[str, float],
-        program: tuple[str, ...] = (),
-        *,
-        packages: tuple[str, ...] = (),
-    ) -> Spawned:
-        """Return a fresh child, confined and waiting for its first message."""
+    def spawn(self, request: Spawn) -> Spawned:
+        """Return a fresh child, confined and waiting for its first message, or one that became its program."""
 
     def reap(self, pid: int, uid: int) -> int:
         """End a child and everything it started. Returns its wait status, or -1 without one."""
@@ -119,27 +111,19 @@ class ForkServer:
         with theirs:
             environment = _environment(self.mode)
             inside = partial(bubble.around, hidden=self._hidden)
-            self._process = process.start("grader.sandbox.inside.forkserver", theirs, environment, self._errors, inside)
+            self._process = process.start("grader.child.forkserver", theirs, environment, self._errors, inside)
         if self.mode == "compile":
             # A lower priority, since judged processes run on the clock; all children inherit it.
             with contextlib.suppress(OSError):
                 os.setpriority(os.PRIO_PGRP, self._process.pid, _NICE)
 
-    def spawn(
-        self,
-        scratch: str,
-        uid: int,
-        limits: dict[str, float],
-        program: tuple[str, ...] = (),
-        *,
-        packages: tuple[str, ...] = (),
-    ) -> Spawned:
-        """Return a fresh child, confined and waiting for its first message, or one that became `program`.
+    def spawn(self, request: Spawn) -> Spawned:
+        """Return a fresh child, confined and waiting for its first message, or one that became its program.
 
-        packages: imported first. A server that a submission has killed is replaced once. Raises GradeError if the
-        new one ends as well.
+        The folders hidden from it are the server's. A server that a submission has killed is replaced once. Raises
+        GradeError if the new one ends as well.
         """
-        request = Spawn("spawn", scratch, uid, limits, program, packages, tuple(map(str, self._hidden)))
+        request = replace(request, hidden=tuple(map(str, self._hidden)))
         with contextlib.suppress(_Gone):
             return self._spawn(request)
         self._restart()

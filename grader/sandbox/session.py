@@ -57,6 +57,7 @@ from grader.protocol.messages import (
     Sample,
     Sampled,
     Show,
+    Spawn,
     Start,
     decode_answer,
 )
@@ -431,7 +432,7 @@ class Session:
             "file_bytes": self._limits.file_bytes,
         }
         spawned = self._server.spawn(
-            str(self._scratch.folder), self._scratch.uid, limits, packages=self._start.packages
+            Spawn("spawn", str(self._scratch.folder), self._scratch.uid, limits, packages=self._start.packages)
         )
         self._child = child = _Child(spawned, process.drain(spawned.log_fd, self.printed.add), notice)
         if not self._beside:

@@ -12,10 +12,12 @@ import os
 import socket
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from grader.errors import GradeError
-from grader.protocol.messages import CHANNEL
+from grader.exercise.model import Limits
+from grader.protocol.messages import CHANNEL, Spawn
 from grader.sandbox import process
 from grader.sandbox.server import ForkServer, Mode, Spawned
 
@@ -24,6 +26,12 @@ _POLL_S = 0.1
 # The time for a tool to finish its report after its watched process has ended.
 _LAST_WORDS_S = 10.0
 _MOST_BYTES = 64 << 20
+_LOAD_S, _PROCESSES = 180.0, 1024
+
+
+def limits_under_tool(limits: Limits, call_s: float) -> Limits:
+    """Return the limits of a submission's process under a tool, which starts with it and has threads of its own."""
+    return replace(limits, load_s=_LOAD_S, call_s=call_s, processes=_PROCESSES)
 
 
 class ToolOutput:
@@ -65,9 +73,7 @@ class ToolServer:
     module: the grader module that this program runs.
     """
 
-    def __init__(
-        self, server: ForkServer, tool: tuple[str, ...], module: str = "grader.sandbox.inside.tool_worker"
-    ) -> None:
+    def __init__(self, server: ForkServer, tool: tuple[str, ...], module: str = "grader.child.tool_worker") -> None:
         self.mode: Mode = server.mode
         self.report = ToolOutput()
         self._server = server
@@ -76,31 +82,23 @@ class ToolServer:
         self._started = 0
         self._drains: dict[int, threading.Thread] = {}
 
-    def spawn(
-        self,
-        scratch: str,
-        uid: int,
-        limits: dict[str, float],
-        program: tuple[str, ...] = (),  # noqa: ARG002
-        *,
-        packages: tuple[str, ...] = (),  # noqa: ARG002
-    ) -> Spawned:
+    def spawn(self, request: Spawn) -> Spawned:
         """Return the tool with the submission's process under it. Raises GradeError if the latter does not connect."""
         self._started += 1
-        path = Path(scratch, CHANNEL.format(self._started))
+        path = Path(request.scratch, CHANNEL.format(self._started))
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             listener.bind(str(path))
-            if uid:
-                os.chown(path, uid, uid, follow_symlinks=False)
+            if request.uid:
+                os.chown(path, request.uid, request.uid, follow_symlinks=False)
             listener.listen(1)
             watched = process.command(self._module, self._started)
-            spawned = self._server.spawn(scratch, uid, limits, (*self._tool, *watched))
+            spawned = self._server.spawn(replace(request, program=(*self._tool, *watched), packages=()))
             # The tool holds the other end and never uses it.
             spawned.channel.close()
             self._drains[spawned.pid] = process.drain(spawned.log_fd, self.report.add)
             channel = self._accepted(listener, spawned.pid)
         if channel is None:
-            self.reap(spawned.pid, uid)
+            self.reap(spawned.pid, request.uid)
             raise GradeError(f"{Path(self._tool[0]).name} must start what it is to watch, {self._last_words()}")
         return Spawned(spawned.pid, channel, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
 

@@ -28,7 +28,7 @@ from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import Pair, paired
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
-from grader.sandbox.tool_server import ToolServer
+from grader.sandbox.tool_server import ToolServer, limits_under_tool
 from grader.sanitizer.command import ToolName
 from grader.sanitizer.findings import SCHEMA, Called, Examination, Gathering, Means, Stopped
 from grader.sanitizer.output import Accusation, SanitizerReport, parse
@@ -38,8 +38,8 @@ from grader.text import clean, sha256_of
 
 # A part is given up after so many timeouts. Where processes are expensive, those that died count too.
 _PATIENCE = 2
-# Kernels run tens of times slower under the tool, which also starts with the process and has threads of its own.
-_LOAD_S, _CALL_S, _PROCESSES = 180.0, 60.0, 1024
+# Kernels run tens of times slower under the tool.
+_CALL_S = 60.0
 # A report comes a little later than the answer to the call that it is about.
 _QUIET_S, _MOST_QUIET_S = 0.05, 5.0
 _MOST_TROUBLES = 4
@@ -155,7 +155,7 @@ def examine_by_tool(
     Raises MissingEnvironment when the tool does not start, or did not look.
     """
     limits = subject.entry.exercise.limits
-    slow = replace(limits, load_s=_LOAD_S, call_s=_CALL_S, processes=_PROCESSES)
+    slow = limits_under_tool(limits, _CALL_S)
     replays, calls = _Watched(ToolServer(server, command)), _Watched(ToolServer(server, command))
     visits: list[_Visit] = []
     try:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from grader.judge.access_findings import NOUNS, cause_of
+from grader.phrases import all_of
 from grader.protocol.messages import GuardFinding
 from grader.sanitizer.findings import CallFinding
 from grader.sanitizer.output import Accusation, Kind
@@ -92,7 +93,7 @@ def _report_texts(first: Accusation, where: str, kernel: str, threads: int) -> t
     how = _ADDRESS.sub("", clean(first.how, 200))
     match first.kind:
         case "race":
-            others = " and ".join(dict.fromkeys(_place_words(one.file, one.line, one.kernel) for one in first.others))
+            others = all_of([*dict.fromkeys(_place_words(one.file, one.line, one.kernel) for one in first.others)])
             text = f"{where}: threads of {program} race for shared memory with {others or 'each other'}"
             return "Threads race for shared memory", f"{text}; {first.hazards} bytes are concerned.", _HAZARD
         case "uninitialised":

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from grader.errors import GradeError
@@ -24,7 +24,7 @@ from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import paired
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
-from grader.sandbox.tool_server import ToolServer
+from grader.sandbox.tool_server import ToolServer, limits_under_tool
 from grader.text import clean, sha256_of
 
 TIME = "gpu__time_duration.sum"
@@ -41,8 +41,8 @@ HOW_TO_GET = (
     "repository or conda's nsight-compute"
 )
 _PLACES = ("/usr/local/cuda/bin", *map(str, sorted(Path("/opt/nvidia/nsight-compute").glob("*"), reverse=True)))
-# ncu starts with the process and has threads of its own; every kernel runs several times.
-_LOAD_S, _CALL_S, _PROCESSES = 180.0, 300.0, 1024
+# Every kernel runs several times.
+_CALL_S = 300.0
 _MOST_KERNELS = 64
 # Some versions of ncu ignore the request for base units.
 _BYTES = {"byte": 1.0, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "Tbyte": 1e12}
@@ -234,8 +234,8 @@ def _count_call(
     words = case.words()
     answered: Answered | None = None
     why = ""
-    watched = ToolServer(server, tool, "grader.sandbox.inside.counter_worker")
-    roomy = replace(limits, load_s=_LOAD_S, call_s=_CALL_S, processes=_PROCESSES)
+    watched = ToolServer(server, tool, "grader.child.counter_worker")
+    roomy = limits_under_tool(limits, _CALL_S)
     call = part.call(Recipe(part.name, dict(case), seed))
     salt = sha256_of(start.submission)
     try:

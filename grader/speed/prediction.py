@@ -22,8 +22,8 @@ from typing import Literal
 from grader.errors import SpecError
 from grader.exercise.cases import Case, Value
 from grader.exercise.formula import evaluate
-from grader.exercise.gpus import ARCHITECTURES, Architecture, Gpu, known
 from grader.exercise.model import SpeedBand
+from grader.gpus import ARCHITECTURES, Architecture, Gpu, known
 from grader.record import Ceilings, CheckResult, CompiledKernel, Grid, PartInfo, Prediction, SizeTiming, Speed, Work
 
 # Assumptions, all from one H200 (docs/efficiency.md), and used for every GPU that is not measured.

@@ -10,7 +10,7 @@ import pytest
 
 from grader import machine
 from grader.cli.layers import Surroundings, absent, surroundings
-from grader.sandbox.confinement import namespaces
+from grader.confinement import namespaces
 
 # What Docker's defaults leave to root, with a profile that knows Landlock.
 IN_DOCKER = ("process group", "private scratch", "rlimits", "own user", "no new privileges", "Landlock 6", "seccomp")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from grader.compile.findings import described, occupancy
-from grader.exercise.gpus import ARCHITECTURES
+from grader.gpus import ARCHITECTURES
 from grader.protocol.messages import Binary, Narrow
 from grader.record import Occupancy
 from tests.records.compiled import COPY, GEMM

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.compile.findings import described
 from grader.compile.values import WithoutValues
-from grader.exercise.gpus import ARCHITECTURES, USUAL
+from grader.gpus import ARCHITECTURES, USUAL
 from grader.protocol.messages import Binary, Compiled, Narrow, Raised
 from grader.sandbox.outcome import TimedOut
 from grader.sandbox.server import ForkServer

@@ -110,7 +110,7 @@ def test_the_configuration_that_was_wrong_is_the_one_that_is_replayed(server: Fo
         .replace(", BLOCK=64)", ")")
     )
     with bench_of(server, ex_15, source) as bench:
-        (trial,) = bench.tries([CallRequest(VECTORS, 5, wanted=Wanted((1,)))])
+        (trial,) = bench.tries([CallRequest(bench.part, VECTORS, 5, wanted=Wanted((1,)))])
         assert trial.failure is not None
         (clue,) = padding_clues(bench, trial.failure)
     assert "Write `other=0` in the load at line 11 (of" in clue.help

@@ -273,6 +273,6 @@ def test_races_are_sought_until_another_mistake_shows(
         space = bench.part.checks[1].cases.space  # type: ignore[union-attr]
         for lengths, right, times in ((90, 91), [True, True], 2), ((100, 90, 91), [False, True, True], 0):
             asked.clear()
-            trials = [*bench.tries([CallRequest(space.case(N=length), 1) for length in lengths])]
+            trials = [*bench.tries([CallRequest(bench.part, space.case(N=length), 1) for length in lengths])]
             assert [trial.failure is None for trial in trials] == right
             assert len(asked) == times

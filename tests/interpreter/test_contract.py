@@ -214,7 +214,7 @@ def imports(tree: ast.Module) -> Iterator[str]:
 def test_a_server_with_another_interpreter_ends_before_any_submission_and_says_why() -> None:
     ran = python(
         "from triton.runtime import interpreter; del interpreter.InterpreterBuilder.create_masked_store; "
-        "from grader.sandbox.inside import worker; worker.preload()"
+        "from grader.child import worker; worker.preload()"
     )
     assert ran.returncode == 1
     *_, last = ran.stderr.strip().splitlines()

@@ -32,7 +32,7 @@ def test_a_call_that_is_made_again_in_between_leaves_later_ones_right_and_their_
     with bench_of(server, ex_15, ex_15.solution) as bench:
         cases = [bench.part.checks[1].cases.space.case(N=length) for length in LENGTHS]  # type: ignore[union-attr]
         trials = []
-        for trial in bench.tries([CallRequest(case, 1) for case in cases]):
+        for trial in bench.tries([CallRequest(bench.part, case, 1) for case in cases]):
             trials.append(trial)
             if len(trials) == 2:
                 # As after a wrong answer: all memory is told anew.
@@ -138,7 +138,7 @@ def test_what_one_configuration_does_wrong_is_laid_to_no_earlier_call(server: Fo
     source = tuned(VECTOR_ADD.replace("x + y,", "x + y * (BLOCK // 64),"))
     with bench_of(server, ex_15, source) as bench:
         assert bench.try_case(FIRST, 5).failure is None
-        (wrong,) = bench.tries([CallRequest(FIRST, 6, wanted=Wanted((1,)))])
+        (wrong,) = bench.tries([CallRequest(bench.part, FIRST, 6, wanted=Wanted((1,)))])
         assert wrong.failure is not None
         assert remembered(bench, wrong.recipe, wrong.outcome) == ()
 
@@ -179,7 +179,9 @@ def test_equal_bits_are_asked_of_the_cases_of_other_checks_too(longest: int, ser
         bench.part = replace(bench.part, in_any_order=True)
         space = bench.part.checks[1].cases.space  # type: ignore[union-attr]
         cases = [PlannedCase(space.case(N=length), 1) for length in (100, longest)]
-        assert all(trial.failure is None for trial in bench.tries([CallRequest(one.case, 1) for one in cases]))
+        assert all(
+            trial.failure is None for trial in bench.tries([CallRequest(bench.part, one.case, 1) for one in cases])
+        )
         ruling = decide(bench, cases[:1], Fresh(Cases(space)))
     assert (ruling.failure is not None) == (longest > 500)
     assert ruling.failing == (cases[1] if longest > 500 else None)

@@ -99,7 +99,9 @@ def test_what_crashes_and_would_compile_counts(server: ForkServer, ex_15: Entry)
 def test_a_call_may_try_some_configurations_in_an_order(server: ForkServer, ex_15: Entry) -> None:
     with bench_of(server, ex_15, FOLDER / "failing_static_assert.py") as bench:
         orders = [(1, 2, 0), (0,), (6,)]
-        trials = list(bench.tries([CallRequest(ONE.case, ONE.seed, wanted=Wanted(order)) for order in orders]))
+        trials = list(
+            bench.tries([CallRequest(bench.part, ONE.case, ONE.seed, wanted=Wanted(order)) for order in orders])
+        )
     # The second fails its assertion; a number beyond the last counts on from the first.
     assert [trial.configuration for trial in trials] == [2, 0, 2]
 
@@ -524,7 +526,7 @@ def test_a_table_of_the_file_is_there_for_every_configuration(server: ForkServer
         for place in range(3):
             # All memory is told anew.
             bench.pair.skip()
-            (trial,) = bench.tries([CallRequest(ONE.case, ONE.seed, wanted=Wanted((place,)))])
+            (trial,) = bench.tries([CallRequest(bench.part, ONE.case, ONE.seed, wanted=Wanted((place,)))])
             assert trial.failure is None
 
 

@@ -393,7 +393,7 @@ def test_the_largest_error_is_measured_though_everything_is_right() -> None:
 def test_a_changed_input_fails_a_right_answer() -> None:
     failure = judged(returned(changed(), changed=("x", "y")))
     assert (failure.status, failure.cause.kind) == ("fail", "input_changed")
-    assert failure.cause.rationale == "The call must leave its inputs alone, but it changed x, y."
+    assert failure.cause.rationale == "The call must leave its inputs alone, but it changed x and y."
 
 
 def test_a_store_outside_the_tensors_fails_a_right_answer() -> None:

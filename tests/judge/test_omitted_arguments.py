@@ -8,7 +8,7 @@ import pytest
 
 from grader.exercise.catalogue import discover
 from grader.exercise.plan import default_seed
-from grader.judge.bench import omitted_arguments
+from grader.judge.trial import omitted_arguments
 from grader.protocol.messages import Call, Recipe
 from tests.conftest import plan_of
 

@@ -55,7 +55,7 @@ def ruled(server: ForkServer, entry: Entry, condition: str, check: str, length: 
     planned = next(one for one in plan.checks if one.id == check)
     with bench_of(server, entry, COPY_FIRST.replace("{condition}", condition)) as bench:
         case = Case({"N": length, "dtype": "float32", "values": "normal", "offset": 3})
-        list(bench.tries([CallRequest(case, 1)]))
+        list(bench.tries([CallRequest(bench.part, case, 1)]))
         return decide(bench, planned)
 
 

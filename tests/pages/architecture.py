@@ -21,7 +21,7 @@ WAY = (
     ("grader/cli/run.py", "Refuses what it can refuse before anything starts. Then starts the processes."),
     (
         "grader/exercise/catalogue.py",
-        "Finds the exercise and reads its `spec.py`. Only this module knows an exercise's files.",
+        "Finds the exercise and reads its `spec.py`. Only this module knows where the files of an exercise lie.",
     ),
     (
         "grader/processes.py",
@@ -44,7 +44,7 @@ WAY = (
         "that has ended.",
     ),
     ("grader/sandbox/server.py", "Asks the fork server for a child, which is confined before it reads the submission."),
-    ("grader/sandbox/inside/worker.py", "In the child: reads the grader's messages, and answers them."),
+    ("grader/child/worker.py", "In the child: reads the grader's messages, and answers them."),
     (
         "grader/recorder/recorder.py",
         "In the submission's process: calls the function on decoys and writes down every allocation, copy and launch. "
@@ -70,7 +70,7 @@ WAY = (
     ("grader/grading/shrinking.py", "Finds the smallest case that fails in the same way."),
     ("grader/grading/results.py", "Writes the outcome of a check as a result of the record."),
     (
-        "grader/judge/part_compiler.py",
+        "grader/grading/part_compiler.py",
         "Beside the grading: compiles each part's kernels for several GPUs, and for the judged calls. None is needed.",
     ),
     (
@@ -112,7 +112,7 @@ model](trust-model.md)):
 
 From the top floor down: a room imports only from rooms below it. `tests/test_rooms.py` reads the imports of every
 module and refuses a circle; it also says which room may open which door, that only `cli` prints, and that no module
-knows an exercise by name. `calls`, `interpreter`, `recorder`, `replay` and `sandbox/inside` run in child processes, and
+knows an exercise by name. `calls`, `interpreter`, `recorder`, `replay` and `child` run in child processes, and
 so does `compile` but for its two readers of reports (`outcome_cache`, `findings`).
 
 """

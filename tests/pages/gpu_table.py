@@ -10,8 +10,8 @@ from typing import Any
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry, discover
 from grader.exercise.formula import evaluate
-from grader.exercise.gpus import ARCHITECTURES, Architecture, Gpu
 from grader.exercise.model import Part, SpeedBand
+from grader.gpus import ARCHITECTURES, Architecture, Gpu
 from grader.speed import suite
 from grader.speed.baselines import title_of
 from grader.speed.prediction import DRAM_SHARE, TENSOR_SHARE

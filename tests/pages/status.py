@@ -45,14 +45,14 @@ DONE = (
     ),
     (
         "model solutions and record kernels beside cuBLAS, cuDNN, FlashAttention-4 and FlashInfer, on a GPU",
-        ("python -m benchmarks.records --baseline flash_attention_4 --baseline flashinfer",),
-        "records.md",
+        ("python -m benchmarks.kernel_times --baseline flash_attention_4 --baseline flashinfer",),
+        "kernel-times.md",
     ),
     ("how often the grader is wrong, on a CPU", ("tox -e accuracy",), "accuracy.md"),
     ("why a check failed: ranked suspects with evidence", ("tox -e causes",), "causes.md"),
     (
         "confinement: Landlock, seccomp, a network of its own, bubblewrap if it is installed",
-        ("pytest tests/sandbox/test_confinement.py tests/sandbox/test_bubble.py tests/attacks/test_faults.py",),
+        ("pytest tests/confinement/test_confinement.py tests/sandbox/test_bubble.py tests/attacks/test_faults.py",),
         "trust-model.md",
     ),
     (

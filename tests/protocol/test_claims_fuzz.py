@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from grader.compile.findings import described
-from grader.exercise.gpus import ARCHITECTURES
 from grader.exercise.plan import default_seed
 from grader.exercise.tensors import bytes_of
+from grader.gpus import ARCHITECTURES
 from grader.grading import Job, grade
 from grader.judge.access_findings import cause_of
 from grader.judge.failures import why_not_finished

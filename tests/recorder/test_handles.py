@@ -9,7 +9,7 @@ import pytest
 from triton.runtime.driver import driver
 
 from grader.compile.driver import stand_in
-from grader.exercise.gpus import USUAL
+from grader.gpus import USUAL
 from grader.recorder.handles import Handle
 
 

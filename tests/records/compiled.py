@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from grader.compile.findings import described
-from grader.exercise.gpus import ARCHITECTURES
+from grader.gpus import ARCHITECTURES
 from grader.protocol.messages import Binary, Narrow
 from grader.record import CompiledKernel, PartInfo, Record
 from tests.records import samples

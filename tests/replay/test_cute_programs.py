@@ -365,7 +365,7 @@ import hashlib, importlib.util, json, sys
 import torch
 import cuda.bindings.driver as cuda
 from grader.compile import cute as cutecompiling, disguise
-from grader.exercise.gpus import USUAL
+from grader.gpus import USUAL
 from grader.recorder import cute as recorder
 
 class Log:

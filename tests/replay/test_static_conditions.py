@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grader.exercise.catalogue import Entry
-from grader.exercise.gpus import USUAL
+from grader.gpus import USUAL
 from grader.protocol.messages import Binary, Compiled
 from grader.sandbox.clean_compiler import CleanCompiler
 from grader.sandbox.outcome import Finished

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from grader.exercise.gpus import why_unknown
+from grader.gpus import why_unknown
 from grader.record import CheckResult, KernelFinding, PartInfo, Record, from_json, to_json
 from grader.report import kernels
 from grader.report.page import html

@@ -545,7 +545,7 @@ SEES = '''
 import os
 os.environ["UNDER_A_TOOL"] = "1"
 from grader.calls.arguments import PlacedArguments
-from grader.sandbox.inside.tool_worker import ToolWorker
+from grader.child.tool_worker import ToolWorker
 from grader.replay.replayer import Replayer
 
 def accusing(process, called, told):

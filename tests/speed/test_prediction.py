@@ -9,8 +9,8 @@ import pytest
 
 from grader.exercise.cases import Cases, Choice, Size, Space
 from grader.exercise.catalogue import Entry
-from grader.exercise.gpus import ARCHITECTURES, USUAL
 from grader.exercise.model import SpeedBand
+from grader.gpus import ARCHITECTURES, USUAL
 from grader.record import Ceilings, Grid, PartInfo, Prediction, Record, Work
 from grader.speed.prediction import (
     Roofs,

@@ -13,6 +13,7 @@ import pytest
 from grader.exercise.catalogue import Entry
 from grader.exercise.plan import default_seed
 from grader.grading import Job, grade
+from grader.protocol.messages import Spawn
 from grader.record import CheckResult
 from grader.sandbox.cancellation import CancellableServer, Cancelled, CancelToken
 from grader.sandbox.server import ForkServer, Spawned
@@ -134,7 +135,7 @@ def test_whoever_waits_for_a_server_that_still_loads_can_leave_and_the_child_end
     class Loading:
         mode = "interpret"
 
-        def spawn(self, *given: object, **more: object) -> Spawned:
+        def spawn(self, request: Spawn) -> Spawned:
             assert loaded.wait(PATIENCE_S)
             return Spawned(4711, ours, read_end)
 
@@ -146,7 +147,7 @@ def test_whoever_waits_for_a_server_that_still_loads_can_leave_and_the_child_end
     token = CancelToken()
     threading.Timer(0.1, token.withdraw).start()
     with pytest.raises(Cancelled):
-        CancellableServer(Loading(), token).spawn("/scratch", 7, {})  # type: ignore[arg-type]
+        CancellableServer(Loading(), token).spawn(Spawn("spawn", "/scratch", 7, {}))  # type: ignore[arg-type]
     assert not reaped.is_set()
     loaded.set()
     assert reaped.wait(PATIENCE_S)

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from time import thread_time
 
+from grader.definitions import spans_of
 from grader.diagnosis.edits.edit_scope import Edit, Launched, Scope, constants_of, is_long
 from grader.diagnosis.edits.slips import SLIPS
-from grader.exercise.definitions import spans_of
 from grader.syntax import tree_of
 
 # Seconds to list the edits: a text may be written to take hours.

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from grader.diagnosis.edits.edit_scope import MOST, NOW_AND_THEN, Edit, Scope, called, keyword
+from grader.phrases import lines_named
 
 # The kinds of a wrong dtype.
 OF_DTYPES = ("low_precision_sum", "rounded_intermediate", "wrong_dtype")
@@ -32,9 +33,9 @@ def _narrow_sums(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         places.sort(key=lambda place: scope.span(place[0]))
         if len(places) > 1:
             first, *others = places
-            lines = " and ".join(str(line) for line in sorted({place.lineno for place, _ in others}))
+            lines = lines_named(sorted({place.lineno for place, _ in others}))
             whole = scope.joined([(place, _WIDE) for place, _ in places], OF_DTYPES, NOW_AND_THEN)
-            yield replace(_worded(scope, whole, *first), shown=(f"{_WIDE}, there and in line {lines},", whole.before))
+            yield replace(_worded(scope, whole, *first), shown=(f"{_WIDE}, there and in {lines},", whole.before))
 
 
 def _narrow_place(scope: Scope, node: ast.AST) -> tuple[ast.expr, str] | None:

@@ -14,6 +14,7 @@ from grader.diagnosis.edits.edited import Edited
 from grader.diagnosis.edits.repairs import quick_calls
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue
+from grader.phrases import all_of
 from grader.protocol.messages import Recipe, WayTaken
 from grader.protocol.trace import Launch, launches_in
 from grader.syntax import tree_of
@@ -169,7 +170,7 @@ def _clue(found: Collection[Divergence], failing: int, passing: int) -> Clue:
     if not lines:
         lines = [f"in line {one.line} {_WORDS[one.outcome]}" for one in found][:_MOST_LINES]
         calls = f"all {passing} passing calls that were repeated, and in none of {failing} failing ones"
-    words = " and ".join(lines)
+    words = all_of(lines)
     if any(one.over_tiles and one.in_failing and one.outcome == "several turns" for one in found):
         evidence = (
             f"{words[0].upper()}{words[1:]} in {calls}: a program's first tile is right, and a later one is wrong."

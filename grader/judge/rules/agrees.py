@@ -54,7 +54,10 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     largest_gpu = OnTheLargestGpu(bench)
     # Only the far ends of a star may be left out for too many programs.
     far = [rule.cases.is_far(one.case) for one in cases]
-    requests = [CallRequest(one.case, one.seed, may_be_left_out=is_far) for one, is_far in zip(cases, far, strict=True)]
+    requests = [
+        CallRequest(bench.part, one.case, one.seed, may_be_left_out=is_far)
+        for one, is_far in zip(cases, far, strict=True)
+    ]
     with closing(_run_here(bench, cases, requests, failed)) as trials:
         for one, trial in zip(cases, trials, strict=False):
             if trial.left_out:

@@ -65,11 +65,11 @@ def judge_case(bench: Bench, one: PlannedCase, more: int = 0) -> Failure | None:
     """
     other = another(one.seed)
     requests = [
-        CallRequest(one.case, one.seed),
-        CallRequest(one.case, other, storage="same"),
-        CallRequest(one.case, other, patch_seed=one.seed, storage="same"),
-        CallRequest(one.case, one.seed),
-        *(CallRequest(one.case, one.seed + place, is_further=True) for place in range(1, more + 1)),
+        CallRequest(bench.part, one.case, one.seed),
+        CallRequest(bench.part, one.case, other, storage="same"),
+        CallRequest(bench.part, one.case, other, patch_seed=one.seed, storage="same"),
+        CallRequest(bench.part, one.case, one.seed),
+        *(CallRequest(bench.part, one.case, one.seed + place, is_further=True) for place in range(1, more + 1)),
     ]
     trials = list(bench.tries(requests, chained=True))
     first = trials[0]

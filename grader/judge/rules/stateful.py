@@ -64,11 +64,11 @@ def _make_calls(bench: Bench, one: PlannedCase, rule: Stateful) -> tuple[_End | 
     calls = [(step, part) for step in range(int(one.case[rule.steps])) for part in (*rule.before, bench.part)]
     requests = [
         CallRequest(
+            part,
             one.case.changed(step=step),
             one.seed,
             storage="same" if place else "new",
             carries=rule.carries if place else (),
-            part=part,
         )
         for place, (step, part) in enumerate(calls)
     ]

@@ -86,7 +86,7 @@ def _refused(bench: Bench, one: PlannedCase, failure: Failure | None) -> Failure
     """Return the failure of a wrong call if other means computed it, or if its kernels do nothing yet."""
     if failure is None or failure.status != "fail":
         return failure
-    if kernels_matter(bench, CallRequest(one.case, one.seed)):
+    if kernels_matter(bench, CallRequest(bench.part, one.case, one.seed)):
         return None
     # A GPU counts no bytes.
     counted = interpreted_trial(bench, one)

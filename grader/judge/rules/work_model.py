@@ -100,7 +100,7 @@ def _count_models(bench: Bench, model: WorkModel) -> Iterator[Work]:
     returned = len(bench.part.outputs)
     for case in model.named_models:
         with bench.findings.aside(), suppress(NotRunHere):
-            (trial,) = bench.tries([CallRequest(case, _MODEL_SEED, instructions=True)])
+            (trial,) = bench.tries([CallRequest(bench.part, case, _MODEL_SEED, instructions=True)])
             traffic = [launch.traffic for launch in map(_clamped, trial.launches) if launch.traffic is not None]
             if trial.failure is None and not trial.untold and 0 < len(traffic) == len(trial.launches):
                 yield replace(_count(trial, traffic, case, returned, copies=model.copies), models_size=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from grader.exercise.definitions import spans_of
-from grader.exercise.gpus import USUAL
+from grader.definitions import spans_of
+from grader.gpus import USUAL
 from grader.record import CheckResult, PartInfo, Prediction, Work
 from grader.report import speed as timing
 from grader.report import view

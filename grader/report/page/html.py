@@ -22,7 +22,7 @@ from grader.report.isolation import missing
 from grader.report.page import copying
 from grader.report.page.speedcard import SpeedView, speed_view
 from grader.report.page.templates import page_environment
-from grader.report.status import StatusMark, in_part, look_of
+from grader.report.status import StatusMark, look_of
 from grader.text import disarmed_markup
 
 MOST_BYTES = 1_500_000
@@ -303,7 +303,7 @@ def _parts(record: Record, limits: _Limits) -> tuple[PartView, ...]:
         return tuple(shown)
     failed = next((part for part in shown if part.why), None)
     return tuple(
-        replace(part, open=part is failed if failed else any(in_part(check.result) for check in part.checks))
+        replace(part, open=part is failed if failed else any(check.result.passed_in_part for check in part.checks))
         for part in shown
     )
 
@@ -351,7 +351,7 @@ def _groups(checks: Sequence[CheckView]) -> tuple[CheckGroup, ...]:
 def _row_key(check: CheckView) -> tuple[str, ...]:
     result = check.result
     if result.status == "pass":
-        alone = in_part(result) or result.speed is not None or result.selection is not None
+        alone = result.passed_in_part or result.speed is not None or result.selection is not None
         return ("pass", check.anchor if alone else "")
     if result.status in UNJUDGED or result.status in ("not_implemented", "invalid_submission", "skipped_dependency"):
         return (result.status, result.reason)
@@ -419,7 +419,7 @@ def _checks(checks: list[CheckResult], limits: _Limits) -> tuple[CheckView, ...]
             anchor=anchor("check", check.id),
             points=view.check_points(check),
             # Of all failures, what failed first stands open, at the top: one thing to do at a time.
-            open=in_part(check) or check.speed is not None or check.selection is not None,
+            open=check.passed_in_part or check.speed is not None or check.selection is not None,
             same_as=same_as,
             alike=alike,
             brief=_brief(check, alike.result if alike else None, limits),

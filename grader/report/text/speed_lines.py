@@ -11,7 +11,6 @@ from grader.record import CheckResult, Speed
 from grader.report import efficiency, tuned, view
 from grader.report import speed as timing
 from grader.report.figures import speed_axis
-from grader.report.status import in_part
 from grader.report.text.ink import Ink, indent, labelled
 from grader.report.text.widest import Widest
 
@@ -51,7 +50,7 @@ def measured(ink: Ink, check: CheckResult, speed: Speed, *, brief: bool, several
     foretold = efficiency.compared(check)
     lines += [labelled(ink, "Prediction: ", foretold)] if foretold else []
     # Remarks on the machine appear only if points were lost.
-    settled = check.status == "pass" and not in_part(check)
+    settled = check.status == "pass" and not check.passed_in_part
     method = timing.method_words(speed)
     lines += [labelled(ink, "Method: ", method)] if method else []
     if not settled:

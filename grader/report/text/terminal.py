@@ -27,7 +27,7 @@ from grader.record import (
 from grader.report import efficiency, kernels, view
 from grader.report.interview import AnsweredQuestion
 from grader.report.page.beside import PartBeside
-from grader.report.status import LOOKS, in_part
+from grader.report.status import LOOKS
 from grader.report.text import cause_lines, coverage_lines, efficiency_lines, kernel_lines, speed_lines
 from grader.report.text.ink import WORD_WIDTH, CommandLine, Ends, Ink, Rows, indent, labelled, quoted, to_text
 from grader.report.text.surroundings_lines import surroundings
@@ -257,7 +257,7 @@ def _lines(checks: list[CheckResult], brief: bool) -> list[list[CheckResult]]:
 
     def shared(check: CheckResult) -> bool:
         if check.status == "pass":
-            return brief and not in_part(check)
+            return brief and not check.passed_in_part
         # A file that does not load says nothing of one check more than of another.
         return check.status == "invalid_submission" or not _has_card(check)
 
@@ -281,13 +281,13 @@ def _add_line(ink: Ink, rows: Rows, group: list[CheckResult], total: int, *, why
         rows.add(Text(), Text(), ink(view.why(check), "dim"), Text())
     # A card already says what was counted. A check that passes in part always says it.
     if (
-        (counted or in_part(check))
+        (counted or check.passed_in_part)
         and len(group) == 1
         and not _has_card(check)
         and (said := efficiency.sentence(check))
     ):
         rows.add(Text(), Text(), ink(said, "dim"), Text())
-    if in_part(check) and (dearest := check.evidence.get(DEAREST_GROUP)):
+    if check.passed_in_part and (dearest := check.evidence.get(DEAREST_GROUP)):
         rows.add(Text(), Text(), ink(view.line(f"{DEAREST_GROUP}: {dearest}", 600), "dim"), Text())
 
 

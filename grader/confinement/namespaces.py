@@ -9,7 +9,7 @@ import socket
 import struct
 from pathlib import Path
 
-from grader.sandbox.confinement import system
+from grader.confinement import system
 
 _NEW_IPC = 0x08000000
 _NEW_USER = 0x10000000

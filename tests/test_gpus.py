@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.exercise.gpus import (
+from grader.gpus import (
     ARCHITECTURES,
     USUAL,
     Architecture,

@@ -31,8 +31,8 @@ from grader.compile.disguise import Disguise, has_asked, pretend
 from grader.compile.driver import stand_in
 from grader.compile.values import WithoutValues
 from grader.exercise import tensors
-from grader.exercise.gpus import ARCHITECTURES, USUAL
 from grader.files import write_atomically
+from grader.gpus import ARCHITECTURES, USUAL
 from grader.interpreter import contract
 from grader.interpreter.corrections import answer_launchers, apply_corrections
 from grader.interpreter.memory import MemoryWatch
@@ -60,7 +60,7 @@ _KEPT_RESULTS = 8
 
 def preload() -> None:
     """Import the modules of every child, in the fork server. Starts no thread and touches no GPU."""
-    from grader.sandbox.inside.warmup import double
+    from grader.child.warmup import double
 
     torch.set_num_threads(1)
     # On a GPU an overflow gives no Python warning, so the interpreter's NumPy must give none.

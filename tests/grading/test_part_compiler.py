@@ -16,12 +16,12 @@ from grader.compile.outcome_cache import CompileOutcome, CompileState, load, pla
 from grader.errors import GradeError
 from grader.exercise.cases import Value
 from grader.exercise.catalogue import Entry, resolve
-from grader.exercise.gpus import why_unknown
 from grader.exercise.model import Agrees, Compiles, Limits, Part, SpeedBand
 from grader.exercise.plan import default_seed
-from grader.grading import Job, grade
-from grader.judge import part_compiler
-from grader.judge.part_compiler import PartCompiler, case_for, telling_cases
+from grader.gpus import why_unknown
+from grader.grading import Job, grade, part_compiler
+from grader.grading.compile_outcomes import state_of
+from grader.grading.part_compiler import PartCompiler, case_for, telling_cases
 from grader.judge.rules.compiles import compiles_nowhere, decide
 from grader.judge.ruling import Ruling
 from grader.protocol.messages import UNTOLD, Raised, Start
@@ -459,7 +459,7 @@ def test_a_kernel_that_did_not_compile_in_time_costs_a_part_that_must_compile_no
     ids=lambda one: type(one).__name__,
 )
 def test_every_answer_of_a_process_has_a_state(answer: Any, state: CompileState) -> None:
-    assert part_compiler._state_of(answer) == state
+    assert state_of(answer) == state
 
 
 def test_kernels_that_multiply_float16_as_bfloat16_fail_and_tf32_holds_both() -> None:

@@ -8,7 +8,7 @@ import stat
 import sys
 from pathlib import Path
 
-from grader.sandbox.confinement import system
+from grader.confinement import system
 
 _CAP_DAC_READ_SEARCH = 2
 

@@ -8,9 +8,9 @@ from functools import partial
 
 import torch
 
+from grader.child.tool_worker import ToolWorker, attend
 from grader.protocol.messages import Call
 from grader.replay.replayer import Replayer
-from grader.sandbox.inside.tool_worker import ToolWorker, attend
 
 
 def main(number: int) -> None:

@@ -15,11 +15,11 @@ import sys
 import threading
 import time
 
+from grader.child.killer import Killer
+from grader.confinement import confine, system, users
 from grader.protocol.decode import decode
 from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
 from grader.protocol.messages import Reap, Spawn
-from grader.sandbox.confinement import confine, system, users
-from grader.sandbox.inside.killer import Killer
 
 _CHANNEL_FD = 3
 # Set where the server runs inside a bubble (grader.sandbox.bubble).
@@ -67,7 +67,7 @@ def _preload() -> None:
     hashing = threading.Thread(target=_hash_triton)
     hashing.start()
     # It imports torch, which takes longer than the hash.
-    from grader.sandbox.inside import worker
+    from grader.child import worker
 
     worker.preload()
     hashing.join()
@@ -116,7 +116,7 @@ def _become_child(spawn: Spawn, channel_fd: int, log_fd: int, outer: tuple[str, 
         users.hand_on_reading()
         os.environ[LAYERS] = "\n".join(layers)
         os.execv(spawn.program[0], spawn.program)  # noqa: S606  the program is the grader's choice
-    from grader.sandbox.inside import worker
+    from grader.child import worker
 
     worker.serve(socket.socket(fileno=_CHANNEL_FD), spawn.scratch, layers)
 

@@ -19,11 +19,11 @@ import torch
 from grader.calls import cutedsl
 from grader.calls.arguments import PlacedArguments
 from grader.calls.watching import fill_uninitialised_memory
+from grader.child.forkserver import LAYERS
+from grader.child.worker import Worker, preload, serve
 from grader.compile.announcing import Announcer
 from grader.protocol.messages import CHANNEL, Call, Raised, Returned, Start
 from grader.replay.replayer import Replayer
-from grader.sandbox.inside.forkserver import LAYERS
-from grader.sandbox.inside.worker import Worker, preload, serve
 
 # A caching allocator would hide where an allocation ends; without line information a finding would have no place. Both
 # variables are read at their first use.

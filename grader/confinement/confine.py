@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from grader.sandbox.confinement import landlock, namespaces, seccomp, system, users
+from grader.confinement import landlock, namespaces, seccomp, system, users
 
 
 def confine(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.sandbox.confinement import users
+from grader.confinement import users
 
 
 @pytest.mark.parametrize(("mode", "is_closed"), [(0o700, True), (0o755, False)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.exercise.definitions import keeping_line, spans_of
+from grader.definitions import keeping_line, spans_of
 
 SOURCE = """import torch
 BLOCK: int = 64

@@ -10,7 +10,7 @@ import os
 import struct
 from collections.abc import Iterator
 
-from grader.sandbox.confinement import system
+from grader.confinement import system
 
 # Linux's numbers of these calls, by machine; those from 424 on are the same everywhere.
 _NUMBERS = {

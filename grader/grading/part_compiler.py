@@ -26,24 +26,22 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from grader.compile import outcome_cache
-from grader.compile.findings import MOST_KERNELS, described
-from grader.compile.outcome_cache import CompileOutcome, CompileState, RecordedForm
+from grader.compile.outcome_cache import CompileOutcome, RecordedForm
 from grader.exercise.cases import FAMILY, PLAIN, Case
 from grader.exercise.formula import evaluate
-from grader.exercise.gpus import ARCHITECTURES, USUAL, Architecture, compiled_for, named, why_unknown
 from grader.exercise.model import Limits, Part
+from grader.gpus import ARCHITECTURES, USUAL, Architecture, compiled_for, named, why_unknown
+from grader.grading.compile_outcomes import compiled_outcome, described_kernels, late, not_compiled, recorded_outcome
 from grader.judge.idle_kernels import owners, unreached
 from grader.judge.kernel_groups import JudgedCall
-from grader.phrases import counted
-from grader.protocol.messages import UNTOLD, Compiled, Loaded, Raised, Recipe, RecordCall, Start
-from grader.protocol.trace import Deed, Launch, Trace, every_launch
+from grader.protocol.messages import Compiled, Loaded, Recipe, RecordCall, Start
+from grader.protocol.trace import Launch, Trace, every_launch
 from grader.record import CompiledKernel, Grid
 from grader.sandbox.cancellation import Cancelled
 from grader.sandbox.clean_compiler import CleanCompiler
-from grader.sandbox.outcome import CompiledTooLong, Died, Garbled, OutOfMemory, OutOfSpace, TimedOut, Unanswered
 from grader.sandbox.server import Spawner
 from grader.sandbox.session import Session
-from grader.text import clean, one_line
+from grader.text import clean
 
 # A moderate size. Kernels depend on the divisors of a size, hardly on the size itself: a large one would only fill the
 # memory.
@@ -51,7 +49,6 @@ _MOST_BYTES = 64 << 20
 _SEED = 0
 _CALL_S = 60.0
 _END_S = 20.0
-_UNRECORDED = "not compiled, because it cannot be recorded"
 
 
 def case_for(part: Part) -> Case | None:
@@ -192,7 +189,7 @@ class PartCompiler:
         deadline = monotonic() + patience_s
         while key not in self._outcomes and monotonic() < deadline and self._thread and self._thread.is_alive():
             sleep(0.02)
-        return self._outcomes.get(key) or _late(*key), *self._further.get(key, ())
+        return self._outcomes.get(key) or late(*key), *self._further.get(key, ())
 
     def outcomes(self, part: str) -> tuple[CompileOutcome, ...]:
         """Return the outcomes of a part for every GPU, oldest GPU first. Does not wait.
@@ -200,7 +197,7 @@ class PartCompiler:
         A missing outcome reads "not compiled in time".
         """
         ordered = sorted(self.targets, key=lambda target: target.capability)
-        return tuple(self._outcomes.get((part, one.name)) or _late(part, one.name) for one in ordered)
+        return tuple(self._outcomes.get((part, one.name)) or late(part, one.name) for one in ordered)
 
     def kernels_of(self, part: str) -> tuple[tuple[CompiledKernel, ...], dict[str, str]]:
         """Return the kernels of a part, and the reason by GPU where kernels are missing. Does not wait.
@@ -236,7 +233,7 @@ class PartCompiler:
             said = clean(f"the grader failed: {type(fault).__name__}: {fault}", 200)
             for part in self._parts:
                 for target in self.targets:
-                    missing = _late(part.name, target.name)
+                    missing = late(part.name, target.name)
                     if not self._recalled.is_set():
                         missing = replace(missing, state="grader_error", why=said)
                     self._outcomes.setdefault((part.name, target.name), missing)
@@ -289,9 +286,9 @@ class PartCompiler:
                 *given, until=judged.until, conditions=judged.conditions, limit_s=self._limit_s
             )
             if isinstance(answer, Compiled):
-                outcome = replace(outcome, kernels=_described(answer, target, Case(recipe.case)))
+                outcome = replace(outcome, kernels=described_kernels(answer, target, Case(recipe.case)))
             else:
-                outcome = _not_compiled(outcome, answer, announced)
+                outcome = not_compiled(outcome, answer, announced)
             outcomes.append(outcome)
             if not outcome.kernels:
                 break
@@ -332,23 +329,19 @@ class PartCompiler:
         call = part.call(Recipe(part.name, dict(case), _SEED))
         recorded = session.record(RecordCall(call, afresh=True, bare=True))
         if not isinstance(recorded, tuple):
-            return _not_compiled(outcome, recorded)
+            return not_compiled(outcome, recorded)
         message, trace = recorded
         if has_form:
             outputs = tuple(one.form for one in trace.outputs)
             outcome = replace(outcome, form=RecordedForm(call.recipe, outputs, owners(trace), *unreached(trace)))
         if not compiles:
-            if message.untold:
-                return replace(outcome, state="unrecorded", why=_untold_words(message.untold))
-            return replace(outcome, state="recorded")
+            return recorded_outcome(outcome, message.untold)
         answer, announced = self._compiler.compile(
             call, message.trace, target.capability, every=self._every, limit_s=self._limit_s
         )
         if not isinstance(answer, Compiled):
-            return _not_compiled(outcome, answer, announced)
-        kernels = _described(answer, target, case)
-        state, why = _missing(answer, len(kernels), message.untold)
-        return replace(outcome, kernels=kernels, state=state, why=why)
+            return not_compiled(outcome, answer, announced)
+        return compiled_outcome(outcome, answer, target, case, message.untold)
 
     def _grids(self, session: Session, part: Part, target: Architecture) -> Iterator[Grid]:
         """Yield the largest launch of the part's call at the timed sizes, smallest first, until one needs too much."""
@@ -367,11 +360,6 @@ class PartCompiler:
                 yield Grid(dict(case), programs, target.gpu.multiprocessors)
 
 
-def _late(part: str, target: str) -> CompileOutcome:
-    """Return the outcome of a part that is not compiled yet."""
-    return CompileOutcome(part, target, state="late", why="not compiled in time")
-
-
 def most_programs(trace: Trace) -> int:
     """Return the number of programs of the largest launch, 0 if it is not known.
 
@@ -384,83 +372,3 @@ def most_programs(trace: Trace) -> int:
         clusters_of = launch.options.get("num_ctas", 1)
         most = max(most, prod(launch.grid) * (clusters_of if isinstance(clusters_of, int) else 1))
     return most
-
-
-def _described(answer: Compiled, target: Architecture, case: Case) -> tuple[CompiledKernel, ...]:
-    """Return the kernels of an answer as the record shows them."""
-    described_ones = (described(binary, target, case.words()) for binary in answer.binaries[:MOST_KERNELS])
-    return tuple(kernel for kernel in described_ones if kernel is not None)
-
-
-def _not_compiled(outcome: CompileOutcome, answer: Raised | Unanswered, announced: str = "") -> CompileOutcome:
-    """Return the outcome of a call that was not recorded, or whose kernels were not compiled.
-
-    announced: the kernel that was being compiled when the process ended.
-    """
-    state = _state_of(answer)
-    match answer:
-        case Raised(verdict="not_implemented"):
-            why = "not implemented yet"
-        case Raised(verdict="invalid_submission"):
-            why = f"the file does not load: {_raised_words(answer)}"
-        case _:
-            why = _why_not_compiled(answer, one_line(announced, 120))
-    return replace(outcome, state=state, why=why)
-
-
-def _state_of(answer: Raised | Unanswered) -> CompileState:
-    """Return the state of an outcome by the answer of a process that recorded or compiled."""
-    match answer:
-        case Raised(verdict="not_implemented" | "invalid_submission"):
-            return "not_implemented"
-        case Raised():
-            return "unrecorded" if answer.kind == UNTOLD else "raised"
-        case TimedOut() | CompiledTooLong():
-            return "late"
-        case Garbled():
-            return "raised"
-    return "gave_up"
-
-
-def _missing(answer: Compiled, listed: int, untold: Sequence[Deed]) -> tuple[CompileState, str]:
-    """Return the state of a compiled call, and what it lacks, in words.
-
-    listed: the kernels that are shown. untold: what could not be recorded.
-    """
-    if untold:
-        return "unrecorded", _untold_words(untold)
-    if answer.stopped:
-        return "raised", f"the launch code raised {one_line(answer.stopped, 300)}"
-    beyond = len(answer.binaries) + max(answer.cut, 0) - listed
-    if beyond:
-        return "cut", f"{counted(beyond, 'more kernel was', 'more kernels were')} launched than are listed"
-    return ("compiled", "") if listed else ("no_kernel", "no Triton kernel was launched")
-
-
-def _untold_words(untold: Sequence[Deed]) -> str:
-    return f"{_UNRECORDED}: {one_line(untold[0].name, 300)} (line {untold[0].line})"
-
-
-def _why_not_compiled(answer: object, announced: str) -> str:
-    during = f" while compiling {announced}" if announced else ""
-    match answer:
-        case Raised():
-            how = f"{_UNRECORDED}:" if answer.kind == UNTOLD else "the launch code raised"
-            return f"{how} {_raised_words(answer)}"
-        case TimedOut() | CompiledTooLong():
-            at = f", at {announced}" if announced else ""
-            return f"compiling did not finish within {answer.limit_s:g} s{at}"
-        case Died():
-            return f"the process {answer.how}{during}"
-        case OutOfMemory():
-            return f"more than {answer.limit_bytes >> 20} MiB of memory were used{during}"
-        case OutOfSpace():
-            return f"more than {answer.limit_bytes >> 20} MiB of files were written{during}"
-        case Garbled():
-            return "the process sent an invalid answer"
-    raise AssertionError(f"an outcome must be one of {Unanswered}, got {answer}")
-
-
-def _raised_words(answer: Raised) -> str:
-    place = f" (line {answer.frames[-1].line})" if answer.frames else ""
-    return f"{one_line(answer.kind, 80)}: {one_line(answer.message, 300)}{place}"

@@ -21,7 +21,7 @@ LIMITS = {"address_space_bytes": 0, "processes": 64, "file_bytes": 1 << 20}
 HEAD = f"""
 import ctypes, errno, json, os, signal, socket, subprocess, sys, threading
 sys.path.insert(0, {str(ROOT)!r})
-from grader.sandbox.confinement import confine, landlock, namespaces, seccomp, system
+from grader.confinement import confine, landlock, namespaces, seccomp, system
 as_root, scratch, given = json.loads(sys.argv[1])
 libc = ctypes.CDLL(None, use_errno=True)
 

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from grader.sandbox.confinement import system
+from grader.confinement import system
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _ASK_VERSION = 1
@@ -119,7 +119,7 @@ def _readable(hidden: Sequence[str], folders: Sequence[Path]) -> Iterator[str]:
     Paths are text, which is fast: a course inside site-packages splits it into hundreds of pieces, at each process's
     start.
     """
-    yield from _around(str(Path(__file__).resolve().parents[2]), hidden)
+    yield from _around(str(Path(__file__).resolve().parents[1]), hidden)
     yield from (f"/etc/{name}" for name in _SETTINGS)
     named = [entry for name in _ENVIRONMENT for entry in os.environ.get(name, "").split(os.pathsep)]
     for entry in filter(None, (*_SYSTEM, sys.prefix, sys.base_prefix, *sys.path, *named, *map(str, folders))):

@@ -1,0 +1,123 @@
+"""Turn the answers of a recording and a compiling process into outcomes, with the reasons in words.
+
+Takes answers; gives CompileOutcome and its parts. Pure: it starts nothing and decides no check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from grader.compile.findings import MOST_KERNELS, described
+from grader.compile.outcome_cache import CompileOutcome, CompileState
+from grader.exercise.cases import Case
+from grader.gpus import Architecture
+from grader.phrases import counted
+from grader.protocol.messages import UNTOLD, Compiled, Raised
+from grader.protocol.trace import Deed
+from grader.record import CompiledKernel
+from grader.sandbox.outcome import CompiledTooLong, Died, Garbled, OutOfMemory, OutOfSpace, TimedOut, Unanswered
+from grader.text import one_line
+
+_UNRECORDED = "not compiled, because it cannot be recorded"
+
+
+def late(part: str, target: str) -> CompileOutcome:
+    """Return the outcome of a part that is not compiled yet."""
+    return CompileOutcome(part, target, state="late", why="not compiled in time")
+
+
+def described_kernels(answer: Compiled, target: Architecture, case: Case) -> tuple[CompiledKernel, ...]:
+    """Return the kernels of an answer as the record shows them."""
+    described_ones = (described(binary, target, case.words()) for binary in answer.binaries[:MOST_KERNELS])
+    return tuple(kernel for kernel in described_ones if kernel is not None)
+
+
+def compiled_outcome(
+    outcome: CompileOutcome, answer: Compiled, target: Architecture, case: Case, untold: Sequence[Deed]
+) -> CompileOutcome:
+    """Return the outcome of a compiled call. untold: what could not be recorded of it."""
+    kernels = described_kernels(answer, target, case)
+    state, why = _state_and_lack(answer, len(kernels), untold)
+    return replace(outcome, kernels=kernels, state=state, why=why)
+
+
+def recorded_outcome(outcome: CompileOutcome, untold: Sequence[Deed]) -> CompileOutcome:
+    """Return the outcome of a call that is recorded only."""
+    if untold:
+        return replace(outcome, state="unrecorded", why=_untold_words(untold))
+    return replace(outcome, state="recorded")
+
+
+def not_compiled(outcome: CompileOutcome, answer: Raised | Unanswered, announced: str = "") -> CompileOutcome:
+    """Return the outcome of a call that was not recorded, or whose kernels were not compiled.
+
+    announced: the kernel that was being compiled when the process ended.
+    """
+    state = state_of(answer)
+    match answer:
+        case Raised(verdict="not_implemented"):
+            why = "not implemented yet"
+        case Raised(verdict="invalid_submission"):
+            why = f"the file does not load: {_raised_words(answer)}"
+        case _:
+            why = _why_not_compiled(answer, one_line(announced, 120))
+    return replace(outcome, state=state, why=why)
+
+
+def state_of(answer: Raised | Unanswered) -> CompileState:
+    """Return the state of an outcome by the answer of a process that recorded or compiled."""
+    match answer:
+        case Raised(verdict="not_implemented" | "invalid_submission"):
+            return "not_implemented"
+        case Raised():
+            return "unrecorded" if answer.kind == UNTOLD else "raised"
+        case TimedOut() | CompiledTooLong():
+            return "late"
+        case Garbled():
+            return "raised"
+    return "gave_up"
+
+
+def _state_and_lack(answer: Compiled, listed: int, untold: Sequence[Deed]) -> tuple[CompileState, str]:
+    """Return the state of a compiled call, and what it lacks, in words.
+
+    listed: the kernels that are shown. untold: what could not be recorded.
+    """
+    if untold:
+        return "unrecorded", _untold_words(untold)
+    if answer.stopped:
+        return "raised", f"the launch code raised {one_line(answer.stopped, 300)}"
+    beyond = len(answer.binaries) + max(answer.cut, 0) - listed
+    if beyond:
+        return "cut", f"{counted(beyond, 'more kernel was', 'more kernels were')} launched than are listed"
+    return ("compiled", "") if listed else ("no_kernel", "no Triton kernel was launched")
+
+
+def _untold_words(untold: Sequence[Deed]) -> str:
+    return f"{_UNRECORDED}: {one_line(untold[0].name, 300)} (line {untold[0].line})"
+
+
+def _why_not_compiled(answer: object, announced: str) -> str:
+    during = f" while compiling {announced}" if announced else ""
+    match answer:
+        case Raised():
+            how = f"{_UNRECORDED}:" if answer.kind == UNTOLD else "the launch code raised"
+            return f"{how} {_raised_words(answer)}"
+        case TimedOut() | CompiledTooLong():
+            at = f", at {announced}" if announced else ""
+            return f"compiling did not finish within {answer.limit_s:g} s{at}"
+        case Died():
+            return f"the process {answer.how}{during}"
+        case OutOfMemory():
+            return f"more than {answer.limit_bytes >> 20} MiB of memory were used{during}"
+        case OutOfSpace():
+            return f"more than {answer.limit_bytes >> 20} MiB of files were written{during}"
+        case Garbled():
+            return "the process sent an invalid answer"
+    raise AssertionError(f"an outcome must be one of {Unanswered}, got {answer}")
+
+
+def _raised_words(answer: Raised) -> str:
+    place = f" (line {answer.line})" if answer.frames else ""
+    return f"{one_line(answer.kind, 80)}: {one_line(answer.message, 300)}{place}"
