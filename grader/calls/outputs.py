@@ -89,5 +89,16 @@ def form_of(output: object, alias: str = "") -> Form:
         return Form("tensor with attributes of its own")
     if output.layout is not torch.strided:
         return Form(f"tensor with layout {output.layout}")
+    if _has_lost_memory(output):
+        return Form("tensor whose memory was given back")
     dtype = tensors.dtype_name(output.dtype)
     return Form("tensor", dtype, tuple(output.shape), output.device.type, alias)
+
+
+def _has_lost_memory(tensor: Tensor) -> bool:
+    """Return whether elements lie beyond the end of the tensor's storage, which then was made smaller."""
+    if 0 in tensor.shape:
+        return False
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    bytes_needed = (int(tensor.storage_offset()) + last + 1) * tensor.element_size()
+    return bytes_needed > tensor.untyped_storage().nbytes()

@@ -34,8 +34,23 @@ def chosen_file(exercise: str, submission: str | None) -> tuple[Entry, Path, str
     Raises UsageError.
     """
     entry, path = resolve(find_root(), exercise)
-    path = Path(submission) if submission is not None else path
+    if submission is not None:
+        path = Path(submission)
+        _refuse_link(path)
     return entry, path, read_submission(path)
+
+
+def _refuse_link(path: Path) -> None:
+    """Raise UsageError for a link to another folder: whoever hands it in might name the solution, or another's file."""
+    if not path.is_symlink():
+        return
+    try:
+        leads_away = path.resolve().parent != path.parent.resolve()
+    except (OSError, RuntimeError):
+        # A link to itself: reading it names the reason.
+        return
+    if leads_away:
+        raise UsageError(f"a submission must not be a link to a file in another folder, got {path}: name that file")
 
 
 def named_again(entry: Entry, path: Path, parts: Sequence[str] = (), seed: int | None = None) -> list[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from grader.exercise.cases import Case
 from grader.judge.coverage import coverage_of, more_telling
 from grader.judge.evidence import Evidence
+from grader.judge.failures import Failure
 from grader.judge.kernel_groups import KernelGroups
 from grader.judge.trial import TriedCase
 from grader.judge.truth import Expected
@@ -28,7 +29,8 @@ class PartFindings:
     kernels the compiler reads. configurations: those of autotuned kernels in which calls ran, each with the first line
     of its kernel; None until a check asks for all. depends_on_size: a call was wrong on a GPU with more multiprocessors
     alone. wrong_alone: the latest call that was made again in the submission's own process was wrong there too.
-    only_on_a_gpu: configurations that only a GPU runs: the part, of how many, and which.
+    only_on_a_gpu: configurations that only a GPU runs: the part, of how many, and which. outside_kernels: the failures
+    of calls that are right, though their kernels alone are not.
     """
 
     evidence: list[Evidence] = field(default_factory=list)
@@ -39,6 +41,7 @@ class PartFindings:
     depends_on_size: bool = False
     wrong_alone: bool = False
     only_on_a_gpu: set[tuple[str, int, int]] = field(default_factory=set)
+    outside_kernels: list[Failure] = field(default_factory=list)
     # The most telling coverage, if there is any: a list, which the benches of one part share.
     _coverage: list[Coverage] = field(default_factory=list)
 
@@ -55,9 +58,11 @@ class PartFindings:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Discard the evidence, the tried cases and the coverage of the calls in the block."""
+        """Discard the evidence, the tried cases, the coverage and the failures of the calls in the block."""
         evidence, tried, coverage = list(self.evidence), list(self.tried), list(self._coverage)
+        outside = list(self.outside_kernels)
         try:
             yield
         finally:
             self.evidence[:], self.tried[:], self._coverage[:] = evidence, tried, coverage
+            self.outside_kernels[:] = outside

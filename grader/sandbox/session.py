@@ -186,6 +186,7 @@ class Session:
         self._compile_budget = CompileBudget()
         self._counts_compiling = False
         self._turn = threading.Lock()
+        self._ending = threading.Lock()
 
     def __enter__(self) -> Session:
         return self
@@ -402,20 +403,21 @@ class Session:
     def restart(self) -> int:
         """End the process, if there is one, and all that it started; the next question gets a fresh one.
 
-        Returns the process's wait status, -1 if there is none.
+        Returns the process's wait status, -1 if there is none. Where another thread is ending it, waits for that: the
+        watchdog and the process need the scratch folder until then.
         """
-        # Take it before testing it: another thread may end it too.
-        child, self._child = self._child, None
-        if child is None:
-            return -1
-        if child.watchdog:
-            child.watchdog.end()
-        child.spawned.channel.close()
-        child.notice.close()
-        with spent("end a process"):
-            status = self._server.reap(child.spawned.pid, 0 if self._beside else self._scratch.uid)
-        child.drain.join(2)
-        return status
+        with self._ending:
+            child, self._child = self._child, None
+            if child is None:
+                return -1
+            if child.watchdog:
+                child.watchdog.end()
+            child.spawned.channel.close()
+            child.notice.close()
+            with spent("end a process"):
+                status = self._server.reap(child.spawned.pid, 0 if self._beside else self._scratch.uid)
+            child.drain.join(2)
+            return status
 
     def _spawn(self, notice: Notice) -> None:
         """End the running process, if any, and start a fresh one in a usable folder."""
@@ -434,12 +436,14 @@ class Session:
         spawned = self._server.spawn(
             Spawn("spawn", str(self._scratch.folder), self._scratch.uid, limits, packages=self._start.packages)
         )
-        self._child = child = _Child(spawned, process.drain(spawned.log_fd, self.printed.add), notice)
+        child = _Child(spawned, process.drain(spawned.log_fd, self.printed.add), notice)
         if not self._beside:
             child.watchdog = Watchdog(
                 lambda: self._measured(child, thoroughly=True, filling=self._is_filling()),
                 lambda: self._family(child),
             )
+        # Only now may another thread end it, with its watchdog.
+        self._child = child
 
     def _exchange(
         self, message: Question, answer_type: type[T], limit_s: float, memory_fd: int | None = None

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from grader import __version__
+from grader.cli.files import chosen_file, read_submission
 from grader.cli.main import dispatch
 from grader.exercise.catalogue import Entry, discover
 from grader.record import from_json
@@ -87,6 +88,25 @@ def test_a_file_that_cannot_be_a_submission_is_refused_in_one_line(
 ) -> None:
     assert dispatch(bad_file(tree, "bad.py", data)) == 2
     assert one_line(capsys) == f"grade: {said}"
+
+
+def test_a_link_to_a_file_of_another_folder_is_no_submission(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # Such a link may come with a repository. It would hand in the model solution, or somebody else's file.
+    (tree / "handed.py").symlink_to(tree / "reference" / "ex_15_triton_basics" / "solution.py")
+    (tree / "handed_twice.py").symlink_to("handed.py")
+    for name in ("handed.py", "handed_twice.py"):
+        assert dispatch(["ex_15", "--submission", name]) == 2
+        said = f"a submission must not be a link to a file in another folder, got {name}: name that file"
+        assert one_line(capsys) == f"grade: {said}"
+    (tree / "round.py").symlink_to("round.py")
+    assert dispatch(["ex_15", "--submission", "round.py"]) == 2
+    assert one_line(capsys).startswith("grade: a submission must ")
+
+
+def test_a_link_within_its_folder_is_followed(tree: Path) -> None:
+    (tree / "mine.py").write_text("import torch\n")
+    (tree / "linked.py").symlink_to("mine.py")
+    assert read_submission(chosen_file("ex_15", "linked.py")[1]) == "import torch\n"
 
 
 def test_earlier_scorecards_survive_a_refused_command(tree: Path) -> None:

@@ -11,6 +11,7 @@ from grader.judge.rules import decide
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of
 from tests.conftest import plan_with
+from tests.recordings import HEAD
 
 KERNEL = """
 import torch
@@ -61,3 +62,29 @@ def test_beside_a_gpu_the_interpreter_counts_what_is_stored(ex_15: Entry, server
     assert alone is not None
     assert beside is not None
     assert (alone.status, beside.status) == ("policy", "fail")
+
+
+# Right by its kernel at some sizes; at the others, C copies what the kernel then adds to.
+MOSTLY_BESIDE = f"""{HEAD}
+import ctypes
+
+def vector_add(x, y):
+    z = added(x, y)
+    if x.numel() not in SIZES:
+        ctypes.memmove(z.data_ptr(), x.data_ptr(), z.numel() * z.element_size())
+        return added(z, y)
+    return z
+"""
+
+
+def test_what_a_call_of_another_check_shows_counts_here_too(ex_15: Entry, server: ForkServer) -> None:
+    other, planned = plan_with(ex_15, "vector_add.tail", "vector_add.kernels").checks
+    sizes = {one.case["N"] for one in planned.cases}
+    with bench_of(server, ex_15, f"SIZES = {sizes}\n{MOSTLY_BESIDE}") as bench:
+        assert decide(bench, planned).failure is None
+        beside = decide(bench, other).failure
+        found = decide(bench, planned).failure
+    assert beside is not None
+    assert (beside.status, beside.cause.kind) == ("policy", "outside_kernels")
+    assert found is not None
+    assert (found.status, found.cause.rationale) == ("policy", beside.cause.rationale)

@@ -89,6 +89,7 @@ ATTACKS: Mapping[int, str] = {
     72: "reads other people's solutions",
     73: "kills other jobs, takes their ports",
     74: "poisons a shared cache of kernels",
+    75: "hands in a link to the solution, or to somebody else's file",
 }
 
 # Mechanisms that stop more than one attack.
@@ -185,6 +186,7 @@ MECHANISM: Mapping[int, str] = {
     72: _CONFINED,
     73: _CONFINED,
     74: f"{_NO_PYTHON}; cached kernels belong to one owner; each process has its own scratch folder",
+    75: "a submission must not be a link to another folder",
 }
 
 # Attacks that no file can express, and the reason.
@@ -193,6 +195,7 @@ REASONS: Mapping[int, str] = {
     57: "a copied kernel is still a kernel: it computes the answer, and no verdict compares two gradings",
     68: "no exercise uses several GPUs",
     69: "no exercise uses several GPUs",
+    75: "a link is no text; `tests/cli/test_command_line.py`, `tests/batch/test_submissions.py`",
 }
 
 # Evidence beside the files.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from grader.sandbox.outcome import TimedOut
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
+from grader.sandbox.watchdog import Watchdog
 from tests.racing import session_of
 
 
@@ -132,6 +135,34 @@ def test_one_who_ends_beside_another_leaves_the_other_s_process_alone(server: Fo
         assert state(staying) in ("R", "S")
         assert loaded(first) == staying
     assert state(staying) == ""
+
+
+def test_a_session_that_another_thread_ends_keeps_its_folder_until_its_process_has_ended(
+    server: ForkServer, ex_15: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, goes_on = threading.Event(), threading.Event()
+    end = Watchdog.end
+
+    def slowly(watchdog: Watchdog) -> None:
+        begun.set()
+        goes_on.wait(30)
+        end(watchdog)
+
+    monkeypatch.setattr(Watchdog, "end", slowly)
+    session = Session(server, empty(ex_15), ex_15.exercise.limits)
+    loaded(session)
+    folder = session._scratch.folder
+    with ThreadPoolExecutor(2) as pool:
+        ending = pool.submit(session.restart)
+        assert begun.wait(30)
+        closing = pool.submit(session.__exit__)
+        # Long enough for the folder to go.
+        wait([closing], 0.3)
+        assert folder.is_dir()
+        goes_on.set()
+        assert ending.result() >= 0
+        closing.result()
+    assert not folder.exists()
 
 
 def empty(entry: Entry) -> Start:

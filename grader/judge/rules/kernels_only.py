@@ -124,7 +124,9 @@ def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure,
         f"For {one.case.words()} the function returns the right values. Its kernels alone, launched again on other "
         f"inputs, do not: {failure.cause.rationale}",
     )
-    return replace(found, clues=remembered(bench, trial.recipe, trial.outcome))
+    found = replace(found, clues=remembered(bench, trial.recipe, trial.outcome))
+    bench.findings.outside_kernels.append(found)
+    return found
 
 
 def _are_right_alone(bench: Bench, one: PlannedCase) -> bool:
