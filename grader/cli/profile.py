@@ -30,7 +30,7 @@ _CALL_S = 900.0
 class Profile:
     """The document of `--json`.
 
-    parts: the kernels of each, as in a record (docs/record.md), in all configurations. rooflines: what each part moves,
+    parts: the kernels of each, as in a record (docs/result.md), in all configurations. rooflines: what each part moves,
     and how long that should take.
     """
 

@@ -36,7 +36,7 @@ _MIB = 1 << 20
 class Roofline:
     """The roofline of one part.
 
-    work, predictions: as in a record (docs/record.md). why: why nothing was counted, or empty. counters: of the GPU,
+    work, predictions: as in a record (docs/result.md). why: why nothing was counted, or empty. counters: of the GPU,
     for the longest of the predicted sizes; None if there are none.
     """
 

@@ -84,7 +84,7 @@ included, name entries of the [catalogue of attacks](attacks.md) and an honest f
 """
 
 USE = """
-The first line is the label: `<status>: [<cause>: ]<what it does>` with the [status](record.md#statuses-and-points) that
+The first line is the label: `<status>: [<cause>: ]<what it does>` with the [status](result.md#statuses-and-points) that
 `grade` must give. In `timing/` it begins with `gains nothing` (the file may pass, and must get no better time for it),
 `refused <cause>` or `passes`. `controls/` must pass. Do not run `escapes/`, `faults/` and `hostile/` outside a sandbox:
 some fill disks or memory, or end other processes.

@@ -45,8 +45,8 @@ DONE = (
     ),
     (
         "model solutions and record kernels beside cuBLAS, cuDNN, FlashAttention-4 and FlashInfer, on a GPU",
-        ("python -m benchmarks.kernel_times --baseline flash_attention_4 --baseline flashinfer",),
-        "kernel-times.md",
+        ("python -m benchmarks.records --baseline flash_attention_4 --baseline flashinfer",),
+        "records.md",
     ),
     ("how often the grader is wrong, on a CPU", ("tox -e accuracy",), "accuracy.md"),
     ("why a check failed: ranked suspects with evidence", ("tox -e causes",), "causes.md"),
@@ -101,7 +101,7 @@ DONE = (
         ("pytest tests/watch tests/progress tests/cli", "tox -e bench -- -k watch"),
         "learning.md",
     ),
-    ("terminal, HTML, JSON, JUnit", ("pytest tests/test_record.py tests/report",), "record.md"),
+    ("terminal, HTML, JSON, JUnit", ("pytest tests/test_record.py tests/report",), "result.md"),
     (
         "scorecards in a Chromium: narrow and wide, light, dark, printed, by keyboard; axe-core finds nothing",
         ("tox -e browser",),

@@ -1,4 +1,4 @@
-"""benchmarks/kernel_times.py: the table of model solutions and record kernels beside their peers."""
+"""benchmarks/records.py: the table of model solutions and record kernels beside their peers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import limits
-from benchmarks.kernel_times import files_of, mean, page, rows
 from benchmarks.predictions import predicted, section
+from benchmarks.records import files_of, mean, page, rows
 from grader.exercise.catalogue import resolve
 from grader.record import Record
 from grader.speed.counters import DRAM, SM, TENSOR, TIME, Counters, LaunchCounters

@@ -1,6 +1,6 @@
 """Measure model solutions and record kernels beside every baseline on this machine's GPU, and write the table.
 
-    python -m benchmarks.kernel_times --markdown docs/kernel-times.md [EXERCISE ...]
+    python -m benchmarks.records --markdown docs/records.md [EXERCISE ...]
 
 --baseline NAME also times a slow baseline. --keep DIR stores the records (`grade/result/v1`) and the counts of Nsight
 Compute. With --from DIR nothing is measured: the page is made from them. --recount then predicts all times again, with
@@ -37,7 +37,7 @@ _COUNTS = ".counts.json"
 
 HEAD = """# Kernel times: how fast our kernels are
 
-Made by `python -m benchmarks.kernel_times --markdown docs/kernel-times.md` on a machine with a GPU; do not edit.
+Made by `python -m benchmarks.records --markdown docs/records.md` on a machine with a GPU; do not edit.
 
 Each row is one judged size, timed as a grading times it ([how](timing.md)): rounds in random order, new inputs in every
 round, cold caches. *Best peer* is the fastest of all baselines that ran. *Ratio* is its time over ours, so above 1 ours
