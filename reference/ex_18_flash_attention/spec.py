@@ -152,7 +152,7 @@ TAILS: Named = (
 LONG_TAILS: Named = (sized(3, 3001, 16), sized(3001, 3, 16))
 # More tiles than a GPU runs programs at once, of few rows each: a program takes several, whose logits differ. Launch
 # code may have a path of its own for so many; so heads share keys, and strides and the scale are others.
-MANY_TILES: Named = (sized(4, 3, 16, B=300, Hq=4, Hkv=2, scale=0.3, layout="mixed", values="stretch"),)
+MANY_TILES: Named = (sized(4, 3, 16, B=300, Hq=4, Hkv=2, scale=1.0, layout="mixed", values="stretch"),)
 # The same, where each tile of a head ends at another key, and where no usual number of programs is a multiple of the
 # tiles of a head.
 MANY_ENDS: Named = (sized(520, 8, 16, B=300, causal=1),)
@@ -313,7 +313,7 @@ def correctness(
                         kv_heads=Choice((1, 2, 4)),
                         causal=(0, 1),
                         values=("normal", "sunken", *FAMILIES[1:]),
-                        scales=("default", 0.3),
+                        scales=("default", 1.0),
                         layouts=("bhsd", "mixed"),
                         where=little_work,
                     ),
