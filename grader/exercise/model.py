@@ -250,11 +250,13 @@ class WorkModel(RunsCases):
 
     moved: loaded and stored bytes together, each access counted. stored: the different bytes that are stored; storing
     again into the same place counts once, and so do atomics. extra: the most memory that tensors take up at one time
-    beyond inputs and results. A count without an allowance is not judged. The worst share of all counts and cases
-    decides. copies: what PyTorch reads and writes to copy and cast counts as moved; for parts where kernels do the
-    copying. everywhere: calls of other checks on cases of the space are judged as well; for parts whose honest designs
-    never move more at small sizes than the formula says. models: small copies of timed sizes, with the same tiles; they
-    are counted as well, judged by nothing, and scaled to predict the times of those sizes.
+    beyond inputs and results. copied: what PyTorch reads and writes to copy and cast inputs that are contiguous, with
+    rows at multiples of 16 bytes: kernels read these as fast as any copy. A count without an allowance is not judged.
+    The worst share of all counts and cases decides. copies: what PyTorch reads and writes to copy and cast counts as
+    moved; for parts where kernels do the copying. everywhere: calls of other checks on cases of the space are judged as
+    well; for parts whose honest designs never move more at small sizes than the formula says. models: small copies of
+    timed sizes, with the same tiles; they are counted as well, judged by nothing, and scaled to predict the times of
+    those sizes.
     """
 
     counts_bytes = True
@@ -262,12 +264,13 @@ class WorkModel(RunsCases):
     moved: Allowance | None = None
     stored: Allowance | None = None
     extra: Allowance | None = None
+    copied: Allowance | None = None
     copies: bool = False
     everywhere: bool = False
     models: tuple[Mapping[str, Value], ...] = ()
 
     def __post_init__(self) -> None:
-        limits = {"moved": self.moved, "stored": self.stored, "extra": self.extra}
+        limits = {"moved": self.moved, "stored": self.stored, "extra": self.extra, "copied": self.copied}
         require(any(limits.values()), "WorkModel", "allow something", None)
         for name, limit in limits.items():
             for case in self.cases.named if limit else ():

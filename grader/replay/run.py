@@ -163,6 +163,8 @@ class Run:
         self._met: list[int] = []
         # Bytes that torch reads and writes in each line that copies or casts.
         self._copied: Counter[int] = Counter()
+        # Those of them that only copy or cast an argument which kernels read as fast as any copy.
+        self._copied_plain = 0
 
     @cached_property
     def _numbers(self) -> dict[int, int]:
@@ -172,6 +174,11 @@ class Run:
     def copied(self) -> tuple[int, int]:
         """Return the bytes that torch reads and writes to copy and cast, and the line with the most; 0 without any."""
         return self._copied.total(), max(self._copied, key=self._copied.__getitem__, default=0)
+
+    @property
+    def copied_plain(self) -> int:
+        """Return the bytes of copies and casts of arguments that are contiguous, with rows at multiples of 16 bytes."""
+        return self._copied_plain
 
     def steps(self, steps: Sequence[Step]) -> None:
         """Execute these steps."""
@@ -236,7 +243,9 @@ class Run:
             self._refuse_arithmetic(step, sources)
         if sources:
             written = [self._trace.windows[place] for place in step.results]
-            self._copied[step.line] += sum(map(_nbytes, (*sources, *written)))
+            copied = sum(map(_nbytes, (*sources, *written)))
+            self._copied[step.line] += copied
+            self._copied_plain += copied if any(memory.is_plain_argument(one.storage) for one in sources) else 0
         self.line = 0
         for place, result in zip(step.results, results, strict=True):
             window = self._trace.windows[place]

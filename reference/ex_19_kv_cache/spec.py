@@ -476,12 +476,17 @@ UNUSUAL: Named = (
     # No logit is near 0, nor near a finite number that code may take for the lowest.
     sized(300, 2, group=4, values="sunken", unused=150),
 )
-# More sequences and heads than a GPU runs programs at once: a program takes several, whose logits differ.
-MANY_SEQUENCES: Named = (sized(3, 600, Hkv=2, values="stretch"),)
+# More sequences and heads than a GPU runs programs at once: a program takes several, whose logits differ. Launch code
+# may have a path of its own for so many; so heads share keys, a sequence is empty, and the strides and the scale are
+# others.
+MANY_SEQUENCES: Named = (
+    sized(4, 600, Hkv=2, group=4, lengths="stairs", unused=2, scale=0.3, layout="mixed", values="stretch"),
+)
 SCALED: Named = (
     sized(40, scale=1.0),
     sized(70, D=128, scale=-0.5, group=4),
     sized(50, scale=0.0),
+    sized(60, D=64, scale=-0.5, group=3, dtype="bfloat16"),
     sized(90, group=2, scale=LEAST_SCALE, values="sunken"),
 )
 ORDERS = ("ordered", "permuted", "shared")
@@ -565,8 +570,9 @@ def decode_checks(
             values=("normal", "sunken", *FAMILIES[1:]),
             groups=GROUPS,
             heads=FEW,
-            lengths=("equal", "ragged"),
+            lengths=("equal", "ragged", "stairs"),
             scales=SCALES,
+            layouts=("bhsd", "mixed"),
             slots=Size(1, 2000),
             unused=Size(0, 150),
             where=has_room,

@@ -19,6 +19,7 @@ from grader.exercise.model import Allowance, WorkModel
 from grader.exercise.plan import PlannedCase, default_seed
 from grader.judge.failures import Failure
 from grader.judge.part_findings import PartFindings
+from grader.judge.rules.work_model import Weighed, weigh
 from grader.judge.rules.work_model import decide as works
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest, Trial
@@ -218,6 +219,31 @@ def test_memory_beside_inputs_and_results_is_counted_to_the_byte(
     assert (ruling.failure is None) == (extra <= 4 * N)
     if ruling.failure:
         assert ruling.failure.cause.kind == "memory"
+
+
+@pytest.mark.parametrize(
+    ("body", "offset", "share"),
+    [
+        pytest.param("return add(x, y, torch.empty_like(x))", 0, 1.0, id="no_copy"),
+        pytest.param("return add(x.contiguous(), y, torch.empty_like(x))", 0, 1.0, id="contiguous_as_it_is"),
+        pytest.param("return add(x.clone(), y, torch.empty_like(x))", 0, 0.0, id="a_clone"),
+        pytest.param("return add(x.repeat_interleave(2)[::2], y, torch.empty_like(x))", 0, 0.0, id="repeated"),
+        pytest.param("return add(x.half(), y, torch.empty_like(x))", 0, 0.5, id="a_cast"),
+        # Rows at other addresses, which a copy makes faster to read.
+        pytest.param("return add(x.clone(), y, torch.empty_like(x))", 1, 1.0, id="a_clone_of_an_unaligned_input"),
+        pytest.param("z = add(x, y, torch.empty_like(x)); return z.clone()", 0, 1.0, id="a_copy_of_the_result"),
+    ],
+)
+def test_a_copy_of_an_input_costs_points_where_kernels_read_the_input_as_fast(
+    server: ForkServer, ex_15: Entry, body: str, offset: int, share: float
+) -> None:
+    case = Case({"N": N, "dtype": "float32", "values": "normal", "offset": offset})
+    with bench_of(server, ex_15, f"{ADD}    {body}\n") as bench:
+        trial = bench.try_case(case, 3)
+        model = WorkModel(CASES, copied=Allowance("4 * N", full=1.0, none=2.0))
+        weighed = weigh(trial, PlannedCase(case, 3), model, 1)
+    assert isinstance(weighed, Weighed)
+    assert weighed.share == share
 
 
 def test_launches_beyond_those_that_are_told_of_are_counted_all_the_same(server: ForkServer, ex_15: Entry) -> None:

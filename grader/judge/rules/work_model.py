@@ -142,7 +142,9 @@ def weigh(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> We
     if len(traffic) < len(launches):
         return f"some of the bytes moved for {one.case.words()} could not be counted"
     work = _work_of(trial, traffic, one, model, returned)
-    limits = tuple(_limits(work, model))
+    assert isinstance(trial.outcome, Finished)
+    copied = min(max(trial.outcome.answer.copied_plain_bytes, 0), _MOST)
+    limits = tuple(_limits(work, copied, model))
     share = min(limit.share(one) for limit in limits)
     if share == 1:
         return Weighed(work, share)
@@ -151,13 +153,15 @@ def weigh(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> We
         return f"some of the bytes stored for {one.case.words()} could not be counted"
     results = sum(output.nbytes for output in trial.expected)
     wastes = _wastes(work, traffic, results)
-    copying = _copying_words(work, trial)
+    copying = _copying_words(work.copied_bytes or copied, trial)
     advice = _HELP.get(tightest.kind) or _advice(work, wastes, copying)
     if share > 0:
         return Weighed(work, share, advice)
     clues: tuple[Clue, ...] = ()
     if tightest.kind == "traffic":
         clues = tuple(_clues(work, wastes, results, copying))
+    elif tightest.kind == "copies":
+        clues = (Clue("copied_by_torch", 0.9, copying),)
     elif tightest.kind == "stores":
         clues = (_stored_clue(work, results),)
     return Weighed(work, share, advice, Failure("fail", _cause(tightest, work, launches, advice, copying), clues))
@@ -245,7 +249,7 @@ def _metrics(found: Sequence[Weighed]) -> dict[str, Number]:
 class _Limit:
     """One count beside its allowance. kind: of the cause, if the count earns no points."""
 
-    kind: Literal["memory", "stores", "traffic"]
+    kind: Literal["memory", "stores", "copies", "traffic"]
     used: int
     allowance: Allowance
 
@@ -253,14 +257,16 @@ class _Limit:
         return self.allowance.share(self.used, one.case)
 
 
-def _limits(work: Work, model: WorkModel) -> Iterator[_Limit]:
-    """Yield the limits of the model. The first of equally bad ones decides."""
+def _limits(work: Work, copied: int, model: WorkModel) -> Iterator[_Limit]:
+    """Yield the limits of the model. The first of equally bad ones decides. copied: bytes of copies without a need."""
     if model.extra:
         yield _Limit("memory", work.extra_bytes, model.extra)
     if model.stored:
         # If not all stores were followed, the sum of stored bytes is an upper bound.
         unique = work.unique_stored_bytes
         yield _Limit("stores", unique if unique >= 0 else work.stored_bytes, model.stored)
+    if model.copied:
+        yield _Limit("copies", copied, model.copied)
     if model.moved:
         yield _Limit("traffic", work.moved_bytes, model.moved)
 
@@ -277,13 +283,17 @@ def _cause(limit: _Limit, work: Work, launches: Sequence[LaunchInfo], advice: st
             title, full, none = "Stores more bytes than needed", work.stored_allowed_bytes, work.stored_none_bytes
             used = f"{_bytes(limit.used)} are stored, each counted once."
             needed = f" ({limit.allowance.full:g} times {formula})"
+        case "copies":
+            title, (full, none) = "Copies inputs that kernels could read", limit.allowance.bounds(Case(work.case))
+            used = f"PyTorch reads and writes {_bytes(limit.used)} to copy or cast inputs that are contiguous already."
+            needed = ""
         case "traffic":
             title, full, none = "Moves more bytes than needed", work.allowed_bytes, work.none_bytes
             deeds = "loaded, stored and copied" if copying else "loaded and stored"
             used = f"{_bytes(limit.used)} are {deeds}, {_ratio_words(work)} times the "
             used += f"{_bytes(work.model_bytes)} that this part needs ({formula})."
             needed = ""
-    each = "" if limit.kind == "memory" else f" {_launch_words(launches)}"
+    each = "" if limit.kind in ("memory", "copies") else f" {_launch_words(launches)}"
     bounds = f"All points are earned up to {_bytes(full)}{needed}, and none from {_bytes(none)} on."
     return Cause(
         limit.kind,
@@ -313,14 +323,14 @@ def _launch_words(launches: Sequence[LaunchInfo]) -> str:
     return f"{listed(moved_words, _MOST_LAUNCHES, '; ')}."
 
 
-def _copying_words(work: Work, trial: Trial) -> str:
+def _copying_words(copied: int, trial: Trial) -> str:
     """Return what torch copies in a call; "" if it copies nothing."""
     assert isinstance(trial.outcome, Finished)
-    if not work.copied_bytes:
+    if not copied:
         return ""
     line = trial.outcome.answer.copying_line
     where = f", most of them in line {line}" if line > 0 else ""
-    return f"PyTorch reads and writes {_bytes(work.copied_bytes)} to copy or cast tensors{where}."
+    return f"PyTorch reads and writes {_bytes(copied)} to copy or cast tensors{where}."
 
 
 # -- where the bytes went --------------------------------------------------------------------------------------------
@@ -376,6 +386,8 @@ def _wastes(work: Work, traffic: Sequence[Traffic], results: int) -> _Wastes:
 _HELP = {
     "memory": "Which tensor of yours is so large? Keep one tile of an intermediate in registers at a time, and read an "
     "input by its strides, without a copy.",
+    "copies": "Which `.contiguous()`, `.clone()`, `.to()` or `repeat_interleave()` copies a whole input? The kernel "
+    "can read it by its strides, convert it in registers, and use it for several heads.",
     "stores": "Which values are stored besides the results? Keep them in registers, tile by tile, and use them there.",
 }
 
