@@ -469,8 +469,8 @@ MANY = partial(zipped, {f"{place}.txt": "" for place in range(10_001)})
         (bytes((1 << 24) + 1), "an archive must hold at most 16777216 bytes, got more"),
         (zipped({"main.py": TEXT, "a.md": ""}), "a submission must hold ex_15_triton_basics.py, got main.py, a.md"),
         (zipped({}), "a submission must hold ex_15_triton_basics.py, got nothing"),
-        (zipped({FILE: "x = 'é'".encode("latin-1")}), "a submission must be UTF-8, got byte 0xe9 at offset 5"),
-        (zipped({FILE: TEXT.encode("utf-16")}), "a submission must be text, got a NUL byte at offset 3"),
+        (zipped({FILE: "x = 'é'".encode("latin-1")}), "a submission must be UTF-8, got byte 0xe9 in line 1 of"),
+        (zipped({FILE: TEXT.encode("utf-16")}), "a submission must be text, got a NUL byte in line 1 of"),
         (zipped({FILE: ""}), f"a submission must not be empty, got {FILE}"),
         (
             zipped({f"a/{FILE}": "1", "b/ex_15.py": "2"}),
