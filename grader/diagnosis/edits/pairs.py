@@ -1,0 +1,83 @@
+"""List edits of two places at once, and of indices, where a number is taken apart. Each finder takes a node."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from grader.diagnosis.edits.edit_scope import MOST, OFTEN, SOMETIMES, Edit, Scope, bare_name
+
+_EXCHANGED = ("parts_exchanged", "wrong_address", "bad_index", "axes_exchanged")
+_DIVISORS = ("axes_exchanged", "wrong_address", "not_all_covered", "size_assumed")
+_INDICES = ("heads_mapping", "wrong_address", "axes_exchanged", "operand_mixed_up")
+_CONDITIONS = ("missing_mask", "causal_missing", "padding_counted")
+
+
+def _parts_of_a_number(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Exchange a quotient and the remainder, in both places, or divide by the size of another axis in both."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.FloorDiv):
+        return
+    whole, divisor = scope.text(node.left), scope.text(node.right)
+    whole = whole if isinstance(node.left, ast.Name) else f"({whole})"
+    for other in ast.walk(scope.function):
+        if not isinstance(other, ast.BinOp) or not isinstance(other.op, ast.Mod) or not _alike(node, other):
+            continue
+        one, two = sorted((node, other), key=scope.span)
+        signs = ("//", "%") if one is node else ("%", "//")
+        before = " … ".join(f"{whole} {sign} {divisor}" for sign in signs)
+        after = [f"{whole} {sign} {divisor}" for sign in reversed(signs)]
+        edit = scope.joined([(one, f"({after[0]})"), (two, f"({after[1]})")], _EXCHANGED, OFTEN)
+        yield replace(edit, shown=(" … ".join(after), before))
+        for name in scope.known_from:
+            if _is_size(scope, name, node) and _is_one_letter_off(divisor, name):
+                edit = scope.joined([(one.right, name), (two.right, name)], _DIVISORS, MOST)
+                yield replace(edit, shown=(" … ".join(f"{whole} {sign} {name}" for sign in signs), before))
+
+
+def _alike(one: ast.BinOp, other: ast.BinOp) -> bool:
+    return ast.dump(one.left) == ast.dump(other.left) and ast.dump(one.right) == ast.dump(other.right)
+
+
+def _is_size(scope: Scope, name: str, node: ast.expr) -> bool:
+    """Return whether a name has a value at a node, and may be a number."""
+    return scope.known_from[name] < node.lineno and (name not in scope.arguments or scope.is_number(name))
+
+
+def _is_one_letter_off(one: str, other: str) -> bool:
+    return len(one) == len(other) and sum(a != b for a, b in zip(one, other, strict=True)) == 1
+
+
+def _indices_of_strides(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Multiply a stride by another index of the function: `head * stride_vh` beside `kv_head * stride_kh`."""
+    if not scope.in_kernel or (own := _index_of(scope, node)) is None:
+        return
+    others = (_index_of(scope, one) for one in ast.walk(scope.function))
+    # Perhaps nothing reads the right one.
+    for name in dict.fromkeys([*(one.id for one in others if one is not None), *sorted(scope.idle)]):
+        if name != own.id and _is_size(scope, name, own):
+            yield scope.edit(own, name, _INDICES, SOMETIMES)
+
+
+def _index_of(scope: Scope, node: ast.AST) -> ast.Name | None:
+    """Return the index in a product of an index with a number that the launch gives."""
+    match node:
+        case ast.BinOp(ast.Name() as index, ast.Mult(), ast.Name(stride)) if scope.is_number(stride):
+            # A constant is the size of a block, and no stride.
+            is_own = bare_name(index) in scope.known_from and index.id not in scope.arguments
+            return index if is_own and not stride.isupper() else None
+    return None
+
+
+def _both_conditions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Ask for both conditions, and not for one of them: `(rows < M) | (columns < N)`."""
+    match node:
+        case ast.BinOp(ast.Compare() as one, ast.BitOr(), ast.Compare() as other) if scope.in_kernel:
+            yield scope.edit(node, f"({scope.text(one)}) & ({scope.text(other)})", _CONDITIONS, MOST)
+
+
+IN_PAIRS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
+    _both_conditions,
+    _parts_of_a_number,
+    _indices_of_strides,
+)
