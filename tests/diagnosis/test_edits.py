@@ -705,3 +705,19 @@ def test_what_two_places_exchange_is_shown_short() -> None:
     found = edits_of(source, {("copied", 5): ((), {"M": 5, "N": 70, "BLOCK": 16})}, "copy")
     shown = {one.shown for one in found if one.kinds[0] == "axes_exchanged"}
     assert ("tile // tiles_n … tile % tiles_n", "tile // tiles_m … tile % tiles_m") in shown
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("x.stride(0), y.stride(0)", "x.stride(0), x.stride(0)"),
+        ("*x.stride(), *y.stride()", "*x.stride(), *x.stride()"),
+        ("x.stride(0), x.stride(1), y.stride(0), y.stride(1)", "x.stride(0), x.stride(1), x.stride(0), x.stride(1)"),
+    ],
+)
+def test_strides_that_a_launch_passes_twice_may_be_those_of_another_tensor(right: str, wrong: str) -> None:
+    original = RIGHT.replace("x.stride(0), y.stride(0)", right)
+    source = original.replace(right, wrong)
+    repairs = [one for one in edits(source) if one.applied(source) == original]
+    assert {one.kinds[0] for one in repairs} == {"strides_ignored"}
+    assert max(one.weight for one in repairs) >= max(one.weight for one in edits(source) if not one.in_kernel)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from grader.diagnosis.edits.edit_scope import MOST, OFTEN, SOMETIMES, Edit, Scope, bare_name
 
 _EXCHANGED = ("parts_exchanged", "wrong_address", "bad_index", "axes_exchanged")
-_DIVISORS = ("axes_exchanged", "wrong_address", "not_all_covered", "size_assumed")
+_DIVISORS = ("axes_exchanged", "wrong_address", "not_all_covered")
 _INDICES = ("heads_mapping", "wrong_address", "axes_exchanged", "operand_mixed_up")
 _CONDITIONS = ("missing_mask", "causal_missing", "padding_counted")
 
@@ -76,8 +76,45 @@ def _both_conditions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             yield scope.edit(node, f"({scope.text(one)}) & ({scope.text(other)})", _CONDITIONS, MOST)
 
 
+def _strides_of_others(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Pass the strides of a tensor that a launch gets, and not those of another one again.
+
+    `kernel[grid](x, y, *x.stride(), *x.stride())`
+    """
+    if scope.in_kernel or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Subscript):
+        return
+    seen: set[str] = set()
+    again: list[ast.Name] = []
+    named: set[str] = set()
+    for call, tensor in sorted(_strides_in(node), key=lambda one: scope.span(one[0])):
+        if scope.text(call) in seen:
+            again.append(tensor)
+        seen.add(scope.text(call))
+        named.add(tensor.id)
+    repeated = [*dict.fromkeys(one.id for one in again)]
+    without = [name for name in map(bare_name, node.args) if name not in named and _is_tensor(scope, name)]
+    for first in range(len(without) - len(repeated) + 1) if repeated else ():
+        others = dict(zip(repeated, without[first:], strict=False))
+        yield scope.joined([(one, others[one.id]) for one in again], ("strides_ignored",), MOST)
+
+
+def _strides_in(launch: ast.Call) -> Iterator[tuple[ast.Call, ast.Name]]:
+    """Yield the calls of a launch's arguments that return strides, each with its tensor."""
+    for one in ast.walk(launch):
+        match one:
+            case ast.Call(ast.Attribute(ast.Name() as tensor, "stride")):
+                yield one, tensor
+
+
+def _is_tensor(scope: Scope, name: str) -> bool:
+    """Return whether a name of launch code may be a tensor: an argument, or memory that torch allocates."""
+    allocated = (scope.text(one) for one in scope.given.get(name, ()))
+    return bool(name) and (name in scope.arguments or any(one.startswith("torch.") for one in allocated))
+
+
 IN_PAIRS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _both_conditions,
     _parts_of_a_number,
     _indices_of_strides,
+    _strides_of_others,
 )
