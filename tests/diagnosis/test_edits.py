@@ -721,3 +721,9 @@ def test_strides_that_a_launch_passes_twice_may_be_those_of_another_tensor(right
     repairs = [one for one in edits(source) if one.applied(source) == original]
     assert {one.kinds[0] for one in repairs} == {"strides_ignored"}
     assert max(one.weight for one in repairs) >= max(one.weight for one in edits(source) if not one.in_kernel)
+
+
+def test_the_length_of_a_row_in_a_launch_may_stand_for_the_distance_of_rows() -> None:
+    source = RIGHT.replace("x, y, M, N, x.stride(0)", "x, y, M, N, x.shape[1]")
+    repairs = [one for one in edits(source) if one.applied(source) == RIGHT]
+    assert {one.kinds[0] for one in repairs} == {"strides_ignored"}

@@ -98,6 +98,16 @@ def _strides_of_others(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         yield scope.joined([(one, others[one.id]) for one in again], ("strides_ignored",), MOST)
 
 
+def _strides_for_lengths(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Pass the distance of rows to a launch, and not their length: `x.stride(0)`, `x.shape[1]`."""
+    launch = scope.parents.get(node)
+    if scope.in_kernel or not isinstance(launch, ast.Call) or not isinstance(launch.func, ast.Subscript):
+        return
+    match node:
+        case ast.Subscript(ast.Attribute(ast.Name(tensor), "shape"), ast.Constant(int() as axis)) if axis > 0:
+            yield scope.edit(node, f"{tensor}.stride({axis - 1})", ("strides_ignored",), MOST)
+
+
 def _strides_in(launch: ast.Call) -> Iterator[tuple[ast.Call, ast.Name]]:
     """Yield the calls of a launch's arguments that return strides, each with its tensor."""
     for one in ast.walk(launch):
@@ -117,4 +127,5 @@ IN_PAIRS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _parts_of_a_number,
     _indices_of_strides,
     _strides_of_others,
+    _strides_for_lengths,
 )
