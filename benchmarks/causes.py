@@ -107,12 +107,13 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
   call is repeated with one small edit of the text after the other, the likeliest first, for eight seconds of work: a
   stride, a size or a tensor of a similar name, a bound, a factor, a sign, brackets, a mask, an axis, a division that
   rounds up, a pointer that advances, a value of an earlier tile, a maximum that is carried on, an early return that is
-  left out, two neighbours or two lines exchanged, a line moved into a loop or out of it, an index that counts from
-  another start, a share of the work that is rounded down, a maximum that is overwritten too early, a narrow dtype
-  (`grader/diagnosis/edits/slips.py` and what it imports). If some outputs are right, lines that lead only to those come
-  last (`grader/diagnosis/edits/influence.py`), and a name that nothing reads comes first. An edit must make the larger
-  failing calls right too, and passing calls must stay right; the card names its line. If errors confirm a rounding,
-  only edits of dtypes are tried, to name the line (`grader/diagnosis/edits/precision.py`).
+  left out, two neighbours, two lines, or a quotient and a remainder exchanged, a line moved into a loop or out of it,
+  an index that counts from another start, a share of the work that is rounded down, a maximum that is overwritten too
+  early, a narrow dtype (`grader/diagnosis/edits/slips.py` and what it imports). If some outputs are right, lines that
+  lead only to those come last (`grader/diagnosis/edits/influence.py`), and a name that nothing reads comes first. An
+  edit must make the larger failing calls right too, and passing calls must stay right; the card names its line. If
+  errors confirm a rounding, only edits of dtypes are tried, to name the line
+  (`grader/diagnosis/edits/precision.py`).
 - **Other checks** (`grader/diagnosis/cross_check.py`): a cause that another check of the part has confirmed counts too,
   if it can lead to what this check shows. Low precision causes rounding errors or overflow, not wrong addresses; a
   second launch makes no NaN; and a cause that ends one call explains no call that returns.

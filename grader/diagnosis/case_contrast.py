@@ -104,7 +104,7 @@ def contrasts(tried: Sequence[TriedCase], declared: Sequence[Contrast], space: S
                 best = likely, Clue(kind, likely, parted.sentence(says))
         if best:
             found.append(best[1])
-    return [*found, *_ragged(tried, space), *_unequal(tried, space), *_longer(tried, space)]
+    return [*found, *_ragged(tried, space), *_unequal(tried, declared, space), *_longer(tried, space)]
 
 
 def _are_alike(cases: Sequence[Case]) -> bool:
@@ -132,7 +132,7 @@ def _readings(
     """Yield how each contrast of a kind splits the cases: split, words and weight. Several axes also count together."""
     for one in several:
         yield split(tried, _having(one, space)), one.says, one.weight
-        if not one.values:
+        if not one.values and not one.than:
             # Perhaps only some of the values fail.
             values = {each.case[one.axis] for each in tried if each.failed and one.axis in each.case}
             if values and space.axes[one.axis].simplest not in values:
@@ -148,7 +148,7 @@ def _readings(
 def _by_kind(declared: Sequence[Contrast], space: Space) -> dict[str, list[Contrast]]:
     found: dict[str, list[Contrast]] = {}
     for one in declared:
-        if one.axis in space.axes:
+        if one.axis in space.axes and (not one.than or one.than in space.axes):
             found.setdefault(one.kind, []).append(one)
     return found
 
@@ -206,6 +206,8 @@ def by_layout_alone(tried: Sequence[TriedCase], declared: Sequence[Contrast], sp
 
 def _having(one: Contrast, space: Space) -> Callable[[Case], bool]:
     simplest = space.axes[one.axis].simplest
+    if one.than:
+        return lambda case: int(case.get(one.axis, 0)) > int(case.get(one.than, 0))
 
     def has(case: Case) -> bool:
         value = case.get(one.axis, simplest)
@@ -241,10 +243,16 @@ def _ragged(tried: Sequence[TriedCase], space: Space) -> Iterator[Clue]:
         yield Clue(kind, (_UNMASKED if kind == "missing_mask" else _RAGGED) * strength, evidence)
 
 
-def _unequal(tried: Sequence[TriedCase], space: Space) -> Iterator[Clue]:
-    """Yield the clue of two sizes that must be equal: exactly the cases fail in which they differ, or one is larger."""
+def _unequal(tried: Sequence[TriedCase], declared: Sequence[Contrast], space: Space) -> Iterator[Clue]:
+    """Yield the clue of two sizes that must be equal: exactly the cases fail in which they differ, or one is larger.
+
+    None of two sizes whose relation a contrast explains.
+    """
     best: tuple[float, Clue] | None = None
+    known = {frozenset((one.axis, one.than)) for one in declared if one.than}
     for one, other in permutations(_counts(tried, space), 2):
+        if {one, other} in known:
+            continue
         for relation, has in (("larger than", operator.gt), ("not equal to", operator.ne)):
             parted = split(tried, _related(one, other, has))
             exact = parted.holds and _LUCKY * parted.passing_with <= parted.failing_with

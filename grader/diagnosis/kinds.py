@@ -173,6 +173,13 @@ _KINDS = (
         in_launch_code=False,
     ),
     Kind(
+        "parts_exchanged",
+        "a quotient and a remainder that are exchanged",
+        "Of a number i that counts through rows of n: i // n is the row, and i % n the place in it.",
+        families=("addresses",),
+        by_edit=True,
+    ),
+    Kind(
         "relative_index",
         "an index that counts from another start",
         "Does this index count from the start of its part, of its block, or of the whole tensor?",

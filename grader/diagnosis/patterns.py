@@ -38,6 +38,8 @@ _LARGEST_OF_OWN = 2.0**-3
 # Limits of dtypes, to which values are often clamped.
 _LIMITS = (65504.0, 448.0, 240.0, 3.4028234663852886e38, 3.3895313892515355e38)
 # Normal numbers are no larger than this.
+_INFINITE = "Looks like a division by 0, or the exponential of too large a number"
+_INFINITE_HELP = "Which step divides, and may the divisor be 0? Which exponent is relative to no maximum, or to -inf?"
 _ORDINARY = 16.0
 # Weight of rounding if the errors are in a few rows.
 _IN_A_FEW_ROWS = 0.2
@@ -481,7 +483,12 @@ def _by_value(
         if bool(bad[not_finite].isnan().all()) and _largest(inputs) <= _ORDINARY:
             # Numbers of this size do not overflow: 0 / 0 or inf - inf is likelier.
             weight /= 2
-        yield Clue("overflow", weight, f"{name} is {words} where it should be finite.")
+        evidence = f"{name} is {words} where it should be finite."
+        if words == "infinite" and _largest(inputs) <= _ORDINARY:
+            evidence = f"{evidence} The inputs are numbers of ordinary size."
+            yield Clue("overflow", weight, evidence, title=_INFINITE, help=_INFINITE_HELP)
+        else:
+            yield Clue("overflow", weight, evidence)
     if bool(true.isnan().any() | true.isinf().any()) and bool(got[value.isfinite()].isfinite().all()):
         only = ~true.isfinite()
         if bool(only.all()):

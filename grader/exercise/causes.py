@@ -96,6 +96,7 @@ class Contrast:
     cases …, right in 9 others": "whose memory is not contiguous". `weight`, 0 … 1: how strong the clue is. `only`: the
     cause leaves all other cases right, so that another failing case speaks against it. `every`: the cause spares none
     of its cases, so that passing ones speak against it. `part`: the only part that the clue is about; '' for any.
+    `than`: another axis; the failing values are those that are larger than its value.
     """
 
     axis: str
@@ -106,9 +107,11 @@ class Contrast:
     only: bool = True
     every: bool = False
     part: str = ""
+    than: str = ""
 
     def __post_init__(self) -> None:
         require(self.axis.isidentifier(), "Contrast.axis", "name an axis", self.axis)
+        require(not (self.than and self.values), "Contrast.than", "stand without values", self.than)
         require(bool(self.says.strip()), "Contrast.says", "end a sentence", self.says)
         require(isinstance(self.values, tuple), "Contrast.values", "be a tuple", self.values)
         require(0 < self.weight < 1, "Contrast.weight", "lie between 0 and 1", self.weight)

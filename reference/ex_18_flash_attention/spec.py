@@ -652,6 +652,7 @@ CONTRASTS = (
     Contrast("scale", "scaled_maximum", "with a scale of 0 or less", (0.0, -0.5)),
     Contrast("scale", "scaled_after_mask", "with a scale of 0 or less", (0.0, -0.5)),
     Contrast("Hkv", "heads_mapping", "with several kv heads"),
+    Contrast("Hq", "heads_mapping", "whose query heads share kv heads", weight=0.8, than="Hkv"),
     Contrast("Hq", "heads_not_summed", "with several query heads", part="attention_backward"),
     Contrast("values", "no_maximum", "with large logits", ("peaked", "rising", "shifted"), only=False),
     Contrast("values", "low_precision_sum", "with sums that need float32", ("swamped", "shifted"), only=False),

@@ -192,3 +192,14 @@ def test_a_failing_case_whose_tiles_divide_it_speaks_against_masks() -> None:
     for rows, is_refuted in ((16, True), (17, False)):
         failing = [TriedCase(Case({"M": rows, "tile_m": 8}), failed=True, seed=0)]
         assert ("missing_mask" in refuted(failing, (), space)) == is_refuted
+
+
+def test_a_relation_of_two_axes_may_be_declared_and_says_more_than_that_they_differ() -> None:
+    space = Space({"Hq": Size(1, 8), "Hkv": Size(1, 8)})
+    heads = [(1, 1), (2, 2), (4, 4), (2, 1), (4, 2), (4, 1), (8, 8)]
+    cases = [TriedCase(space.case(Hq=one, Hkv=other), one > other) for one, other in heads]
+    shared = Contrast("Hq", "heads_mapping", "whose heads share", than="Hkv")
+    clues = {clue.kind: clue for clue in contrasts(cases, (shared,), space)}
+    assert clues["heads_mapping"].evidence == "All 3 failing cases are ones whose heads share; 4 others pass."
+    assert "axes_exchanged" not in clues
+    assert "axes_exchanged" in {clue.kind for clue in contrasts(cases, (), space)}

@@ -652,3 +652,78 @@ def test_the_end_of_a_loop_that_is_one_too_small_is_named_by_what_it_depends_on(
     for end, kind in (("M - 1", "block_left_out"), ("tl.program_id(0) * BLOCK_M + M - 1", "causal_loop")):
         source = RIGHT.replace("    top = ", f"    for start in range(0, {end}):\n        x += start\n    top = ")
         assert {one.kinds[0] for one in edits(source) if one.before == end and one.after == end[:-4]} == {kind}
+
+
+TAKEN_APART = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def copied(x_ptr, y_ptr, M, N, stride_xm, stride_xh, stride_ym, stride_yh, BLOCK: tl.constexpr):
+    tiles_m = tl.cdiv(M, BLOCK)
+    tiles_n = tl.cdiv(N, BLOCK)
+    tile = tl.program_id(0)
+    tm = tile // tiles_n
+    tn = tile % tiles_n
+    rows = tm * BLOCK + tl.arange(0, BLOCK)
+    shared = tn // 2
+    for i in tl.static_range(BLOCK):
+        seen = (rows[:, None] < M) & (rows[None, :] < N)
+        x = tl.load(x_ptr + tm * stride_xm + tn * stride_xh + rows, mask=seen)
+        tl.store(y_ptr + tm * stride_ym + shared * stride_yh + rows, x, mask=seen)
+"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"tile // tiles_n": "tile // tiles_m", "tile % tiles_n": "tile % tiles_m"}, "axes_exchanged"),
+        ({"tile // tiles_n": "tile % tiles_n", "tn = tile % tiles_n": "tn = tile // tiles_n"}, "parts_exchanged"),
+        ({"< M) & (": "< M) | ("}, "missing_mask"),
+        ({"shared * stride_yh": "tn * stride_yh"}, "heads_mapping"),
+        ({"static_range(BLOCK)": "static_range(BLOCK - 1)"}, "block_left_out"),
+        ({"stride_xh + rows": "stride_xh + tl.arange(0, BLOCK)"}, "relative_index"),
+    ],
+    ids=["divisors", "quotient and remainder", "one of two conditions", "another index", "a step less", "no start"],
+)
+def test_a_number_that_is_taken_apart_wrongly_and_an_index_of_another_axis_are_taken_back(
+    changes: dict[str, str], kind: str
+) -> None:
+    source = TAKEN_APART
+    for right, wrong in changes.items():
+        assert right in source
+        source = source.replace(right, wrong, 1)
+    numbers = {"M": 5, "N": 70, "stride_xm": 7, "stride_xh": 3, "stride_ym": 8, "stride_yh": 2, "BLOCK": 16}
+    found = edits_of(source, {("copied", 5): ((), {**numbers, "x_ptr": "tensor 0", "y_ptr": "tensor 1"})}, "copy")
+    wanted = ast.dump(ast.parse(TAKEN_APART))
+    repairs = [one for one in found if ast.dump(ast.parse(one.applied(source))) == wanted]
+    assert {one.kinds[0] for one in repairs} == {kind}
+
+
+def test_what_two_places_exchange_is_shown_short() -> None:
+    source = TAKEN_APART.replace("tile // tiles_n", "tile // tiles_m").replace("tile % tiles_n", "tile % tiles_m")
+    found = edits_of(source, {("copied", 5): ((), {"M": 5, "N": 70, "BLOCK": 16})}, "copy")
+    shown = {one.shown for one in found if one.kinds[0] == "axes_exchanged"}
+    assert ("tile // tiles_n … tile % tiles_n", "tile // tiles_m … tile % tiles_m") in shown
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("x.stride(0), y.stride(0)", "x.stride(0), x.stride(0)"),
+        ("*x.stride(), *y.stride()", "*x.stride(), *x.stride()"),
+        ("x.stride(0), x.stride(1), y.stride(0), y.stride(1)", "x.stride(0), x.stride(1), x.stride(0), x.stride(1)"),
+    ],
+)
+def test_strides_that_a_launch_passes_twice_may_be_those_of_another_tensor(right: str, wrong: str) -> None:
+    original = RIGHT.replace("x.stride(0), y.stride(0)", right)
+    source = original.replace(right, wrong)
+    repairs = [one for one in edits(source) if one.applied(source) == original]
+    assert {one.kinds[0] for one in repairs} == {"strides_ignored"}
+    assert max(one.weight for one in repairs) >= max(one.weight for one in edits(source) if not one.in_kernel)
+
+
+def test_the_length_of_a_row_in_a_launch_may_stand_for_the_distance_of_rows() -> None:
+    source = RIGHT.replace("x, y, M, N, x.stride(0)", "x, y, M, N, x.shape[1]")
+    repairs = [one for one in edits(source) if one.applied(source) == RIGHT]
+    assert {one.kinds[0] for one in repairs} == {"strides_ignored"}

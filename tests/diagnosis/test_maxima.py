@@ -57,6 +57,10 @@ WITHOUT_A_FACTOR = """
 top = tl.maximum(top, tl.max(x, 0))
 total += tl.sum(tl.exp(x - top), 0)
 """
+NEVER_CARRIED = """
+new = tl.maximum(top, tl.max(x, 0))
+total = total * tl.exp(top - new) + tl.sum(tl.exp(x - new), 0)
+"""
 CASES = [Case({"M": 2, "N": n, "dtype": "float32", "values": "normal", "stride": 0}) for n in (64, 60, 300, 400)]
 
 
@@ -86,6 +90,15 @@ def test_a_maximum_that_is_overwritten_too_early_is_kept_for_the_factor(
         (clue,) = repair_clues(bench, source, failing, ())
     assert (clue.kind, clue.confirmed) == ("no_rescale", True)
     assert words in clue.evidence
+
+
+def test_a_maximum_that_no_line_carries_on_is_carried_at_the_end_of_the_loop() -> None:
+    found = edits_of(softmax_with(NEVER_CARRIED), {("softmax", 5): ((), {})}, "row_softmax")
+    carried = [one for one in found if one.after.endswith("; top = new")]
+    assert [(one.line, one.kinds[0]) for one in carried] == [(15, "maximum_restarted")]
+    # This one does so itself.
+    found = edits_of(softmax_with(f"{NEVER_CARRIED}top = new"), {("softmax", 5): ((), {})}, "row_softmax")
+    assert not any("; top = new" in one.after for one in found)
 
 
 def test_what_is_chosen_by_a_maximum_hides_no_element_of_one() -> None:

@@ -85,6 +85,41 @@ def test_an_index_with_a_condition_or_a_full_axis_is_not_told(server: ForkServer
     assert found(server, SOURCE.replace(MASK, mask), M, K) is None
 
 
+POINTERS = SOURCE.replace(
+    f"""        steps = start + tl.arange(0, B)[None, :]
+        a = tl.load(a_ptr + rows * am + steps * ak, mask={MASK}, other=0.0)
+""",
+    """        a = tl.load(a_ptrs, mask=MASK_OF_A, other=0.0)
+        a_ptrs += B * ak
+""",
+).replace(
+    "    acc = tl.zeros",
+    "    steps = tl.arange(0, B)[None, :]\n    a_ptrs = a_ptr + ROWS * am + steps * ak\n    acc = tl.zeros",
+)
+
+
+def test_a_mask_that_stays_while_its_pointer_moves_on_is_told(server: ForkServer) -> None:
+    source = POINTERS.replace("ROWS", "rows")
+    clue = found(server, source.replace("MASK_OF_A", "(rows < M) & (steps < K)"), 32, 40)
+    assert clue
+    assert (clue.kind, clue.confirmed) == (TAIL, False)
+    assert clue.title == "Looks like a mask that does not move on with a_ptrs"
+    assert "`mask=(rows < M) & (steps < K)` is the same in every step" in clue.evidence
+    # This one compares with what is left.
+    assert found(server, source.replace("MASK_OF_A", "(rows <= M) & (steps < K - start)"), 40, 40) is None
+
+
+def test_rows_that_begin_again_at_0_need_no_condition(server: ForkServer) -> None:
+    source = POINTERS.replace("ROWS", "(rows % M)").replace("MASK_OF_A", "steps < K")
+    source = source.replace(
+        "a_ptrs = a_ptr + (rows % M)",
+        "wrapped = (tl.program_id(0) * B + tl.arange(0, B))[:, None] % M\n    a_ptrs = a_ptr + wrapped",
+    )
+    clue = found(server, source, 40, 40)
+    assert clue
+    assert clue.title == "Looks like a mask that does not move on with a_ptrs"
+
+
 def test_a_bound_that_is_larger_than_the_tensor_is_told() -> None:
     source = """import triton
 import triton.language as tl

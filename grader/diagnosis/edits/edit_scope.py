@@ -23,6 +23,8 @@ _ARGUMENTS_OF_WHERE = 3
 _OF_VALUES = frozenset({"load", "exp", "exp2", "log", "log2", "dot", "sum"})
 # Functions that access memory, each with the place of a mask among its arguments.
 _ACCESSES = {"load": 1, "store": 2}
+# Functions that loops iterate over: Python's, and those of Triton.
+_RANGES = ("range", "static_range")
 # Functions of which all arguments lead to addresses.
 _OF_ADDRESSES = frozenset({"advance", "gather", "make_block_ptr", "make_tensor_descriptor", "arange"})
 # The kind of an edit that could take back several kinds of mistakes.
@@ -335,7 +337,7 @@ class Scope:
     def ranges(self) -> tuple[ast.Call, ...]:
         """Return the ranges that the loops of the function iterate over."""
         loops = (one.iter for one in ast.walk(self.function) if isinstance(one, ast.For))
-        return tuple(one for one in loops if isinstance(one, ast.Call) and called(one) == "range" and one.args)
+        return tuple(one for one in loops if isinstance(one, ast.Call) and called(one) in _RANGES and one.args)
 
     @cached_property
     def used(self) -> frozenset[str]:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from itertools import product
 
-from grader.diagnosis.edits.edit_scope import MOST, OFTEN, SOMETIMES, Edit, Scope, bare_name, called
+from grader.diagnosis.edits.edit_scope import MOST, OFTEN, SOMETIMES, Edit, Scope, addends, bare_name, called
 
 # The kinds of a sum of quotients.
 _QUOTIENTS = ("remainder_skipped", "loop_bounds", "block_left_out", "last_left_out", "not_all_covered")
@@ -25,6 +25,18 @@ def _relative_indices(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             yield scope.edit(node, whole, _STARTS, SOMETIMES)
     for term in sorted(scope.sums.get(node.id, ())):
         yield scope.edit(node, term, _STARTS, SOMETIMES / 2)
+
+
+def _blocks_without_a_start(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Replace the lanes of a block by their places in the tensor: `columns = start + tl.arange(0, BLOCK)`."""
+    if not scope.in_kernel or not isinstance(node, ast.Call) or called(node) != "arange":
+        return
+    for name, values in scope.given.items():
+        for value in values:
+            parts = addends(value)
+            begins_elsewhere = len(parts) > 1 and any(ast.dump(one) == ast.dump(node) for one in parts)
+            if begins_elsewhere and node not in parts and scope.known_from.get(name, node.lineno) < node.lineno:
+                yield scope.edit(node, name, _STARTS, OFTEN)
 
 
 def _sums_of_quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -100,6 +112,7 @@ def _unrounded_ends(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 IN_INDICES: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _relative_indices,
+    _blocks_without_a_start,
     _sums_of_quotients,
     _uneven_starts,
     _other_wholes,

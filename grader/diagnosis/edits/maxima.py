@@ -40,6 +40,26 @@ def _carried_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             yield scope.edit(value, f"tl.maximum({name}, {scope.text(value)})", ("maximum_restarted",), MOST)
 
 
+def _forgotten_maxima(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Carry a maximum on at the end of each step: `new = tl.maximum(old, top)`, and then `old = new`."""
+    if not scope.in_kernel or not isinstance(node, ast.For):
+        return
+    last, inside = node.body[-1], [one for line in node.body for one in ast.walk(line)]
+    stored = {one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    for one in inside:
+        if not isinstance(one, ast.Assign) or called(one.value) != "maximum" or not bare_name(one.targets[0]):
+            continue
+        new = bare_name(one.targets[0])
+        for old in sorted(names_in(one.value) - stored):
+            # It has a value of its own before the loop.
+            before_loop = 0 < scope.known_from.get(old, 0) < node.lineno
+            if before_loop and isinstance(last, ast.Assign | ast.AugAssign | ast.Expr):
+                (start, end), line = scope.span(last), scope.text(last)
+                kinds = ("maximum_restarted", "no_rescale")
+                after = f"{line}; {old} = {new}"
+                yield Edit(last.lineno, line, after, kinds, MOST, start, end, scope.in_kernel)
+
+
 def _maxima_before(scope: Scope, target: str, *, in_a_loop: bool) -> set[str]:
     """Return the names that may be the maximum before a step: `tl.exp(name - target)`, or `name = target`."""
     found = {bare_name(one.left) for one in scope.exponents if bare_name(one.right) == target}
@@ -194,6 +214,7 @@ def _rescaled(scope: Scope, node: ast.Assign, replaced: ast.expr, after: str, we
 IN_MAXIMA: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _starts_of_maxima,
     _carried_maxima,
+    _forgotten_maxima,
     _carried_guards,
     _infinite_maxima,
     _hidden_in_maxima,

@@ -28,6 +28,7 @@ from grader.diagnosis.edits.indices import IN_INDICES
 from grader.diagnosis.edits.loops import IN_LOOPS, bounds_a_loop, starts_a_loop, step_of
 from grader.diagnosis.edits.masks import IN_MASKS
 from grader.diagnosis.edits.maxima import IN_MAXIMA
+from grader.diagnosis.edits.pairs import IN_PAIRS
 from grader.diagnosis.edits.precision import IN_PRECISION, OF_DTYPES
 from grader.diagnosis.edits.shares import IN_SHARES
 
@@ -729,6 +730,7 @@ def _letter(one: str, other: str) -> str:
 SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     # Before the finders that replace a mask by any other.
     *IN_MASKS,
+    *IN_PAIRS,
     _names,
     _keys,
     _similar_names,

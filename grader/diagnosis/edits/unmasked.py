@@ -1,4 +1,4 @@
-"""Find the index that a mask has no condition on, or a bound too large, for an access outside a tensor.
+"""Find what a mask lacks for an access outside a tensor: a condition on an index, a bound, or the steps of a pointer.
 
 Take a call in which the guard found such an access, and the submission's text. Return a clue. Run only launch code.
 """
@@ -6,8 +6,9 @@ Take a call in which the guard found such an access, and the submission's text. 
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
-from grader.diagnosis.edits.edit_scope import Scope, called, keyword
+from grader.diagnosis.edits.edit_scope import Scope, bare_name, called, keyword
 from grader.diagnosis.edits.edited import Edited
 from grader.diagnosis.edits.edits import scopes_of
 from grader.diagnosis.edits.repairs import kernels_in
@@ -31,7 +32,8 @@ _LONGEST = 60
 def unmasked_clue(bench: Bench, text: str, wrong_call: WrongCall) -> Clue | None:
     """Return the clue of the mask of the first access outside a tensor: an index without a condition, or its bound.
 
-    None if neither explains the access.     bench: interprets. text: the submission's.
+    Or a pointer that moves on, beside a mask that does not. None if none explains the access. bench: interprets. text:
+    the submission's.
     """
     found = next(iter(wrong_call.outcome.answer.findings), None)
     if found is None or found.kind not in _ACCESSES or found.element < found.elements:
@@ -49,6 +51,9 @@ def unmasked_clue(bench: Bench, text: str, wrong_call: WrongCall) -> Clue | None
                 free = _free(scope, node.args[0], mask, found) if mask is not None else []
                 if len(free) == 1 and mask is not None:
                     return _clue(free[0], clean(scope.text(mask), _LONGEST), found)
+                moved = _moved_on(scope, node, mask) if mask is not None else None
+                if moved and mask is not None:
+                    return _clue_of_steps(*moved, clean(scope.text(mask), _LONGEST))
     return None
 
 
@@ -64,8 +69,34 @@ def _free(scope: Scope, address: ast.expr, mask: ast.expr, found: GuardFinding) 
     ranges = {name: [one for value in scope.given.get(name, ()) for one in ast.walk(value)] for name in names}
     blocks = {name: [one for one in nodes if called(one) == "arange"] for name, nodes in ranges.items()}
     return [
-        name for name, own in blocks.items() for block in own if block not in held and _overruns(scope, block, found)
+        name
+        for name, own in blocks.items()
+        for block in own
+        # `% N` begins again at 0: such an index leaves no tensor.
+        if block not in held and not _is_wrapped(block, ranges[name]) and _overruns(scope, block, found)
     ]
+
+
+def _is_wrapped(block: ast.AST, nodes: Sequence[ast.AST]) -> bool:
+    remainders = (one for one in nodes if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mod))
+    return any(block in ast.walk(one.left) for one in remainders)
+
+
+def _moved_on(scope: Scope, access: ast.Call, mask: ast.expr) -> tuple[str, int] | None:
+    """Return the pointer of an access that a loop moves on, and its line, if the mask is the same in every step."""
+    pointer = bare_name(access.args[0])
+    for loop in ast.walk(scope.function):
+        if not isinstance(loop, ast.For) or access not in ast.walk(loop):
+            continue
+        inside = [one for each in loop.body for one in ast.walk(each)]
+        steps = (one for one in inside if isinstance(one, ast.AugAssign) and bare_name(one.target) == pointer)
+        step = next(steps, None)
+        changed = {
+            one.id for one in (loop.target, *inside) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+        }
+        if step is not None and pointer and not changed & {*map(bare_name, scope.origins(mask))}:
+            return pointer, step.lineno
+    return None
 
 
 def _bound_beyond(scope: Scope, address: ast.expr, mask: ast.expr, found: GuardFinding) -> tuple[str, int] | None:
@@ -105,6 +136,17 @@ def _bound_clue(bound: str, value: int, mask: str, found: GuardFinding) -> Clue:
     has = f"{clean(found.argument, _LONGEST)} has {counted(found.elements, 'element')}"
     evidence = f"{bound} is {value:,}, and {has}: `mask={mask}` lets too many through."
     return Clue(BOUND, _WEIGHT, evidence, firm=True)
+
+
+def _clue_of_steps(pointer: str, line: int, mask: str) -> Clue:
+    return Clue(
+        TAIL,
+        _WEIGHT,
+        f"Every step of the loop moves {pointer} on (line {line}), and `mask={mask}` is the same in every step.",
+        title=f"Looks like a mask that does not move on with {pointer}",
+        help="Compare with what is left after the steps so far: `ks < K - step * BLOCK_K`.",
+        firm=True,
+    )
 
 
 def _clue(index: str, mask: str, found: GuardFinding) -> Clue:

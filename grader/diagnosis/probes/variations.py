@@ -184,7 +184,11 @@ def variation_clues(varied: Sequence[Variation], declared: Sequence[Contrast]) -
         (axis,) = one.axes
         weights: dict[str, float] = {}
         for contrast in declared:
-            if contrast.axis == axis and (not contrast.values or one.failing[axis] in contrast.values):
+            if (
+                contrast.axis == axis
+                and not contrast.than
+                and (not contrast.values or one.failing[axis] in contrast.values)
+            ):
                 weights[contrast.kind] = max(contrast.weight, weights.get(contrast.kind, 0.0))
         for kind, weight in weights.items():
             # The more axes matter, the weaker is the evidence of each.
