@@ -649,7 +649,10 @@ class Returned:
 
 @dataclass(frozen=True)
 class Raised:
-    """The submission raised an exception. verdict: its class. fatal: the process is no longer usable."""
+    """The submission raised an exception.
+
+    verdict: its class. fatal: the process is no longer usable. asked: as in Recorded.
+    """
 
     answer: Literal["raised"]
     verdict: Literal["not_implemented", "invalid_submission", "compile_error", "oom", "crash"]
@@ -658,6 +661,7 @@ class Raised:
     frames: tuple[Frame, ...]
     fatal: bool = False
     findings: tuple[GuardFinding, ...] = ()
+    asked: bool = False
 
     @property
     def line(self) -> int:

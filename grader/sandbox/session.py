@@ -210,11 +210,6 @@ class Session:
         return self._child.spawned.pid if self._child else None
 
     @property
-    def submission(self) -> str:
-        """Return the text of the submission."""
-        return self._start.submission
-
-    @property
     def runs_on_gpu(self) -> bool:
         """Return whether kernels are compiled and run on a GPU rather than interpreted."""
         return self._server.mode == "gpu"
