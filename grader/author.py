@@ -38,7 +38,7 @@ from grader.grading import Job, grade, truth_of
 from grader.judge.compare import compare
 from grader.judge.rules.regret import counted_ratios, mean_regret
 from grader.judge.truth import Expected, Truth
-from grader.phrases import counted
+from grader.phrases import counted, listed
 from grader.protocol.messages import Recipe
 from grader.record import UNJUDGED, CheckResult, Record
 from grader.sandbox.pair import decoys_of
@@ -401,9 +401,9 @@ def _named(path: Path) -> str:
 def _sentence(results: Sequence[CheckResult]) -> str:
     said = [
         f"{result.id}: {result.status}: {result.reason or f'{result.points:g} of {result.max_points:g} points'}"
-        for result in results[:3]
+        for result in results
     ]
-    return "; ".join(said) or "everything passed"
+    return listed(said, 3, "; ") or "everything passed"
 
 
 # -- trivial answers -------------------------------------------------------------------------------------------------

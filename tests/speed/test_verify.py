@@ -241,6 +241,12 @@ def test_what_a_call_did_at_a_timed_size_has_a_verdict_with_a_name() -> None:
             "input_changed",
             "For N=500, dtype=float32 it changed x, y.",
         ),
+        (
+            verify.changed_failure(CASE, [*"abcdefg"]),
+            "fail",
+            "input_changed",
+            "For N=500, dtype=float32 it changed a, b, c, d, e and 2 more.",
+        ),
         (verify.aliased_failure(CASE, "x"), "fail", "alias", "For N=500, dtype=float32 it returned memory of x."),
     ):
         assert (failure.status, failure.cause.kind, failure.cause.rationale) == (status, kind, said)
