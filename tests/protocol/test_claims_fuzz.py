@@ -244,7 +244,7 @@ def graded(grounds: tuple[Job, Truth], answer: Any, right: bool) -> Record:
     parts = {part.name: part for part in job.entry.exercise.parts}
     kind = type("Answering", (Claiming,), {"answer": answer, "right": right, "truth": truth, "parts": parts})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("grader.grading.pipeline.Session", kind)
+        patch.setattr("grader.grading.workplace.Session", kind)
         patch.setattr("grader.sandbox.pair.Session", kind)
         # Nothing is started: the session that would ask it is not there.
         return grade(job, object.__new__(_NoServer), truth=truth)
