@@ -61,7 +61,8 @@ from grader.protocol.messages import (
     Start,
     decode_answer,
 )
-from grader.protocol.trace import TRACE_BYTES, Recorded, Trace, decode_recorded
+from grader.protocol.trace import TRACE_BYTES, Recorded, Trace
+from grader.protocol.trace_decoding import decode_recorded
 from grader.sandbox import process, usage
 from grader.sandbox.clock import CallClock, CompileBudget, CompilesTooLong, Notice
 from grader.sandbox.outcome import (

@@ -40,7 +40,8 @@ from grader.protocol.messages import (
     decode_answer,
 )
 from grader.protocol.messages import RecordCall as Recording
-from grader.protocol.trace import Choose, Launch, Recorded, Trace, decode_trace
+from grader.protocol.trace import Choose, Launch, Recorded, Trace
+from grader.protocol.trace_decoding import decode_trace
 from grader.record import Record, from_json, to_json
 from grader.report import junit
 from grader.report.text import terminal
