@@ -15,7 +15,8 @@ from grader.judge.compare import compare
 from grader.judge.failures import Failure
 from grader.judge.truth import Expected
 from grader.phrases import listed
-from grader.protocol.messages import Recipe, Reveal, Revealed, Sampled, Show
+from grader.protocol.baseline_messages import Reveal, Revealed
+from grader.protocol.messages import Recipe, Sampled, Show
 from grader.record import Cause
 from grader.sandbox.session import Session
 from grader.speed.baseline_process import BaselineProcess

@@ -19,7 +19,8 @@ from grader.judge.bench import Bench
 from grader.judge.failures import Failure
 from grader.judge.rules import decide
 from grader.judge.ruling import Ruling
-from grader.protocol.messages import Call, Gauged
+from grader.protocol.baseline_messages import Gauged
+from grader.protocol.messages import Call
 from grader.record import CheckResult, Record
 from grader.sandbox.pair import Pair, RecordedAnswer
 from grader.sandbox.server import ForkServer
