@@ -13,6 +13,7 @@ from pathlib import Path
 from grader.errors import UsageError
 
 MOST_BYTES = 1 << 20
+_SAVE = "; save it as UTF-8"
 
 
 def as_text(data: bytes, path: object) -> str:
@@ -26,14 +27,18 @@ def as_text(data: bytes, path: object) -> str:
     if not data.strip():
         raise UsageError(f"a submission must not be empty, got {path}")
     if b"\0" in data:
-        raise UsageError(f"a submission must be text, got a NUL byte at offset {data.index(0)} in {path}")
+        raise UsageError(f"a submission must be text, got a NUL byte in {_line(data, data.index(0))} of {path}{_SAVE}")
     _refuse_other_encodings(data, path)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as broken:
-        raise UsageError(
-            f"a submission must be UTF-8, got byte 0x{data[broken.start]:02x} at offset {broken.start} in {path}"
-        ) from None
+        got = f"byte 0x{data[broken.start]:02x} in {_line(data, broken.start)}"
+        raise UsageError(f"a submission must be UTF-8, got {got} of {path}{_SAVE}") from None
+
+
+def _line(data: bytes, offset: int) -> str:
+    before = data[:offset]
+    return f"line {before.count(10) + 1}"
 
 
 def _refuse_other_encodings(data: bytes, path: object) -> None:

@@ -3,7 +3,7 @@
 | platform | layout |
 | --- | --- |
 | Canvas | `lovelaceada_LATE_12345_678_ex_15_triton_basics.py`, or a zip file of such a name |
-| Gradescope | `submission_123/…` beside `submission_metadata.yml` |
+| Gradescope | `submission_123/…` beside `submission_metadata.yml`, also inside one folder `assignment_1_export/` |
 | Moodle | `Ada Lovelace_12345_assignsubmission_file_/…`, or files whose names begin like that |
 | GitHub Classroom | repositories `ex-15-ada/`, or `lab1-ada/` with the prefix `lab1`; or zip files of such names |
 | by hand | `ada/…` or `ada.zip` |
@@ -28,6 +28,7 @@ _CANVAS = re.compile(r"(?P<name>.+?)_(?:(?P<late>late)_)?(?P<id>\d+)_(?P<attachm
 _MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_(?P<kind>file|onlinetext)_?(?P<file>.*)")
 _GRADESCOPE = re.compile(r"submission_(?P<id>\d+)")
 _METADATA = ("submission_metadata.yml", "submission_metadata.yaml")
+_EXPORT = re.compile(r"assignment_\d+_export")
 _MOST_METADATA_BYTES = 1 << 27
 # Two students may be called anna-b and anna-c.
 _FEWEST_OF_A_PREFIX = 3
@@ -150,11 +151,19 @@ def _repository(name: str, slugs: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def _inside_one_folder(uploads: Sequence[Upload]) -> Sequence[Upload]:
-    """Return the uploads in an export of Gradescope, which is packed as one folder; others as they are."""
+    """Return the uploads in an export of Gradescope, which is packed as one folder; others as they are.
+
+    Only under Gradescope's own name: any other folder may be the only student's, who could name others.
+    """
     folders = [upload for upload in uploads if upload.is_folder]
-    if len(folders) != 1 or not any(file.path == (name,) for file in folders[0].files for name in _METADATA):
+    if len(folders) != 1 or not _EXPORT.fullmatch(folders[0].name) or not holds_metadata(folders[0]):
         return uploads
     return grouped(folders[0].files)
+
+
+def holds_metadata(upload: Upload) -> bool:
+    """Return whether a folder looks like an export of Gradescope from inside: a student can make one."""
+    return any(file.path == (name,) for file in upload.files for name in _METADATA)
 
 
 def _read_metadata(upload: Upload) -> Mapping[str, Any]:

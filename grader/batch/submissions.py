@@ -8,15 +8,18 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from grader.batch.gradebook import Student
+from grader.batch.layouts import holds_metadata
 from grader.batch.roster import owner_on, person, strangers_ids
 from grader.batch.store import Submission
 from grader.batch.uploads import MOST_LISTED, Owner, Upload, UploadedFile, files_of, text_bytes
 from grader.errors import UsageError
 from grader.files import as_text
-from grader.phrases import all_of, listed
+from grader.phrases import all_of, counted, listed
 from grader.text import sha256_of
 
 _ROOM_OF_STUBS = "exercises"
+# The most files left over that are named of one upload: an upload may hold thousands.
+_MOST_LEFT_OVER = 10
 
 
 def exercises_in(uploads: Sequence[Upload], exercises: Iterable[str]) -> tuple[str, ...]:
@@ -84,8 +87,9 @@ def collect(
         tuple(dict.fromkeys(left_over)),
         (
             *notes,
+            *_exports(uploads),
             *_twice(handed_in, exercises),
-            *_alike(strangers, handed_in),
+            *_alike([(upload, owner, ids[person(owner)]) for upload, owner, student in owned if student is None]),
             *_prefixed(strangers, handed_in, roster),
         ),
     )
@@ -119,16 +123,26 @@ def _place(upload: Upload, file: UploadedFile) -> str:
 
 
 def _left_over(uploads: Sequence[Upload], submissions: Sequence[Submission]) -> Iterator[str]:
-    """Yield one student's files that no submission uses and no trouble names, and damaged uploads that cost nothing."""
+    """Yield one student's files that no submission uses and no trouble names, and damaged uploads that cost nothing.
+
+    Of many in one upload, yields the first and the number of the others; Python's come first, for one may be meant.
+    """
     for upload in uploads:
         if upload.trouble and not any(upload.trouble == one.trouble for one in submissions):
             yield f"{_shown(upload)} ({upload.trouble})"
-        for file in upload.files:
-            place = _place(upload, file)
+        unused = [
+            file
+            for file in upload.files
             if not any(
-                place == one.source or (_is_for(file, one.exercise) and f"{file}" in one.trouble) for one in submissions
-            ):
-                yield place
+                _place(upload, file) == one.source or (_is_for(file, one.exercise) and f"{file}" in one.trouble)
+                for one in submissions
+            )
+        ]
+        if len(unused) > _MOST_LEFT_OVER:
+            unused.sort(key=lambda file: (not file.path[-1].lower().endswith(".py"), file.path))
+        yield from (_place(upload, file) for file in unused[:_MOST_LEFT_OVER])
+        if more := len(unused[_MOST_LEFT_OVER:]):
+            yield f"{_shown(upload)}: {counted(more, 'more file')}"
 
 
 def _twice(handed_in: Mapping[str, Sequence[Upload]], exercises: Iterable[str]) -> Iterator[str]:
@@ -140,16 +154,28 @@ def _twice(handed_in: Mapping[str, Sequence[Upload]], exercises: Iterable[str]) 
                 yield f"{who} handed in {exercise} {len(holding)} times: {', '.join(map(_shown, holding))}"
 
 
-def _alike(strangers: Iterable[str], handed_in: Mapping[str, Sequence[Upload]]) -> Iterator[str]:
-    """Yield a note for all uploads of several strangers whose names differ in case only: ADA/ beside ada/."""
-    names: dict[str, list[tuple[str, str]]] = {}
-    for who in sorted(strangers):
-        for upload in handed_in[who]:
-            names.setdefault(upload.name.casefold().removesuffix(".zip"), []).append((_shown(upload), who))
-    for same in names.values():
-        if len({who for _, who in same}) > 1:
-            told = all_of([f"{name} ({who})" for name, who in same])
+def _alike(strangers: Iterable[tuple[Upload, Owner, str]]) -> Iterator[str]:
+    """Yield a note for all uploads of several strangers whose names differ in case only: ADA/ beside ada/.
+
+    The owners' names count, not those of the files: on Canvas the whole class hands in a file of one name.
+    """
+    alike: dict[str, list[tuple[Upload, Owner, str]]] = {}
+    for one in sorted(strangers, key=lambda one: one[2]):
+        alike.setdefault(one[1].label.casefold(), []).append(one)
+    for same in alike.values():
+        if len({owner.label for _, owner, _ in same}) > 1:
+            told = all_of([f"{_shown(upload)} ({who})" for upload, _, who in same])
             yield f"names that differ in case only count as different students: {told}"
+
+
+def _exports(uploads: Iterable[Upload]) -> Iterator[str]:
+    """Yield a hint for each student's folder that looks like an export of Gradescope."""
+    for upload in uploads:
+        if upload.owners and holds_metadata(upload):
+            yield (
+                f"{_shown(upload)} counts as one student's and holds a submission_metadata.yml: "
+                f"if it is an export of Gradescope, name it instead of the folder around it"
+            )
 
 
 def _prefixed(

@@ -16,7 +16,7 @@ from grader import machine
 from grader.batch import key, team
 from grader.batch.gradebook import APART, Mark, MarkStatus
 from grader.batch.key import Terms
-from grader.batch.reading import read, read_batch
+from grader.batch.reading import read, read_batch, record_of
 from grader.batch.regrading import changed, in_words
 from grader.batch.store import Batch, BatchStore, JournalLine
 from grader.batch.submissions import Collected
@@ -203,12 +203,21 @@ def _summary(marks: Sequence[Mark], whole: Batch, store: BatchStore) -> None:
         judged = [mark for mark in own if mark.override is not None or (mark.judged and mark.status not in APART)]
         mean = sum(mark.points for mark in judged) / len(judged) if judged else 0.0
         print(f"{column.id}  {column.title}: {said}; {mean:.1f} points on average")
-    invalid, word = [one for one in whole.submissions if one.trouble], _word("invalid_submission")
-    for one in invalid[:_MOST_INVALID]:
-        print(f"{word}  {one.student}, {one.exercise}: {one_line(one.trouble)}")
+    troubles = {(one.student, one.exercise): one.trouble for one in whole.submissions}
+    invalid, word = [mark for mark in marks if mark.status == "invalid_submission"], _word("invalid_submission")
+    for mark in invalid[:_MOST_INVALID]:
+        why = troubles.get((mark.student, mark.exercise)) or _not_loaded(store, mark)
+        print(f"{word}  {mark.student}, {mark.exercise}: {one_line(why)}")
     if (more := len(invalid) - _MOST_INVALID) > 0:
         print(f"{counted(more, f'more {word}')}: grade batch --out {store.folder} --dry-run")
     print(f"Records: {store.folder / 'records'}\nScorecards: {store.folder / 'cards'}")
+
+
+def _not_loaded(store: BatchStore, mark: Mark) -> str:
+    """Return why a readable file does not load, from its record."""
+    record = record_of(store.folder, mark.student, mark.exercise)
+    causes = [check.cause for check in record.checks if check.cause] if record is not None else []
+    return causes[0].rationale if causes else "it does not load"
 
 
 def _word(status: MarkStatus) -> str:

@@ -37,7 +37,12 @@ def chosen_file(exercise: str, submission: str | None) -> tuple[Entry, Path, str
     if submission is not None:
         path = Path(submission)
         _refuse_link(path)
-    return entry, path, read_submission(path)
+    try:
+        return entry, path, read_submission(path)
+    except UsageError as refused:
+        if submission is None and (not path.exists() or (path.is_file() and not path.stat().st_size)):
+            raise UsageError(f"{refused}; grade reset {entry.id} restores the stub") from None
+        raise
 
 
 def _refuse_link(path: Path) -> None:

@@ -112,7 +112,7 @@ def last_failure(root: Path) -> str:
     token = next(chain.from_iterable(map(_failing_cases, in_order)), None)
     if token is None:
         name = current(root).id
-        raise UsageError(f"a case must have failed to be replayed, got none; grade {name} grades your file")
+        raise UsageError(f"replay needs a case that failed, got none; grade {name} grades your file")
     return token
 
 

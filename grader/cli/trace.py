@@ -11,7 +11,7 @@ from grader.cli.say import say
 from grader.cli.terminal import terminal_of
 from grader.errors import SpecError, UsageError
 from grader.exercise.cases import Value
-from grader.exercise.catalogue import Entry
+from grader.exercise.catalogue import Entry, meant
 from grader.exercise.model import Part
 from grader.exercise.plan import PlannedCase, PlannedCheck, default_seed, draw, parse_case
 from grader.judge.coverage import coverage_of, more_telling
@@ -92,13 +92,13 @@ def _refuse(part: Part, outcome: Raised | Unanswered, path: str) -> int:
 
 def _part_of(entry: Entry, name: str | None) -> Part:
     recorded = [part for part in entry.exercise.parts if part.is_replayed]
-    known = ", ".join(part.name for part in recorded)
+    known = [part.name for part in recorded]
     if not recorded:
         raise UsageError(f"an exercise must have parts whose kernels do the work, got {entry.id}")
     for part in recorded:
         if name in (None, part.name):
             return part
-    raise UsageError(f"a part must be one of {known}, got {name!r}")
+    raise UsageError(f"a part must be one of {', '.join(known)}, got {name!r}{meant(name or '', known)}")
 
 
 def _cases_to_draw(entry: Entry, part: Part) -> list[PlannedCase]:

@@ -36,7 +36,7 @@ from grader.diagnosis.probes.padding import KIND as PADDING
 from grader.diagnosis.probes.padding import masks_lanes, padding_clues, padding_elsewhere
 from grader.diagnosis.probes.repeats import again, repeated_work
 from grader.diagnosis.probes.unwritten import unwritten_clues
-from grader.diagnosis.probes.variations import Variation, variations_of
+from grader.diagnosis.probes.variations import Variation, left_a_tensor, variations_of
 from grader.diagnosis.ranking import explained, remedied, suspects_of
 from grader.diagnosis.surroundings import with_surroundings
 from grader.exercise.cases import QUICK_VOLUME
@@ -265,6 +265,8 @@ class Diagnosis:
         if known := [clue.kind for clue in self._clues(first.id) if clue.confirmed]:
             if set(known) <= set(of_family("few bits")):
                 self._name_dtype(bench, failed, text, known[0])
+            with self._noting_faults(*failed):
+                self._name_unmasked_index(bench, failed, text)
             self._name_what_is_not_stored(bench, failed, text)
             return
         with self._noting_faults(*failed):
@@ -427,6 +429,9 @@ class Diagnosis:
         kinds = {**self._kinds[planned.part.name], **proved}
         part = self._parts[planned.part.name]
         tried = part.tried or []
+        # How a case of wrong values depends on its axes says nothing of an access outside a tensor.
+        by_access = left_a_tensor(self._checks[planned.id].wrong)
+        varied = [one for one in part.varied or [] if one.outside or not by_access]
         suspects = suspects_of(
             own,
             [clue for clues in self._elsewhere(planned, own) for clue in clues],
@@ -435,7 +440,7 @@ class Diagnosis:
             self._exercise.contrasts,
             kinds,
             planned.part.name,
-            part.varied or [],
+            varied,
         )
         return remedied(suspects, tried, self._exercise.remedies, planned.part.name)
 

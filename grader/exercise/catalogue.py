@@ -24,7 +24,7 @@ import hashlib
 import importlib.util
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -117,7 +117,7 @@ class Entry:
         known = [part.name for part in self.exercise.parts]
         for name in names:
             if name not in known:
-                raise UsageError(f"a part must be one of {', '.join(known)}, got {name!r}")
+                raise UsageError(f"a part must be one of {', '.join(known)}, got {name!r}{meant(name, known)}")
         return [part for part in self.exercise.parts if not names or part.name in names]
 
     def parts_in(self, path: Path) -> frozenset[str]:
@@ -294,9 +294,17 @@ def resolve(root: Path, requested: str) -> tuple[Entry, Path]:
         if requested in (entry.id, entry.number, entry.name):
             return entry, entry.stub
     names = [name for entry in entries for name in (entry.id, entry.name)]
-    close = difflib.get_close_matches(requested, names, n=1, cutoff=0.4)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    raise UsageError(f"the exercise must be one of {_listed(entries)}, got {requested!r}{hint}")
+    raise UsageError(f"the exercise must be one of {_listed(entries)}, got {requested!r}{meant(requested, names, 0.4)}")
+
+
+def meant(word: str, known: Sequence[str], alike: float = 0.6) -> str:
+    """Return a question for the known name that a misspelt word is closest to, to end a message with; or ''.
+
+    Among equally close names, the one of the same letters wins: ex_51 means ex_15, not ex_19.
+    """
+    close = difflib.get_close_matches(word, known, n=len(known), cutoff=alike) if known else []
+    close.sort(key=lambda name: sorted(name) != sorted(word))
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def _listed(entries: tuple[Entry, ...]) -> str:

@@ -162,6 +162,7 @@ def _gib(size: int) -> str:
     return f"{size / 2**30:.1f} GiB"
 
 
+_NO_DIMENSIONS = "Allocate it by `torch.empty(())`, for [] is a tensor without dimensions; `torch.empty(1)` has one."
 _UNLOADED = "The file does not load"
 _RAISED_TITLES: dict[str, tuple[str, str]] = {
     "not_implemented": ("Not implemented yet", "Replace the `raise NotImplementedError` by your own code."),
@@ -351,7 +352,9 @@ def _check_form(form: Form, output: Expected) -> Failure | None:
         return _wrong_form("type", "torch.Tensor", clean(form.kind, 80), f"the type of {output.name}", help_text)
     wanted_shape, wanted_dtype = list(output.value.shape), dtype_name(output.dtype)
     if list(form.shape) != wanted_shape:
-        return _wrong_form("shape", str(wanted_shape), clean(str(list(form.shape)), 200), f"the shape of {output.name}")
+        help_text = "" if wanted_shape else _NO_DIMENSIONS
+        got = clean(str(list(form.shape)), 200)
+        return _wrong_form("shape", str(wanted_shape), got, f"the shape of {output.name}", help_text)
     if form.dtype != wanted_dtype:
         return _wrong_form("dtype", wanted_dtype, clean(form.dtype, 80), f"the dtype of {output.name}")
     return None

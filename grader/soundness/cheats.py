@@ -17,7 +17,7 @@ from grader.soundness.findings import GateLine
 
 # The largest share of points of a check on choices that a constant choice may earn.
 _MOST_FOR_NOTHING = 0.5
-# The next lower precision.
+_COARSE = "the next lower precision"
 _LOWER = {torch.float32: torch.bfloat16, torch.float16: torch.float8_e4m3fn, torch.bfloat16: torch.float8_e4m3fn}
 
 
@@ -27,6 +27,9 @@ def trivial_answers(plan: Plan, truth: Truth) -> Iterator[GateLine]:
         if planned.check.rule.judges_values:
             passing = _passing_models(planned, truth)
             outcome = f"passed by {', '.join(sorted(passing))}" if passing else "no trivial answer passes"
+            if passing == {_COARSE}:
+                # The honest function's error, which becomes the tolerance, is then as large as the values.
+                outcome += f": does {planned.part.name}_honest compute what the oracle does?"
             yield GateLine(check_id(planned.part, planned.check), not passing, outcome)
 
 
@@ -58,9 +61,7 @@ def _models(
     if all(one.value.numel() > 1 for one in expected):
         models["the mean"] = tuple(one.value.double().mean().expand(one.value.shape).to(one.dtype) for one in expected)
     if all(one.dtype in _LOWER for one in expected):
-        models["the next lower precision"] = tuple(
-            one.value.float().to(_LOWER[one.dtype]).float().to(one.dtype) for one in expected
-        )
+        models[_COARSE] = tuple(one.value.float().to(_LOWER[one.dtype]).float().to(one.dtype) for one in expected)
     for name, value in zip(names, inputs, strict=True):
         if isinstance(value, Tensor) and all(value.shape == one.value.shape for one in expected):
             models[f"a copy of {name}"] = tuple(value.to(one.dtype) for one in expected)

@@ -132,6 +132,19 @@ def test_gradescope_s_metadata_names_everybody_and_the_time(tmp_path: Path, top:
     assert found.students[1] == Student("ada", "Ada Lovelace", "ada@example.edu", ids={"sis": "17"})
 
 
+@pytest.mark.parametrize("folder", ["ada", "assignment_1_export-ada", "ex-15-ada"])
+def test_the_only_student_of_a_class_does_not_speak_for_others_by_metadata_of_their_own(
+    tmp_path: Path, folder: str
+) -> None:
+    lay(tmp_path, {f"{folder}/submission_metadata.yml": METADATA, f"{folder}/submission_7/{FILE}": TEXT})
+    found = collected(tmp_path)
+    assert [(one.student, one.submitted_at) for one in found.submissions] == [(folder.removeprefix("ex-15-"), "")]
+    assert found.notes == (
+        f"{folder}/ counts as one student's and holds a submission_metadata.yml: if it is an export of Gradescope, "
+        "name it instead of the folder around it",
+    )
+
+
 def test_gradescope_s_metadata_makes_no_objects(tmp_path: Path) -> None:
     hostile = "submission_7: !!python/object/apply:os.system ['true']\n"
     lay(tmp_path, {"submission_metadata.yml": hostile, f"submission_7/{FILE}": TEXT})
@@ -292,12 +305,26 @@ def test_names_that_differ_in_case_only_are_named(tmp_path: Path) -> None:
     assert "BOB.zip (BOB" in collected(tmp_path / "zipped").notes[0]
 
 
+def test_files_of_one_name_are_no_names_that_differ_in_case(tmp_path: Path) -> None:
+    canvas = {f"lovelaceada_1_5_{FILE}": "1", f"turingalan_2_6_{FILE}": "2", f"weizhang_3_7_{FILE}": "3"}
+    archives = {"weizhang_4_8_lab.zip": zipped({FILE: "4"}), "noetheremmy_5_9_Lab.zip": zipped({FILE: "5"})}
+    assert collected(lay(tmp_path, canvas | archives)).notes == ()
+
+
 def test_every_file_that_nobody_grades_is_left_over(tmp_path: Path) -> None:
     lay(tmp_path, {f"ada/exercises/{FILE}": TEXT, f"ada/old/{FILE}": "old", "ada/notes.md": "", "README": ""})
     lay(tmp_path, {"bob/a/ex_15.py": "1", "bob/b/ex_15.py": "2"})
     found = collected(tmp_path)
     assert (found.nobodys, set(found.left_over)) == (("README",), {f"ada/old/{FILE}", "ada/notes.md"})
     assert found.submissions[0].source == f"ada/exercises/{FILE}"
+
+
+def test_of_one_upload_with_thousands_of_files_a_few_are_named_and_the_others_counted(tmp_path: Path) -> None:
+    data = {f"data/{number:04}.txt": "" for number in range(3000)}
+    lay(tmp_path, {"ada.zip": zipped({FILE: TEXT, **data, "data/main.py": ""}), "bob/a.txt": "", f"bob/{FILE}": TEXT})
+    left_over = collected(tmp_path).left_over
+    assert left_over[:2] == ("ada.zip/data/main.py", "ada.zip/data/0000.txt")
+    assert left_over[9:] == ("ada.zip/data/0008.txt", "ada.zip: 2,991 more files", "bob/a.txt")
 
 
 def test_a_hand_in_of_two_students_counts_against_the_exercise_that_it_names_or_none(tmp_path: Path) -> None:
@@ -442,8 +469,8 @@ MANY = partial(zipped, {f"{place}.txt": "" for place in range(10_001)})
         (bytes((1 << 24) + 1), "an archive must hold at most 16777216 bytes, got more"),
         (zipped({"main.py": TEXT, "a.md": ""}), "a submission must hold ex_15_triton_basics.py, got main.py, a.md"),
         (zipped({}), "a submission must hold ex_15_triton_basics.py, got nothing"),
-        (zipped({FILE: "x = 'é'".encode("latin-1")}), "a submission must be UTF-8, got byte 0xe9 at offset 5"),
-        (zipped({FILE: TEXT.encode("utf-16")}), "a submission must be text, got a NUL byte at offset 3"),
+        (zipped({FILE: "x = 'é'".encode("latin-1")}), "a submission must be UTF-8, got byte 0xe9 in line 1 of"),
+        (zipped({FILE: TEXT.encode("utf-16")}), "a submission must be text, got a NUL byte in line 1 of"),
         (zipped({FILE: ""}), f"a submission must not be empty, got {FILE}"),
         (
             zipped({f"a/{FILE}": "1", "b/ex_15.py": "2"}),

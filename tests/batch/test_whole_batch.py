@@ -93,6 +93,14 @@ def graded(
     return source, folder / "out", printed + said
 
 
+def test_the_end_of_a_run_names_files_that_do_not_load_too(
+    tmp_path: Path, grade_here: Callable[..., tuple[int, str, str]]
+) -> None:
+    source = lay(tmp_path / "in", {"ada": "def vector_add(x, y:\n"})
+    _, printed, _ = grade_here(*arguments(source, tmp_path / "out"))
+    assert "invalid file  ada, ex_15: SyntaxError (line 1): '(' was never closed\n" in printed
+
+
 def test_everybody_gets_the_verdict_that_is_theirs(graded: tuple[Path, Path, str]) -> None:
     _, out, said = graded
     assert verdicts(out) == {

@@ -44,7 +44,7 @@ def bad_file(tree: Path, name: str, data: bytes) -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["ex_51"], f"grade: the exercise must be one of {KNOWN}, got 'ex_51'; did you mean ex_1"),
+        (["ex_51"], f"grade: the exercise must be one of {KNOWN}, got 'ex_51'; did you mean ex_15?"),
         (["nothing_like_it"], f"grade: the exercise must be one of {KNOWN}, got 'nothing_like_it'"),
         (["ex_15", "--submission", "gone.py"], "grade: a submission must exist, got gone.py"),
         (["ex_15", "--submission", "exercises"], "grade: a submission must be a file, got the directory exercises"),
@@ -59,6 +59,11 @@ def bad_file(tree: Path, name: str, data: bytes) -> list[str]:
         (["check", "ex_15", "--all"], "grade: exactly one of an exercise and --all must be given, got both"),
         (["check", "ex_15", "--jobs", "0"], "grade: --jobs must be at least 1, got 0"),
         (["hint", "ex_15", "--part", "gelu"], "grade: a part must be one of vector_add, "),
+        (
+            ["trace", "ex_15", "--part", "vector_ad"],
+            "grade: a part must be one of vector_add, fused_multiply_add, row_softmax, global_sum, got 'vector_ad'; "
+            "did you mean vector_add?",
+        ),
         (["reset"], "grade: Missing argument"),
         (["ex_15", "--sed", "1"], "grade: No such option"),
     ],
@@ -76,10 +81,14 @@ def test_a_bad_command_line_is_refused_in_one_line(
     [
         (b"", "a submission must not be empty, got bad.py"),
         (b" \n\t\n", "a submission must not be empty, got bad.py"),
-        (b"x = '\xff'", "a submission must be UTF-8, got byte 0xff at offset 5 in bad.py"),
+        (b"x = '\xff'", "a submission must be UTF-8, got byte 0xff in line 1 of bad.py; save it as UTF-8"),
         (b"# -*- coding: utf-7 -*-\n", "a submission must be UTF-8, and its first lines declare utf-7 in bad.py"),
         (b"#!python\n# coding=klingon\n", "a submission must be UTF-8, and its first lines declare klingon in bad.py"),
-        (b"x = 1\0", "a submission must be text, got a NUL byte at offset 5 in bad.py"),
+        (
+            b"x = 1\ny = 2\nx = '\xfc'",
+            "a submission must be UTF-8, got byte 0xfc in line 3 of bad.py; save it as UTF-8",
+        ),
+        (b"x = 1\0", "a submission must be text, got a NUL byte in line 1 of bad.py; save it as UTF-8"),
         (b"#" * (1 << 20) + b"\n", "a submission must hold at most 1048576 bytes, got more in bad.py"),
     ],
 )
@@ -88,6 +97,21 @@ def test_a_file_that_cannot_be_a_submission_is_refused_in_one_line(
 ) -> None:
     assert dispatch(bad_file(tree, "bad.py", data)) == 2
     assert one_line(capsys) == f"grade: {said}"
+
+
+def test_who_emptied_or_deleted_their_own_file_is_told_how_to_restore_it(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = tree / "exercises" / "ex_15_triton_basics.py"
+    own.write_bytes(b"")
+    assert dispatch(["ex_15"]) == 2
+    asked = "grade reset ex_15 restores the stub"
+    assert one_line(capsys) == f"grade: a submission must not be empty, got {own}; {asked}"
+    own.unlink()
+    assert dispatch(["ex_15"]) == 2
+    assert one_line(capsys) == f"grade: a submission must exist, got {own}; {asked}"
+    assert dispatch(["reset", "ex_15", "--yes"]) == 0
+    assert own.stat().st_size
 
 
 def test_a_link_to_a_file_of_another_folder_is_no_submission(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:

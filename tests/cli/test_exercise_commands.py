@@ -245,7 +245,7 @@ def test_the_last_failure_is_the_first_failing_case_that_is_kept(
     entry: Entry, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert dispatch(["replay"]) == 2
-    assert "a case must have failed to be replayed, got none; grade ex_15" in capsys.readouterr().err
+    assert "replay needs a case that failed, got none; grade ex_15" in capsys.readouterr().err
     token = "ex_15:row_softmax.tail:M=1,N=3:0x5f"
     record = graded(entry, entry.stub, vector_add="pass", row_softmax="fail")
     checks = tuple(

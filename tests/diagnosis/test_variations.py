@@ -125,3 +125,11 @@ def test_a_wrong_sum_fails_in_every_variation(server: ForkServer, ex_15: Entry, 
         assert [(one.change, one.failed) for one in found] == [(change, True)]
         # Only what is known of the cases grows; what decides checks does not.
         assert (len(bench.findings.tried), len(bench.findings.evidence)) == (2, 1)
+
+
+def test_wrong_values_of_full_blocks_say_nothing_of_an_access_outside(server: ForkServer, ex_15: Entry) -> None:
+    twice = VECTOR_ADD.replace("x + y, mask=mask", "x + 2 * y")
+    with bench_of(server, ex_15, twice) as bench:
+        assert variations(bench) == []
+    with bench_of(server, ex_15, VECTOR_ADD.replace("x + y, mask=mask", "x + y")) as bench:
+        assert [one.outside for one in variations(bench)] == [True]

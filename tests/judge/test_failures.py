@@ -216,6 +216,13 @@ def test_an_argument_that_is_changed_beside_an_output_is_not_to_be_returned() ->
     assert failure.cause.help == "End the function with `return y`."
 
 
+def test_a_result_with_a_dimension_too_many_is_told_how_to_have_none() -> None:
+    total = ORACLE.sum()
+    failure = judged(returned(total.float().reshape(1)), Expected("s", total, torch.float32, ulp(total, torch.float32)))
+    assert failure.cause.rationale == "The shape of s must be [], got [1]."
+    assert failure.cause.help.startswith("Allocate it by `torch.empty(())`")
+
+
 @pytest.mark.parametrize(
     ("outcome", "kind", "title", "rationale"),
     [

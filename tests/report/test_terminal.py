@@ -261,6 +261,14 @@ def test_progress_is_one_line_of_the_asked_width(ascii_only: bool) -> None:
         assert LOOKS[check.status].word in text
 
 
+def test_progress_in_a_narrow_terminal_keeps_the_beginning_of_the_part() -> None:
+    long = dataclasses.replace(samples.failing().checks[0], part="fused_multiply_add")
+    for width in range(1, 70):
+        # Colours, too: rich fails on a style that outlives its text.
+        terminal.render_check(long, width=width, colour=True)
+    assert "fused_m…" in terminal.render_check(long, width=40)
+
+
 def one_case(**changes: object) -> Record:
     """A record of one case that failed, with its inputs and the elements around the worst one."""
     mismatch = Mismatch(

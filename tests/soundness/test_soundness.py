@@ -156,6 +156,18 @@ def test_an_answer_without_computation_is_found_if_it_is_right_in_every_case() -
     assert passing("x + y * x.numel() / 3") == [(True, "no trivial answer passes")]
 
 
+def test_where_the_honest_function_computes_something_else_the_gate_asks_about_it() -> None:
+    plan = replace(two_checks(), checks=two_checks().checks[1:])
+    made = "(torch.randn(case['N'], generator=generator),) * 2"
+    inputs = f"import torch\n\n\ndef vector_add(case, generator):\n    return {made}\n"
+    oracle = "def vector_add(x, y):\n    return x + y\n\n\ndef vector_add_honest(x, y):\n    yield x + 1.05 * y\n"
+    (found,) = trivial_answers(plan, Truth(inputs, oracle))
+    assert (found.holds, found.outcome) == (
+        False,
+        "passed by the next lower precision: does vector_add_honest compute what the oracle does?",
+    )
+
+
 HONEST = Path("honest/by_assembly.py")
 
 

@@ -42,12 +42,16 @@ class Change(Enum):
 
 @dataclass(frozen=True)
 class Variation:
-    """A failing case, the same case with other values of some axes, and whether that one fails too."""
+    """A failing case, the same case with other values of some axes, and whether that one fails too.
+
+    outside: the failing call left a tensor.
+    """
 
     failing: Case
     case: Case
     failed: bool
     change: Change = Change.AXIS
+    outside: bool = False
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -83,14 +87,15 @@ def variations_of(bench: Bench, wrong_call: WrongCall, declared: Sequence[Contra
         if varied not in fails:
             fails[varied] = _fails(bench, varied, wrong_call)
         if (failed := fails[varied]) is not None:
-            found.append(Variation(case, varied, failed, change))
+            found.append(Variation(case, varied, failed, change, left_a_tensor(wrong_call)))
     return found
 
 
 def _fails(bench: Bench, case: Case, wrong_call: WrongCall) -> bool | None:
-    """Return whether a case fails; None if its call gives no answer.
+    """Return whether a case fails; None if its call gives no answer, or has another mistake.
 
-    The call takes the configuration of the failing one.
+    The call takes the configuration of the failing one. Where that left a tensor and this one does not, wrong values
+    say nothing of the access.
     """
     seed = wrong_call.recipe.seed
     try:
@@ -102,7 +107,14 @@ def _fails(bench: Bench, case: Case, wrong_call: WrongCall) -> bool | None:
     if failure is not None and failure.status != "fail":
         return None
     bench.findings.tried.append(TriedCase(case, failure is not None, seed))
+    if failure is not None and left_a_tensor(wrong_call) and not left_a_tensor(failure.wrong_call):
+        return None
     return failure is not None
+
+
+def left_a_tensor(wrong_call: WrongCall | None) -> bool:
+    """Return whether the guard found an access in a wrong call: outside a tensor, or in a race."""
+    return wrong_call is not None and bool(wrong_call.outcome.answer.findings)
 
 
 def _changes(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from jinja2 import BytecodeCache, Environment
 from jinja2.bccache import Bucket
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from grader.phrases import counted
 from grader.record import UNJUDGED, CheckResult, PartInfo, Picture, Record, given_by_hand, headline
@@ -265,7 +265,6 @@ def _environment(limits: _Limits, record: Record) -> Environment:
         "measured": view.measured,
         "index": view.index,
         "moment": view.moment,
-        "prose": _prose,
         "spread": view.spread,
         "replay": lambda example: view.replay_command(example, record),
         "draw": _draw,
@@ -278,17 +277,6 @@ def _environment(limits: _Limits, record: Record) -> Environment:
 
 def _draw(drawn: Picture, name: str) -> Markup:
     return picture.draw(drawn, name, rows=_ROWS, columns=_COLUMNS)
-
-
-def _prose(text: str) -> Markup:
-    """Return a sentence with text between backticks as code. Unpaired backticks stay."""
-    pieces = text.split("`")
-    if len(pieces) % 2 == 0:
-        return escape(text)
-    marked = (
-        Markup("<code>{}</code>").format(piece) if place % 2 else escape(piece) for place, piece in enumerate(pieces)
-    )
-    return Markup("").join(marked)
 
 
 def anchor(kind: str, name: str) -> str:

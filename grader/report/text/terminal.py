@@ -95,8 +95,9 @@ def render_check(check: CheckResult, *, width: int = 100, colour: bool = False, 
         dots = ink("…")
         title.truncate(room - dots.cell_len, overflow="crop")
         # Between words, where the line has room for some: half a name would be another name.
-        whole_words = title.plain.rpartition(" ")[0]
-        title.right_crop(len(title.plain) - len(whole_words) if whole_words else 0)
+        # Not by 0: that leaves nothing.
+        if whole_words := title.plain.rpartition(" ")[0]:
+            title.right_crop(len(title.plain) - len(whole_words))
         title.append_text(dots)
     return to_text(Text("  ").join([symbol, word, title]).append_text(tail), width, colour).split("\n", 1)[0]
 
