@@ -21,7 +21,8 @@ from grader import machine
 from grader.exercise.cases import Case, Cases
 from grader.exercise.catalogue import Entry, resolve
 from grader.exercise.model import Part, SpeedBand
-from grader.protocol.messages import Prepare, PrepareBaseline, Prepared, Sample, Sampled
+from grader.protocol.baseline_messages import PrepareBaseline
+from grader.protocol.messages import Prepare, Prepared, Sample, Sampled
 from grader.record import SizeTiming
 from grader.sandbox.pair import RecordedAnswer
 from grader.speed.baseline_process import BaselineProcess

@@ -27,7 +27,6 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Literal
 
-from grader.author import claim_of
 from grader.diagnosis.kinds import GENERAL
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.exercise.causes import Kind
@@ -37,6 +36,7 @@ from grader.grading import Job, grade
 from grader.judge.truth import Truth
 from grader.record import UNJUDGED, Record, Suspect
 from grader.sandbox.server import ForkServer
+from grader.soundness.claims import claim_of
 
 ROOT = Path(__file__).resolve().parents[1]
 TRIED, BLIND = Path(__file__).parent / "tried.json", Path(__file__).parent / "blind"

@@ -17,7 +17,8 @@ import pytest
 from grader.exercise.cases import Case, Cases, Value
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part, SpeedBand
-from grader.protocol.messages import Call, Gauged, Recipe
+from grader.protocol.baseline_messages import Gauged
+from grader.protocol.messages import Call, Recipe
 from grader.sandbox.pair import RecordedAnswer, paired
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session

@@ -19,7 +19,6 @@ import torch
 
 from benchmarks.accuracy.mutate import Mutant, mutants, reached_from, sample, trapped
 from benchmarks.accuracy.results import Journal, Kind, Result, key_of
-from grader.author import claim_of
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part, check_id
@@ -36,6 +35,7 @@ from grader.sandbox.outcome import Finished
 from grader.sandbox.pair import paired
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
+from grader.soundness.claims import claim_of
 
 FIXED_INPUTS = 5
 # Tensors of so many cases are kept for the next file.

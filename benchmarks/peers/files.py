@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from benchmarks.peers.tasks import TASKS, Task
-from grader.author import claim_of
 from grader.exercise.catalogue import Entry, resolve
 from grader.exercise.triton_version import lacking
+from grader.soundness.claims import claim_of
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMING = ROOT / "tests" / "submissions" / "timing"

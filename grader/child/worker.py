@@ -107,12 +107,10 @@ def _interpreted() -> bool:
 def _answer(channel: socket.socket, answer: Answer | Recorded) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
+    if isinstance(answer, Recorded | Raised):
+        answer = dataclasses.replace(answer, asked=has_asked())
     # A trace is data already, and large.
-    if isinstance(answer, Recorded):
-        plain = dataclasses.replace(answer, asked=has_asked()).message()
-    else:
-        plain = dataclasses.asdict(answer)
-    send(channel, plain)
+    send(channel, answer.message() if isinstance(answer, Recorded) else dataclasses.asdict(answer))
 
 
 class Worker:

@@ -21,8 +21,9 @@ from grader.record import number
 from grader.text import as_json
 
 if TYPE_CHECKING:
-    from grader.author import Gate, GateLine, Margin
     from grader.sandbox.server import ForkServer
+    from grader.soundness.findings import Gate, GateLine
+    from grader.soundness.margins import Margin
 
 # The grader's own share of the work, in one process.
 _MOST_JOBS = 4
@@ -144,8 +145,8 @@ def _check_one(
 ) -> Gate:
     print(f"{entry.id}: {entry.exercise.title} ({server.mode})", file=out, flush=True)
     # Hypothesis and torch load here, while the fork server loads them as well.
-    from grader.author import run_gate
     from grader.exercise.plan import default_seed
+    from grader.soundness.gate import run_gate
 
     def on_finding(finding: GateLine) -> None:
         mark = {True: "ok  ", False: "BAD ", None: "open"}[finding.holds]

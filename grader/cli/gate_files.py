@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from grader.author import Gate, GateLine
 from grader.export import markdown
 from grader.report import view
+from grader.soundness.findings import Gate, GateLine
 from grader.text import disarmed_markup
 
 _SIGNS = {True: "✓", False: "✗", None: "–"}

@@ -1,6 +1,7 @@
 """Grade one submission: an exercise and a plan in, one record out. It prints nothing; the caller writes the record.
 
 pipeline          from beginning to end: `grade`
+workplace         opens processes, compilers and the timing setup
 answers           judges the answers of every case, part by part, in fresh processes
 shrinking         chooses the case of a failing check to show
 smallest          searches the smallest case that fails

@@ -6,7 +6,7 @@ go on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from time import monotonic
@@ -15,11 +15,11 @@ from grader.diagnosis.diagnosis import Diagnosis
 from grader.exercise.cases import Case
 from grader.exercise.model import Part, check_id
 from grader.exercise.plan import PlannedCase, PlannedCheck
-from grader.grading.compile_gate import CompileGate
 from grader.grading.fitness import crowded_out, fitting_now, takes_much_memory, unfit_here
 from grader.grading.job import Job
 from grader.grading.results import grader_failed, result_of, unjudged
 from grader.grading.shrinking import Least, Shrinking
+from grader.grading.workplace import Workplace
 from grader.judge.bench import Bench
 from grader.judge.coverage import coverage_of_wrong
 from grader.judge.failures import Failure, missing_function, why_not_loaded
@@ -27,13 +27,10 @@ from grader.judge.kernel_groups import JudgedCall
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.rules import decide
 from grader.judge.ruling import Ruling
-from grader.judge.truth import Truth
 from grader.phrases import all_of
 from grader.protocol.messages import Loaded
 from grader.record import UNJUDGED, CheckResult, Coverage, Status
 from grader.sandbox.outcome import Finished
-from grader.sandbox.pair import Pair, RecordedAnswer
-from grader.speed.lock import GpuLock
 from grader.text import sha256_of
 from grader.timeline import spent
 
@@ -44,31 +41,12 @@ _COUNTED = frozenset({"traffic", "stores", "memory", "out_of_bounds", "race", "u
 
 
 class Answers:
-    """The checks of one grading that judge answers.
+    """The checks of one grading that judge answers. The GPU, if there is one, is held shared."""
 
-    interpreter: on a GPU, a second pair, which interprets and counts bytes; None if nothing is counted or `pair` itself
-    interprets. lock: of the GPU, if there is one, held shared.
-    """
-
-    def __init__(
-        self,
-        job: Job,
-        pair: Pair,
-        interpreter: Pair | None,
-        truth: Truth,
-        lock: GpuLock | None,
-        gate: CompileGate,
-        diagnosis: Diagnosis,
-        refusal: Callable[[RecordedAnswer, int], str],
-    ) -> None:
-        self._refusal = refusal
+    def __init__(self, job: Job, workplace: Workplace, diagnosis: Diagnosis) -> None:
         self._job = job
-        self._pair = pair
-        self._session = pair.session
-        self._interpreter = interpreter
-        self._truth = truth
-        self._lock = lock
-        self._gate = gate
+        self._workplace = workplace
+        self._session = workplace.pair.session
         self._diagnosis = diagnosis
         self._shrinking = Shrinking(job)
         self._load_failure: Failure | None = None
@@ -85,7 +63,7 @@ class Answers:
         Results that wait for the compiler are not among them: the gate releases these later.
         """
         for result in self._judge_checks(part, planned):
-            if not self._gate.hold(result, self._launching.get(part.name, ())):
+            if not self._workplace.gate.hold(result, self._launching.get(part.name, ())):
                 yield result
 
     def _judge_checks(self, part: Part, planned: Sequence[PlannedCheck]) -> Iterator[CheckResult]:
@@ -95,25 +73,25 @@ class Answers:
         most_s = self._job.entry.exercise.limits.part_s
         # Checks on technique come last: they sum up all other checks of the part.
         ordered = sorted(planned, key=lambda one: one.check.rule.order)
-        with OraclePrefetch(self._truth) as prefetch:
+        with OraclePrefetch(self._workplace.truth) as prefetch:
             bench = Bench(
-                pair=self._pair,
-                truth=self._truth,
+                pair=self._workplace.pair,
+                truth=self._workplace.truth,
                 part=part,
                 path=self._job.path,
                 device=self._device(),
                 salt=salt,
                 prefetch=prefetch,
                 most_s=most_s,
-                interpreter=self._interpreter,
-                refusal=self._refusal,
+                interpreter=self._workplace.interpreter,
+                refusal=self._workplace.refusal,
                 first_failure=self._job.first_failure,
             )
             for check in ordered:
                 if reason := unfit_here(check, on_gpu=self._session.runs_on_gpu):
                     yield result_of(check, None, status="skipped_environment", reason=reason)
                 elif check.check.rule.targets:
-                    yield self._gate.judge(check)
+                    yield self._workplace.gate.judge(check)
                 elif check.cases == ():
                     yield unjudged(check, on_gpu=self._session.runs_on_gpu)
                 elif blocked is not None:
@@ -191,12 +169,13 @@ class Answers:
 
     def _turn(self, planned: PlannedCheck) -> AbstractContextManager[None]:
         """Return the turn on the GPU that a check needs: alone for much memory, else together with other gradings."""
-        if self._lock is None:
+        lock = self._workplace.setup.lock
+        if lock is None:
             return nullcontext()
-        return self._lock.alone() if takes_much_memory(planned) else self._lock.shared()
+        return lock.alone() if takes_much_memory(planned) else lock.shared()
 
     def _judge(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
-        counted = planned.check.rule.counts_bytes and self._interpreter is not None
+        counted = planned.check.rule.counts_bytes and self._workplace.interpreter is not None
         return self._judge_counted(bench, planned) if counted else self._judge_check(bench, planned)
 
     def _judge_check(self, bench: Bench, planned: PlannedCheck) -> CheckResult:

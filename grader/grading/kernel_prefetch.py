@@ -27,19 +27,17 @@ _ENOUGH = 4
 
 
 @contextmanager
-def prefetching(
-    new_session: Callable[[], Session], compilers: Sequence[Session], plan: Plan
-) -> Iterator[Callable[[], None]]:
+def prefetching(session: Session, compilers: Sequence[Session], plan: Plan) -> Iterator[Callable[[], None]]:
     """Compile the kernels of the plan's cases while the block runs. All processes have ended after it.
 
-    new_session: makes the session that records. Without compilers nothing happens. Yields a function that begins to end
-    the processes early, while the block goes on.
+    session: another one like it records. Without compilers nothing happens. Yields a function that begins to end the
+    processes early, while the block goes on.
     """
     if not compilers:
         yield lambda: None
         return
-    with new_session() as session:
-        prefetch = _Prefetch(session, compilers, plan)
+    with session.another() as recorder:
+        prefetch = _Prefetch(recorder, compilers, plan)
         running = Thread(target=prefetch.run, name="prefetch", daemon=True)
         ending = Thread(target=prefetch.stop, name="end of prefetch", daemon=True)
         running.start()

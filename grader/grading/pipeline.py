@@ -6,9 +6,8 @@ busy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 from time import monotonic
@@ -16,13 +15,11 @@ from time import monotonic
 import torch
 
 from grader import __version__, machine
-from grader.compile.outcome_cache import ACCEPTED, place_for
 from grader.diagnosis.diagnosis import Diagnosis
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
-from grader.exercise.plan import Plan, PlannedCheck
+from grader.exercise.plan import PlannedCheck
 from grader.grading.answers import Answers
-from grader.grading.compile_gate import CompileGate
 from grader.grading.excerpts import with_excerpt, with_repeats
 from grader.grading.job import Job
 from grader.grading.kernel_prefetch import prefetching
@@ -30,8 +27,8 @@ from grader.grading.part_compiler import PartCompiler
 from grader.grading.results import was_run
 from grader.grading.source_scan import sightings
 from grader.grading.speed import SpeedResult
+from grader.grading.workplace import open_workplace
 from grader.judge.truth import MOST_KNOWN, Truth
-from grader.protocol.messages import Start
 from grader.record import (
     SCHEMA,
     UNJUDGED,
@@ -45,13 +42,9 @@ from grader.record import (
     Tool,
     verdict_of,
 )
-from grader.sandbox.clean_compiler import CleanCompiler
-from grader.sandbox.kernel_cache import cache_entry_for
-from grader.sandbox.pair import Pair, paired
 from grader.sandbox.server import Server
-from grader.sandbox.session import Printed, Session
+from grader.sandbox.session import Printed
 from grader.speed.baseline_process import BaselineProcess
-from grader.speed.setup import open_setup
 from grader.text import clean, sha256_of
 from grader.timeline import Stretch, age_s, since, spent
 
@@ -74,52 +67,25 @@ def grade(
     timed, called on a thread of its own while this process waits for a compiler; it ends before the timing.
     """
     started, earlier_s = monotonic(), age_s()
-    entry, limits = job.entry, job.entry.exercise.limits
-    start = entry.start(job.source)
     gpu = machine.find_gpu() if server.mode == "gpu" else None
-    truth = truth or truth_of(entry, on_gpu=gpu is not None)
+    truth = truth or truth_of(job.entry, on_gpu=gpu is not None)
     # A GPU, if there is one, computes large cases: the submission needs the cores.
     torch.set_num_threads(1)
-    versions = machine.version("triton"), machine.version("torch")
-    kernel_cache = cache_entry_for(job.owner, entry.id, versions) if gpu else None
     parts = [(part, list(planned)) for part, planned in groupby(job.plan.checks, key=lambda check: check.part)]
     results: dict[str, CheckResult] = {}
-    outcomes_file = place_for(start, (*versions, __version__))
-    diagnosis = Diagnosis(entry.exercise, truth)
-    with (
-        Session(server, start, limits) as session,
-        paired(server, start, limits, session, kernel_cache) as pair,
-        _interpreting_pair(job, server, start) as interpreter,
-        CleanCompiler(lambda: server.beside("compile"), start, limits) as compiler,
-        open_setup(entry, gpu.uuid if gpu else "", baseline_process, timed=job.timed and _has_speed(job.plan)) as setup,
-        PartCompiler(
-            lambda: server.beside("compile"),
-            start,
-            limits,
-            [part for part, _ in parts],
-            cache_file=outcomes_file,
-            capability=gpu.capability if gpu else "",
-            for_checks=True,
-        ) as part_compiler,
-        CompileGate(
-            job.plan,
-            part_compiler,
-            diagnosis,
-            truth,
-            on_gpu=gpu is not None,
-            for_record=job.compiled,
-            cache_file=outcomes_file.with_suffix(ACCEPTED),
-        ) as gate,
-    ):
-        answers = Answers(job, pair, interpreter, truth, setup.lock, gate, diagnosis, compiler.refusal)
-        speed = SpeedResult(job, pair, setup, answers)
+    diagnosis = Diagnosis(job.entry.exercise, truth)
+    with open_workplace(job, server, truth, diagnosis, gpu, baseline_process) as workplace:
+        pair, gate, part_compiler = workplace.pair, workplace.gate, workplace.part_compiler
+        session = pair.session
+        answers = Answers(job, workplace, diagnosis)
+        speed = SpeedResult(job, pair, workplace.setup, answers)
 
         def report_results(found: Iterable[CheckResult]) -> None:
             for result in found:
                 results[result.id] = result
                 on_result(result)
 
-        with prefetching(lambda: Session(server, start, limits), pair.compilers, job.plan) as begin_to_end:
+        with prefetching(session, pair.compilers, job.plan) as begin_to_end:
             for part, planned in parts:
                 with spent(f"answers of {part.name}"):
                     report_results(answers.judge_part(part, [one for one in planned if not speed.is_timed(one)]))
@@ -132,8 +98,8 @@ def grade(
                 gate.wait()
                 part_compiler.recall(max(0.0, deadline - monotonic()))
         report_results(gate.release(dict(results)))
-        if interpreter:
-            interpreter.end()
+        if workplace.interpreter:
+            workplace.interpreter.end()
         report_results(speed.results())
         isolation = session.ready.isolation if session.ready else ()
     if baseline_process and any(result.status == "grader_error" for result in results.values()):
@@ -199,25 +165,6 @@ def truth_of(entry: Entry, *, on_gpu: bool, keep: int = MOST_KNOWN) -> Truth:
     """
     inputs, oracle = entry.source("inputs.py"), entry.source("oracle.py")
     return Truth(inputs, oracle, keep=keep, measured=entry.measured, computes_on="cuda" if on_gpu else "")
-
-
-def _has_speed(plan: Plan) -> bool:
-    return any(planned.check.rule.is_timed for planned in plan.checks)
-
-
-@contextmanager
-def _interpreting_pair(job: Job, server: Server, start: Start) -> Iterator[Pair | None]:
-    """Yield a pair that interprets beside a GPU, to count bytes; None if nothing is counted or no GPU is used."""
-    counted = any(planned.check.rule.needs_interpreter for planned in job.plan.checks)
-    if server.mode == "interpret" or not counted:
-        yield None
-        return
-    beside = server.beside("interpret")
-    with (
-        Session(beside, start, job.entry.exercise.limits) as session,
-        paired(beside, start, job.entry.exercise.limits, session) as pair,
-    ):
-        yield pair
 
 
 def _part_info(part: Part, checks: Iterable[CheckResult], part_compiler: PartCompiler) -> PartInfo:

@@ -1,4 +1,4 @@
-"""Search for the smallest failing case, with Hypothesis and within a time limit.
+"""Search for the smallest failing case, with Hypothesis and within a budget.
 
 Takes a space, a failing case, how it failed and a function that runs a case.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from time import monotonic
 
 from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.errors import HypothesisException
@@ -16,7 +15,7 @@ from hypothesis.errors import HypothesisException
 from grader.exercise.cases import Case, Choice, Size, Space
 from grader.exercise.plan import shrinking_strategy
 
-# Enough examples to find a failing case again and to halve every axis a dozen times; the time limit is only a backstop.
+# Enough examples to find a failing case again and to halve every axis a dozen times; the budget is only a backstop.
 _MOST_TRIALS = 150
 
 
@@ -32,18 +31,19 @@ class Smallest:
     tried: int
 
 
-def smallest(space: Space, first: Case, status: str, status_of: Callable[[Case], str], budget_s: float) -> Smallest:
+def smallest(
+    space: Space, first: Case, status: str, status_of: Callable[[Case], str], is_spent: Callable[[], bool]
+) -> Smallest:
     """Shrink `first` within the part of `space` in which no axis is harder.
 
     status: how `first` failed; a smaller case must fail in the same way. status_of: runs a case, and returns how it
-    failed, or "" if it passed.
+    failed, or "" if it passed. is_spent: no further case may run.
     """
     known = {first: status}
-    deadline = monotonic() + budget_s
 
     def still_fails(case: Case) -> bool:
         if case not in known:
-            if len(known) > _MOST_TRIALS or monotonic() > deadline:
+            if len(known) > _MOST_TRIALS or is_spent():
                 return False
             known[case] = status_of(case)
         return known[case] == status

@@ -18,7 +18,8 @@ from grader.grading.answers import Answers
 from grader.grading.fitness import crowded_out, crowded_out_baseline
 from grader.grading.job import Job
 from grader.grading.results import grader_failed, result_of
-from grader.protocol.messages import Call, Gauged, Recipe
+from grader.protocol.baseline_messages import Gauged
+from grader.protocol.messages import Call, Recipe
 from grader.record import UNJUDGED, CheckResult, PartInfo, Status
 from grader.sandbox.pair import Pair
 from grader.sandbox.session import Session

@@ -6,7 +6,6 @@ it follows from a whole GPU, and launch code raises an exception where there are
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -24,17 +23,18 @@ from grader.sandbox.outcome import Finished
 
 # One case in so many is also recorded for a large GPU.
 _ONE_IN = 4
-# How PyTorch, Triton and CUTLASS name the number.
-_ASKS = re.compile(r"multi_?processor_count|max_active_clusters")
 
 
 def raises_on_few(bench: Bench, trial: Trial) -> bool:
-    """Return whether a call raised an exception, and the file asks how many multiprocessors there are."""
-    raised = isinstance(trial.outcome, Raised) and trial.failure is not None and trial.failure.status == "crash"
-    return raised and _pretends(bench) and _ASKS.search(bench.pair.session.submission) is not None
+    """Return whether a call raised an exception, and the file had asked for the GPU's properties."""
+    if not isinstance(trial.outcome, Raised) or trial.failure is None or trial.failure.status != "crash":
+        return False
+    # A replayer raises it too, and it is the recorded launch code that asks.
+    asked = trial.outcome.asked or (trial.recorded is not None and trial.recorded.asked)
+    return asked and _pretends(bench)
 
 
-def on_the_usual_gpu(bench: Bench, one: PlannedCase, raised: Trial) -> Trial:
+def on_the_usual_gpu(bench: Bench, request: CallRequest, raised: Trial) -> Trial:
     """Return the trial of a call for the usual GPU if it is right there, else the one that raised an exception.
 
     An exception misleads nobody who has a smaller GPU, where a wrong value would. So the call is judged by what it does
@@ -46,7 +46,7 @@ def on_the_usual_gpu(bench: Bench, one: PlannedCase, raised: Trial) -> Trial:
             bench.findings.kernel_groups.unchanged(),
             bench.pair.in_new_process(multiprocessors=USUAL.gpu.multiprocessors),
         ):
-            there = bench.try_case(one.case, one.seed)
+            there = bench.try_case(request.case, request.seed)
     except NotRunHere:
         return raised
     return raised if there.failure else there

@@ -35,7 +35,8 @@ def recorded_again(bench: Bench, recipe: Recipe) -> tuple[RecordedAnswer | None,
         # It uses memory of earlier calls. In a new process, this call makes that memory.
         with bench.pair.in_new_process():
             recorded = bench.record(request)
-    return recorded if isinstance(recorded, RecordedAnswer) else None, bench.call_with_slots(request, recipe)
+    call = request.call(recipe, slots_for(bench.truth.expect(bench.part, recipe)))
+    return recorded if isinstance(recorded, RecordedAnswer) else None, call
 
 
 def replaying(

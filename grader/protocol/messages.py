@@ -7,10 +7,9 @@
                                                        (untrusted: decoded strictly, believed only where verified)
     parent -> replayer      Start, then Replay, Precompile, Compile, Prepare, Sample, Show
     replayer -> parent      Ready, Loaded, Returned, Precompiled, Compiled, Prepared, Sampled, Shown, Raised
-    parent -> baselines     Begin, Ask, PrepareBaseline, Sample, Reveal, Gauge, Rest
-                                                       (trusted both ways; grader.speed.baseline_process)
 
-A case is timed by one Prepare or PrepareBaseline, then Sample after Sample, each with a seed of its own.
+A case is timed by one Prepare, then Sample after Sample, each with a seed of its own. What the baseline process is told
+and answers is in grader.protocol.baseline_messages.
 
 Tensors never travel in a message. A call comes with a memory file that the parent created and sealed at its size; the
 child copies the raw bytes of the outputs into the slots that the call names.
@@ -290,19 +289,6 @@ class Prepare:
 
 
 @dataclass(frozen=True)
-class PrepareBaseline:
-    """Prepare to time a baseline of a part; several are prepared at the same time, each under its name."""
-
-    baseline: str
-    recipe: Recipe
-    arguments: tuple[str, ...]
-    mutates: tuple[str, ...]
-    method: Method
-    cover_bytes: int
-    op: Literal["prepare_baseline"] = "prepare_baseline"
-
-
-@dataclass(frozen=True)
 class Sample:
     """Time the prepared work once, on inputs of this seed. baseline: its name, "" for a trace.
 
@@ -359,97 +345,6 @@ class Compile:
     until: CompileUntil = "end"
     conditions: tuple[StaticCondition, ...] = ()
     op: Literal["compile"] = "compile"
-
-
-@dataclass(frozen=True)
-class Begin:
-    """The first message to the baseline process: the exercise that it serves (grader.exercise.catalogue.Entry).
-
-    parts: those that will probably be timed; empty for all.
-    """
-
-    root: str
-    name: str
-    parts: tuple[str, ...] = ()
-    op: Literal["begin"] = "begin"
-
-
-@dataclass(frozen=True)
-class Ask:
-    """Ask for the baselines of a part that can run here; they are tried on the recipe."""
-
-    recipe: Recipe
-    baselines: tuple[str, ...]
-    op: Literal["ask"] = "ask"
-
-
-@dataclass(frozen=True)
-class Reveal:
-    """Ask for the truth: float64 values, then allowed errors, in the memory file.
-
-    Of `count` elements of an output, from the element `first` of its portion on. chance: the portion of the outputs, as
-    the exercise cuts them (grader.judge.truth); None: all of them.
-    """
-
-    recipe: Recipe
-    output: int
-    first: int
-    count: int
-    chance: float | None = None
-    op: Literal["reveal"] = "reveal"
-
-
-@dataclass(frozen=True)
-class Gauge:
-    """Ask for the GPU's identity and capabilities."""
-
-    op: Literal["gauge"] = "gauge"
-
-
-@dataclass(frozen=True)
-class Missing:
-    """The reasons for which baselines cannot run, by name; an empty text for those that can."""
-
-    missing: dict[str, str]
-
-
-@dataclass(frozen=True)
-class Revealed:
-    """The extent of the revealed truth: `elements` of this dtype, from the element `start` of the output on."""
-
-    dtype: str
-    start: int
-    elements: int
-
-
-@dataclass(frozen=True)
-class Rest:
-    """Let the baseline process release the device memory that it no longer needs."""
-
-    op: Literal["rest"] = "rest"
-
-
-@dataclass(frozen=True)
-class Rested:
-    """The baseline process holds no tensor any more."""
-
-
-@dataclass(frozen=True)
-class Gauged:
-    """The GPU's memory sizes and the best it reached: streams in TB/s, matrix products in TFLOP/s by dtype."""
-
-    l2_bytes: int
-    memory_bytes: int
-    copy_tbps: float
-    read_tbps: float
-    tflops: dict[str, float]
-
-
-@dataclass(frozen=True)
-class Failed:
-    """The baseline process could not do its job."""
-
-    why: str
 
 
 @dataclass(frozen=True)
@@ -649,7 +544,10 @@ class Returned:
 
 @dataclass(frozen=True)
 class Raised:
-    """The submission raised an exception. verdict: its class. fatal: the process is no longer usable."""
+    """The submission raised an exception.
+
+    verdict: its class. fatal: the process is no longer usable. asked: as in Recorded.
+    """
 
     answer: Literal["raised"]
     verdict: Literal["not_implemented", "invalid_submission", "compile_error", "oom", "crash"]
@@ -658,6 +556,7 @@ class Raised:
     frames: tuple[Frame, ...]
     fatal: bool = False
     findings: tuple[GuardFinding, ...] = ()
+    asked: bool = False
 
     @property
     def line(self) -> int:

@@ -39,14 +39,8 @@ from grader.protocol import messages
 from grader.protocol.configurations import lightest_first
 from grader.protocol.decode import decode
 from grader.protocol.messages import Answer, Call, Form, Loaded, Precompiled, Raised, Returned, Start
-from grader.protocol.trace import (
-    Choose,
-    KernelText,
-    Trace,
-    Window,
-    decode_trace,
-    kept_storages,
-)
+from grader.protocol.trace import Choose, KernelText, Trace, Window, kept_storages
+from grader.protocol.trace_decoding import decode_trace
 from grader.replay.compiling import TraceCompiler
 from grader.replay.cute_programs import Program, Programs
 from grader.replay.kernels import Kernels

@@ -61,7 +61,8 @@ from grader.protocol.messages import (
     Start,
     decode_answer,
 )
-from grader.protocol.trace import TRACE_BYTES, Recorded, Trace, decode_recorded
+from grader.protocol.trace import TRACE_BYTES, Recorded, Trace
+from grader.protocol.trace_decoding import decode_recorded
 from grader.sandbox import process, usage
 from grader.sandbox.clock import CallClock, CompileBudget, CompilesTooLong, Notice
 from grader.sandbox.outcome import (
@@ -208,11 +209,6 @@ class Session:
     def pid(self) -> int | None:
         """Return the id of the running process, or None."""
         return self._child.spawned.pid if self._child else None
-
-    @property
-    def submission(self) -> str:
-        """Return the text of the submission."""
-        return self._start.submission
 
     @property
     def runs_on_gpu(self) -> bool:

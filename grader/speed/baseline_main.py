@@ -30,24 +30,21 @@ from grader.exercise.formula import evaluate
 from grader.exercise.model import Part
 from grader.exercise.tensors import dtype_name
 from grader.judge.truth import Portion, Truth
-from grader.protocol.decode import decode
-from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
-from grader.protocol.messages import (
+from grader.protocol.baseline_messages import (
     Ask,
     Begin,
     Failed,
     Gauge,
     Missing,
     PrepareBaseline,
-    Prepared,
-    Recipe,
     Rest,
     Rested,
     Reveal,
     Revealed,
-    Sample,
-    Sampled,
 )
+from grader.protocol.decode import decode
+from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
+from grader.protocol.messages import Prepared, Recipe, Sample, Sampled
 from grader.replay.clock import Clock, Graph, TimedWork
 from grader.speed import baselines
 from grader.speed.ceilings import gauge

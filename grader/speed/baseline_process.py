@@ -17,6 +17,19 @@ from typing import Any, TypeVar
 
 from grader.errors import GradeError
 from grader.exercise.catalogue import Entry
+from grader.protocol.baseline_messages import (
+    Ask,
+    Begin,
+    Failed,
+    Gauge,
+    Gauged,
+    Missing,
+    PrepareBaseline,
+    Rest,
+    Rested,
+    Reveal,
+    Revealed,
+)
 from grader.protocol.decode import DecodeError, decode
 from grader.protocol.frames import (
     TRUSTED_BYTES,
@@ -25,23 +38,7 @@ from grader.protocol.frames import (
     receive,
     send,
 )
-from grader.protocol.messages import (
-    Ask,
-    Begin,
-    Failed,
-    Gauge,
-    Gauged,
-    Missing,
-    PrepareBaseline,
-    Prepared,
-    Recipe,
-    Rest,
-    Rested,
-    Reveal,
-    Revealed,
-    Sample,
-    Sampled,
-)
+from grader.protocol.messages import Prepared, Recipe, Sample, Sampled
 from grader.sandbox import process
 from grader.timeline import spent
 

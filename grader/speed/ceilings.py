@@ -12,8 +12,8 @@ from pathlib import Path
 import torch
 
 from grader.files import write_atomically
+from grader.protocol.baseline_messages import Gauged
 from grader.protocol.decode import DecodeError, decode
-from grader.protocol.messages import Gauged
 
 _DTYPES = ("float16", "bfloat16", "float32")
 _REPEATS = 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from grader.protocol.messages import Gauged
+from grader.protocol.baseline_messages import Gauged
 
 # A measured ceiling is no law of nature; nothing exceeds it by this much.
 _FLOOR_SLACK = 1.15

@@ -16,12 +16,12 @@ from typing import NoReturn
 from grader.exercise.cases import Case
 from grader.exercise.model import Part
 from grader.judge.failures import why_not_finished
+from grader.protocol.baseline_messages import PrepareBaseline
 from grader.protocol.messages import (
     COMPUTED,
     UNTOLD,
     Method,
     Prepare,
-    PrepareBaseline,
     Prepared,
     Raised,
     Recipe,

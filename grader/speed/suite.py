@@ -16,7 +16,8 @@ from grader.exercise.formula import evaluate
 from grader.exercise.model import Part, SpeedBand
 from grader.judge.failures import Failure, why_not_finished
 from grader.phrases import counted
-from grader.protocol.messages import Gauged, Raised, Recipe
+from grader.protocol.baseline_messages import Gauged
+from grader.protocol.messages import Raised, Recipe
 from grader.protocol.trace import Trace
 from grader.record import Baseline, Cause, Ceilings, Contender, GpuState, SizeTiming, Speed
 from grader.sandbox.outcome import Unanswered

@@ -14,7 +14,9 @@ from grader.exercise.model import Part
 from grader.judge.compare import compare
 from grader.judge.failures import Failure
 from grader.judge.truth import Expected
-from grader.protocol.messages import Recipe, Reveal, Revealed, Sampled, Show
+from grader.phrases import listed
+from grader.protocol.baseline_messages import Reveal, Revealed
+from grader.protocol.messages import Recipe, Sampled, Show
 from grader.record import Cause
 from grader.sandbox.session import Session
 from grader.speed.baseline_process import BaselineProcess
@@ -25,6 +27,8 @@ from grader.text import clean
 _LOOSE = 0.05
 # The oracle checks so many stretches of so many elements of every output; more of a doubtful one.
 _STRETCHES, _DOUBTFUL_STRETCHES = (4, 1 << 16), (64, 1 << 18)
+# How many operators or inputs a verdict names.
+_MOST_NAMED = 5
 _CHANCE = random.SystemRandom()
 
 
@@ -118,9 +122,7 @@ def at_size(case: Case, failure: Failure) -> Failure:
 
 def computed_failure(case: Case, deeds: Sequence[str]) -> Failure:
     """Return the verdict on a call at a timed size in which something else than kernels computes."""
-    said = (
-        f"For {case.words()}, timed, these ran beside your kernels: {', '.join(clean(one, 80) for one in deeds[:5])}."
-    )
+    said = f"For {case.words()}, timed, these ran beside your kernels: {_first_names(deeds)}."
     return _policy("library_call", "Something besides your kernels computed", said)
 
 
@@ -131,7 +133,7 @@ def no_launch_failure(case: Case) -> Failure:
 
 def changed_failure(case: Case, names: Sequence[str]) -> Failure:
     """Return the verdict on a call at a timed size that changes an input."""
-    said = f"it changed {', '.join(clean(name, 40) for name in names[:4])}"
+    said = f"it changed {_first_names(names)}"
     return _failure("input_changed", "An input was changed", case, said)
 
 
@@ -156,6 +158,10 @@ def impossible_failure(case: Case, time_us: float, floor_us: float) -> Failure:
         f"For {case.words()} the call took {time_us:.1f} µs; moving the bytes and doing the arithmetic takes this GPU "
         f"at least {floor_us:.1f} µs.",
     )
+
+
+def _first_names(names: Sequence[str]) -> str:
+    return listed([clean(one, 80) for one in names], _MOST_NAMED)
 
 
 def _failure(kind: str, title: str, case: Case, said: str) -> Failure:

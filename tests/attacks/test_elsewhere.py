@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from grader.author import claim_of
 from grader.exercise.catalogue import resolve
 from grader.exercise.plan import default_seed
 from grader.exercise.planted import read
 from grader.sandbox.server import ForkServer
+from grader.soundness.claims import claim_of
 from tests.canaries import Canaries
 from tests.claims import files
 from tests.conftest import ROOT, answered, plan_of

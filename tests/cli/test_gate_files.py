@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from grader import author
-from grader.author import Gate, GateLine
 from grader.cli import gate_files
 from grader.cli.main import dispatch
+from grader.soundness import gate
+from grader.soundness.findings import Gate, GateLine
 
 GATES = {
     "ex_15": Gate([GateLine("solution.py", True, "passes"), GateLine("a | b.patch", False, "caught by <none>, @ada")]),
@@ -40,7 +40,7 @@ def test_the_summary_has_a_line_for_each_exercise_and_names_what_does_not_hold()
 def test_both_files_are_written_and_the_summary_is_appended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(author, "run_gate", lambda *_: GATES["ex_15"])
+    monkeypatch.setattr(gate, "run_gate", lambda *_: GATES["ex_15"])
     xml, summary = tmp_path / "check.xml", tmp_path / "summary.md"
     summary.write_text("before\n")
     assert dispatch(["check", "ex_15", "--cpu", "--junit", str(xml), "--summary", str(summary)]) == 1

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from grader.author import claim_of, label_fault
 from grader.diagnosis.gathering import _is_filled, _reaches, _undecided, together
 from grader.diagnosis.kinds import GENERAL, known_kinds, of_family
 from grader.diagnosis.patterns import Answer
@@ -27,6 +26,7 @@ from grader.protocol.footprint import Footprint, TensorFootprint
 from grader.protocol.messages import LaunchInfo
 from grader.record import Cause, CheckResult, Suspect
 from grader.sandbox.server import ForkServer
+from grader.soundness.claims import claim_of, label_fault
 from tests.conftest import plan_of, shortened
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from grader.author import claim_of
 from grader.exercise.catalogue import discover
 from grader.exercise.planted import read
+from grader.soundness.claims import claim_of
 from tests.claims import REFERENCE, ROOT, SUBMISSIONS, Link, files, link, links, twin_of
 from tests.pages.attack_table import ATTACKS, MECHANISM, MORE, PAGE, REASONS, page
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.author import claim_of
 from grader.errors import SpecError
 from grader.exercise.planted import bases, planted, read
+from grader.soundness.claims import claim_of
 
 BASE = '"""Add one."""\n\nSTEP = 1\n\n\ndef f(x):\n    # The step.\n    return x + STEP\n'
 TOP = "f.values fail: two are added.\n\nCause: wrong_constant\n\n"

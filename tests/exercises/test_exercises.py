@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from unidiff import PatchSet
 
-from grader.author import claim_of, repeatable_inputs, seeded_inputs, wide_oracles
 from grader.exercise.cases import Case, Size
 from grader.exercise.catalogue import Entry, discover
 from grader.exercise.model import Part, check_id
@@ -18,6 +17,9 @@ from grader.exercise.plan import Plan, PlannedCase, PlannedCheck, default_seed
 from grader.judge.truth import Truth
 from grader.protocol.messages import Recipe
 from grader.record import Status
+from grader.soundness.claims import claim_of
+from grader.soundness.inputs import repeatable_inputs, seeded_inputs
+from grader.soundness.oracles import wide_oracles
 from tests.conftest import plan_of
 
 pytestmark = pytest.mark.process

@@ -22,7 +22,7 @@ from grader.gpus import why_unknown
 from grader.grading import Job, grade, part_compiler
 from grader.grading.compile_outcomes import state_of
 from grader.grading.part_compiler import PartCompiler, case_for, telling_cases
-from grader.judge.rules.compiles import compiles_nowhere, decide
+from grader.judge.rules.compiles import compiles_nowhere, decide_compiled
 from grader.judge.ruling import Ruling
 from grader.protocol.messages import UNTOLD, Raised, Start
 from grader.record import PartInfo, Record
@@ -38,7 +38,7 @@ ANY: Any = SimpleNamespace(name="part")
 
 def compiles(outcomes: Sequence[CompileOutcome], rule: Compiles) -> Ruling:
     """Return what the rule decides where no outcome holds a form."""
-    return decide(outcomes, rule, ANY, ANY)
+    return decide_compiled(outcomes, rule, ANY, ANY)
 
 
 ALL = {"sm_80", "sm_90", "sm_100"}

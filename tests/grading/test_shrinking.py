@@ -18,14 +18,17 @@ SPACE = Space(
     }
 )
 HARDEST = SPACE.case(M=63, N=5000, dtype="bfloat16", values="tiny")
-# The trials end every search here; the clock must not.
-AGES_S = 1e6
 
 Fails = Callable[[Case], bool]
 
 
-def shrunk(fails: Fails, first: Case = HARDEST, space: Space = SPACE, budget_s: float = AGES_S) -> Smallest:
-    return smallest(space, first, "failed", lambda case: "failed" if fails(case) else "", budget_s)
+def never() -> bool:
+    """Say that there is time left: the number of trials ends every search here."""
+    return False
+
+
+def shrunk(fails: Fails, first: Case = HARDEST, space: Space = SPACE, is_spent: Callable[[], bool] = never) -> Smallest:
+    return smallest(space, first, "failed", lambda case: "failed" if fails(case) else "", is_spent)
 
 
 def test_a_failure_that_never_comes_again_keeps_the_first_case() -> None:
@@ -34,7 +37,7 @@ def test_a_failure_that_never_comes_again_keeps_the_first_case() -> None:
 
 
 def test_a_budget_that_is_spent_keeps_the_first_case_and_runs_nothing() -> None:
-    assert shrunk(lambda case: pytest.fail("ran a case"), budget_s=-1) == Smallest(HARDEST, "", 0)
+    assert shrunk(lambda case: pytest.fail("ran a case"), is_spent=lambda: True) == Smallest(HARDEST, "", 0)
 
 
 @pytest.mark.parametrize("fails", [lambda case: True, lambda case: False, lambda case: case["N"] % 7 == 5])
@@ -72,7 +75,7 @@ def test_a_neighbour_that_fails_in_another_way_is_not_said_to_pass() -> None:
     def status_of(case: Case) -> str:
         return "failed" if case["N"] > 64 else "crashed"
 
-    found = smallest(SPACE, HARDEST, "failed", status_of, AGES_S)
+    found = smallest(SPACE, HARDEST, "failed", status_of, never)
     assert (found.case["N"], found.passes) == (65, "")
 
 

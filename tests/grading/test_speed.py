@@ -14,12 +14,13 @@ from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import check_id
 from grader.exercise.plan import PlannedCheck
-from grader.grading import answers, pipeline, speed
+from grader.grading import answers, speed, workplace
 from grader.judge.bench import Bench
 from grader.judge.failures import Failure
 from grader.judge.rules import decide
 from grader.judge.ruling import Ruling
-from grader.protocol.messages import Call, Gauged
+from grader.protocol.baseline_messages import Gauged
+from grader.protocol.messages import Call
 from grader.record import CheckResult, Record
 from grader.sandbox.pair import Pair, RecordedAnswer
 from grader.sandbox.server import ForkServer
@@ -137,8 +138,8 @@ def timing(monkeypatch: pytest.MonkeyPatch, lock: FakeLock) -> Set:
             yield TimingSetup(FakeAnchor(), lock, "GPU-7")  # type: ignore[arg-type]
 
         monkeypatch.setattr(speed, "Suite", FakeSuite)
-        monkeypatch.setattr(pipeline, "Session", Submission)
-        monkeypatch.setattr(pipeline, "open_setup", stadium)
+        monkeypatch.setattr(workplace, "Session", Submission)
+        monkeypatch.setattr(workplace, "open_setup", stadium)
         logged("record_timed", lambda call: f"recorded {call.recipe.part}")
         logged("precompile", lambda calls: f"compiled {len(calls)}")
         logged("end_all_but_one", lambda: "ended")

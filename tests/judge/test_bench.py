@@ -13,7 +13,7 @@ from grader.exercise.cases import Case, Cases
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Fresh
 from grader.exercise.plan import PlannedCase
-from grader.judge.bench import _is_answer_to
+from grader.judge.examination import _is_answer_to
 from grader.judge.retrials import is_right_only, remembered
 from grader.judge.rules.fresh import decide, judge_case
 from grader.judge.trial import CallRequest
@@ -176,7 +176,7 @@ def in_parts(x, y):
 def test_equal_bits_are_asked_of_the_cases_of_other_checks_too(longest: int, server: ForkServer, ex_15: Entry) -> None:
     """There may be another kernel for long vectors, which this check does not meet."""
     with bench_of(server, ex_15, ADDED_IN_PARTS) as bench:
-        bench.part = replace(bench.part, in_any_order=True)
+        bench = replace(bench, part=replace(bench.part, in_any_order=True))  # noqa: PLW2901
         space = bench.part.checks[1].cases.space  # type: ignore[union-attr]
         cases = [PlannedCase(space.case(N=length), 1) for length in (100, longest)]
         assert all(

@@ -60,3 +60,10 @@ def test_a_kernel_for_show_does_no_work_whatever_else_is_allowed(untold: tuple[s
     shown = Evidence(Case({"N": 7}), ("show_kernel",), frozenset(), copying, untold=untold, idle=True)
     failure = by_evidence([shown], ("aten.empty",))
     assert [one.cause.kind for one in (failure,) if one] == kinds
+
+
+def test_of_many_operators_a_failure_names_the_first_and_counts_the_others() -> None:
+    operators = tuple(f"aten.add (line {line})" for line in range(1, 8))
+    failure = by_evidence([Evidence(Case({"N": 7}), ("add_kernel",), frozenset(), operators)], ())
+    assert failure is not None
+    assert failure.cause.rationale.endswith("aten.add (line 5) and 2 more.")

@@ -36,7 +36,7 @@ WAY = (
     ("grader/grading/answers.py", "Judges the checks of a part, one after the other."),
     ("grader/judge/rules/__init__.py", "Finds the module of the check's rule, and has it decide."),
     ("grader/judge/rules/", "The check's rule asks the bench for calls on the planned cases."),
-    ("grader/judge/bench.py", "Has a call recorded and replayed, examines it, and keeps the evidence."),
+    ("grader/judge/bench.py", "Has the calls recorded, and replayed in the order that their memory allows."),
     ("grader/sandbox/pair.py", "Sends the case to two child processes, one after the other. Trusts neither."),
     (
         "grader/sandbox/session.py",
@@ -58,6 +58,10 @@ WAY = (
     (
         "grader/interpreter/accesses/guard.py",
         "Without a GPU: sees every access of every lane; finds accesses outside tensors and races.",
+    ),
+    (
+        "grader/judge/examination.py",
+        "Back in the grader: examines the outcome, and keeps the evidence of what computed it.",
     ),
     ("grader/judge/truth.py", "Asks the exercise's `oracle.py` for float64 values and for how far honest code errs."),
     ("grader/judge/compare.py", "Compares every element: |got − expected| ≤ allowed."),

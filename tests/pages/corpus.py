@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.markdown import table
-from grader.author import claim_of
 from grader.exercise.catalogue import Entry, discover
+from grader.soundness.claims import claim_of
 from tests.claims import SUBMISSIONS, links
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -103,7 +103,7 @@ some fill disks or memory, or end other processes.
 This lists every planted mistake with its label:
 
 ```python
-from grader.author import claim_of
+from grader.soundness.claims import claim_of
 from grader.exercise.catalogue import discover, find_root
 
 for entry in discover(find_root()):

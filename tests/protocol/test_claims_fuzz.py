@@ -40,7 +40,8 @@ from grader.protocol.messages import (
     decode_answer,
 )
 from grader.protocol.messages import RecordCall as Recording
-from grader.protocol.trace import Choose, Launch, Recorded, Trace, decode_trace
+from grader.protocol.trace import Choose, Launch, Recorded, Trace
+from grader.protocol.trace_decoding import decode_trace
 from grader.record import Record, from_json, to_json
 from grader.report import junit
 from grader.report.text import terminal
@@ -244,7 +245,7 @@ def graded(grounds: tuple[Job, Truth], answer: Any, right: bool) -> Record:
     parts = {part.name: part for part in job.entry.exercise.parts}
     kind = type("Answering", (Claiming,), {"answer": answer, "right": right, "truth": truth, "parts": parts})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("grader.grading.pipeline.Session", kind)
+        patch.setattr("grader.grading.workplace.Session", kind)
         patch.setattr("grader.sandbox.pair.Session", kind)
         # Nothing is started: the session that would ask it is not there.
         return grade(job, object.__new__(_NoServer), truth=truth)

@@ -13,28 +13,34 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from grader.protocol.decode import Bounds, DecodeError, decode
-from grader.protocol.messages import (
+from grader.protocol.baseline_messages import (
     Ask,
     Begin,
+    Failed,
+    Gauge,
+    Gauged,
+    Missing,
+    PrepareBaseline,
+    Rest,
+    Rested,
+    Reveal,
+    Revealed,
+)
+from grader.protocol.decode import Bounds, DecodeError, decode
+from grader.protocol.messages import (
     Binary,
     BytesShown,
     Call,
     Compile,
     Compiled,
-    Failed,
     Form,
     Frame,
-    Gauge,
-    Gauged,
     LaunchInfo,
     Loaded,
-    Missing,
     Narrow,
     Precompile,
     Precompiled,
     Prepare,
-    PrepareBaseline,
     Prepared,
     Raised,
     Ready,
@@ -42,11 +48,7 @@ from grader.protocol.messages import (
     Recipe,
     RecordCall,
     ReplayCall,
-    Rest,
-    Rested,
     Returned,
-    Reveal,
-    Revealed,
     Sample,
     Sampled,
     Show,

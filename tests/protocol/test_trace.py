@@ -15,11 +15,11 @@ from grader.protocol.trace import (
     Launch,
     Renewal,
     TensorValue,
-    decode_trace,
     fingerprint,
     launches_in,
     relaunched,
 )
+from grader.protocol.trace_decoding import decode_trace
 from grader.report.text.trace_lines import trace_lines
 
 FORM = {"kind": "tensor", "dtype": "float32", "shape": [4], "device": "cpu", "alias": "", "copied": False}

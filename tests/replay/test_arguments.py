@@ -10,7 +10,8 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as OfGluon
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from grader.protocol.trace import Launch, decode_trace
+from grader.protocol.trace import Launch
+from grader.protocol.trace_decoding import decode_trace
 from grader.recorder.telling import Telling
 from grader.replay.arguments import ArgumentBuilder
 

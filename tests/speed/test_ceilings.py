@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from grader.protocol.messages import Gauged
+from grader.protocol.baseline_messages import Gauged
 from grader.speed import ceilings
 
 DEVICE = torch.device("cuda")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.protocol.messages import Gauged
+from grader.protocol.baseline_messages import Gauged
 from grader.speed.roofline import RooflineWork
 
 GAUGED = Gauged(l2_bytes=50_000_000, memory_bytes=1 << 37, copy_tbps=4.0, read_tbps=5.0, tflops={"float16": 800.0})

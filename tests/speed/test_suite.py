@@ -15,7 +15,8 @@ import pytest
 
 from grader.exercise.cases import Case, Value
 from grader.exercise.catalogue import Entry
-from grader.protocol.messages import Form, Gauged, Raised, TunedChoice
+from grader.protocol.baseline_messages import Gauged
+from grader.protocol.messages import Form, Raised, TunedChoice
 from grader.protocol.trace import Choose, Deed, KernelText, Launch, Output, Trace, Window
 from grader.record import CheckResult, Speed, from_json, to_json
 from grader.sandbox.outcome import TimedOut

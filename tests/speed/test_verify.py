@@ -14,7 +14,8 @@ from torch import Tensor
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
-from grader.protocol.messages import Recipe, Reveal, Revealed, Sampled, Show
+from grader.protocol.baseline_messages import Reveal, Revealed
+from grader.protocol.messages import Recipe, Sampled, Show
 from grader.replay.clock import Clock
 from grader.speed import verify
 from grader.speed.verify import CannotBeTimed
@@ -240,6 +241,12 @@ def test_what_a_call_did_at_a_timed_size_has_a_verdict_with_a_name() -> None:
             "fail",
             "input_changed",
             "For N=500, dtype=float32 it changed x, y.",
+        ),
+        (
+            verify.changed_failure(CASE, [*"abcdefg"]),
+            "fail",
+            "input_changed",
+            "For N=500, dtype=float32 it changed a, b, c, d, e and 2 more.",
         ),
         (verify.aliased_failure(CASE, "x"), "fail", "alias", "For N=500, dtype=float32 it returned memory of x."),
     ):

@@ -20,10 +20,10 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from grader import author
-from grader.author import Gate, GateLine
 from grader.cli.main import dispatch
 from grader.cli.supported import PAIRS
+from grader.soundness import gate
+from grader.soundness.findings import Gate, GateLine
 from tests import schemas
 from tests.forwarded import command_in
 
@@ -146,7 +146,7 @@ def test_classroom_50_s_runner_finds_its_two_files(checkout: Path, surroundings:
 
 
 def test_the_weekly_check_of_the_references_writes_both_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(author, "run_gate", lambda *_: Gate([GateLine("solution.py", True, "passes")]))
+    monkeypatch.setattr(gate, "run_gate", lambda *_: Gate([GateLine("solution.py", True, "passes")]))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GRADE_ROOT", str(ROOT))
     command = shlex.split(step("references.yml", "Check").replace("$GITHUB_STEP_SUMMARY", "summary.md"))

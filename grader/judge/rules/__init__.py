@@ -1,8 +1,8 @@
 """Decide checks by rules: one module for each rule, found by a scan of this folder.
 
-A module declares `RULE`, the class of the rule, and `decide`, which takes the part's bench, the planned cases and the
-rule, and gives a Ruling. For a rule on compiled kernels, `decide` takes the compiler's outcomes, the rule, the part and
-the truth. Rules on speed are not here: grader.speed judges them.
+A module declares `RULE`, the class of the rule, and one function that gives a Ruling. `decide` has calls made: it takes
+the part's bench, the planned cases and the rule. `decide_compiled` looks at compiled kernels: it takes the compiler's
+outcomes, the rule, the part and the truth. Rules on speed are not here: grader.speed judges them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 from grader.compile.outcome_cache import CompileOutcome
-from grader.exercise.model import Rule
+from grader.exercise.model import Part, Rule
 from grader.exercise.plan import PlannedCase, PlannedCheck
 from grader.judge.bench import Bench
 from grader.judge.failures import Failure
@@ -23,15 +24,20 @@ from grader.judge.ruling import Ruling
 from grader.judge.trial import NotRunHere
 from grader.judge.truth import Truth
 
+# A rule's module takes its own kind of rule.
+_Decide = Callable[[Bench, Sequence[PlannedCase], Any], Ruling]
+_DecideCompiled = Callable[[Sequence[CompileOutcome], Any, Part, Truth], Ruling]
 
-def _table() -> Mapping[type[Rule], Callable[..., Ruling]]:
-    """Return the function of every rule, from the modules of this folder that declare a RULE."""
+
+def _table(function: str) -> Mapping[type[Rule], Any]:
+    """Return a function by its name for every rule, from the modules of this folder that define it."""
     names = sorted(found.name for found in pkgutil.iter_modules(__path__))
     modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
-    return MappingProxyType({module.RULE: module.decide for module in modules if hasattr(module, "RULE")})
+    return MappingProxyType({module.RULE: getattr(module, function) for module in modules if hasattr(module, function)})
 
 
-_DECIDE = _table()
+_DECIDE: Mapping[type[Rule], _Decide] = _table("decide")
+_DECIDE_COMPILED: Mapping[type[Rule], _DecideCompiled] = _table("decide_compiled")
 
 
 def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
@@ -56,7 +62,7 @@ def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
 
 def decide_compiled(outcomes: Sequence[CompileOutcome], planned: PlannedCheck, truth: Truth) -> Ruling:
     """Decide a check by the outcomes of a compiler for the targets of its rule, and by the contract of its part."""
-    return _DECIDE[type(planned.check.rule)](outcomes, planned.check.rule, planned.part, truth)
+    return _DECIDE_COMPILED[type(planned.check.rule)](outcomes, planned.check.rule, planned.part, truth)
 
 
 def _note_right_values(failure: Failure) -> Failure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -58,7 +59,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
         CallRequest(bench.part, one.case, one.seed, may_be_left_out=is_far)
         for one, is_far in zip(cases, far, strict=True)
     ]
-    with closing(_run_here(bench, cases, requests, failed)) as trials:
+    with closing(_run_here(bench, requests, failed)) as trials:
         for one, trial in zip(cases, trials, strict=False):
             if trial.left_out:
                 left_out[one] = trial.left_out
@@ -121,26 +122,23 @@ def _are_too_many(left_out: int, far: int) -> bool:
     return far > 1 and 2 * left_out > far
 
 
-def _run_here(
-    bench: Bench, cases: Sequence[PlannedCase], requests: Sequence[CallRequest], failed: Sequence[object]
-) -> Generator[Trial]:
+def _run_here(bench: Bench, requests: Sequence[CallRequest], failed: Sequence[object]) -> Generator[Trial]:
     """Yield the trials. After a failure, a call that only a GPU can run ends them.
 
-    Where launch code raises an exception on a small GPU, the call is tried for a whole one, between two batches.
+    Where launch code raises an exception on a small GPU, the call is tried for the usual one, and a new batch begins.
     """
-    done, raised = 0, True
+    left = deque(requests)
     try:
-        while raised:
-            raised = False
-            with closing(bench.tries(requests[done:])) as trials:
+        while left:
+            with closing(bench.tries([*left])) as trials:
                 for trial in trials:
-                    done += 1
-                    raised = raises_on_few(bench, trial)
-                    if raised:
+                    request = left.popleft()
+                    if raises_on_few(bench, trial):
                         break
                     yield trial
-            if raised:
-                yield on_the_usual_gpu(bench, cases[done - 1], trial)
+                else:
+                    return
+            yield on_the_usual_gpu(bench, request, trial)
     except NotRunHere:
         if not failed:
             raise

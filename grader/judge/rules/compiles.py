@@ -45,7 +45,7 @@ COMPILED_ONLY = (
 _HALVES = {"float16": "bfloat16", "bfloat16": "float16"}
 
 
-def decide(outcomes: Sequence[CompileOutcome], rule: Compiles, part: Part, truth: Truth) -> Ruling:
+def decide_compiled(outcomes: Sequence[CompileOutcome], rule: Compiles, part: Part, truth: Truth) -> Ruling:
     """Pass when every kernel compiles for every target, fits there, and spills no registers.
 
     The calls must return what the part's contract says, and their launches must get every tensor and the result.

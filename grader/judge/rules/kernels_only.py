@@ -17,6 +17,7 @@ from grader.judge.evidence import Evidence
 from grader.judge.failures import Failure
 from grader.judge.retrials import remembered, right_otherwise
 from grader.judge.trial import NotRunHere, Trial
+from grader.phrases import listed
 from grader.protocol.operators import READING
 from grader.record import Cause
 from grader.sandbox.outcome import Finished
@@ -24,6 +25,8 @@ from grader.text import clean
 
 # The kind of a call that is right without memory of earlier calls.
 LEFT_OVER = "not_cleared"
+# How many operators a failure names.
+_MOST_NAMED = 5
 # Kinds of failures that only a replay sees; the same call may look right in the submission's own process.
 _SEEN_IN_REPLAYS = ("out_of_bounds", "race", "undefined", "input_changed")
 
@@ -97,7 +100,7 @@ def _reading_failure(seen: Evidence, computing: Sequence[str], bounds: Mapping[s
 
 
 def _first_names(names: Sequence[str]) -> str:
-    return ", ".join(clean(name, 160) for name in names[:5])
+    return listed([clean(name, 160) for name in names], _MOST_NAMED)
 
 
 def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure, *, briefly: bool = False) -> Failure:

@@ -13,11 +13,15 @@ from grader.judge.failures import Failure
 from grader.judge.rules.kernels_only import judged_apart
 from grader.judge.ruling import Ruling
 from grader.judge.unplanned_cases import find_unplanned_cases
+from grader.phrases import listed
 from grader.protocol.messages import LaunchInfo
 from grader.record import Cause, Number
 from grader.text import clean
 
 RULE = Launches
+
+# How many kernels a failure names.
+_MOST_NAMED = 6
 
 
 def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Launches) -> Ruling:
@@ -59,5 +63,5 @@ def _wrong_number(one: PlannedCase, seen: Sequence[LaunchInfo], most: int) -> Fa
 
 
 def _kernel_names(seen: Sequence[LaunchInfo]) -> str:
-    names = ", ".join(clean(launch.kernel, 80) for launch in seen[:6])
+    names = listed([clean(launch.kernel, 80) for launch in seen], _MOST_NAMED)
     return f" ({names})" if names else ""

@@ -11,22 +11,16 @@ from typing import Literal
 import pytest
 import torch
 
-from grader.author import (
-    Claim,
-    Share,
-    honest_finding,
-    planted_finding,
-    repeatable_inputs,
-    seeded_inputs,
-    shares,
-    steady_forms,
-    trivial_answers,
-    wide_oracles,
-)
 from grader.exercise.catalogue import resolve
 from grader.exercise.plan import Plan, draw
 from grader.judge.truth import Truth
 from grader.record import UNJUDGED
+from grader.soundness.cheats import trivial_answers
+from grader.soundness.claims import Claim, planted_finding
+from grader.soundness.inputs import repeatable_inputs, seeded_inputs, steady_forms
+from grader.soundness.oracles import wide_oracles
+from grader.soundness.trials import Share, shares
+from grader.soundness.verdicts import honest_finding
 from tests.conftest import ROOT
 from tests.records import samples
 
