@@ -19,7 +19,7 @@ from grader.timeline import spent
 _CHECK_S = 2.0
 _GRADING_S = 5.0
 # So many seconds on the clock count as one in any case: compiling and the oracle take some that are not counted.
-_PATIENCE = 5.0
+_PATIENCE = 10.0
 
 
 @dataclass(frozen=True)
