@@ -246,7 +246,12 @@ APPEND_KV = Part(
                         ragged(70, 2, T=48),
                     ),
                     generated=2,
-                    far=(sized(1120, T=1100),),
+                    far=(
+                        # More rows than 256 programs of 16 rows copy.
+                        sized(1420, T=1400, Hkv=3),
+                        # Slots that 16 bits do not count.
+                        sized(33000, T=3),
+                    ),
                 ),
                 every_configuration=True,
             ),
