@@ -251,8 +251,9 @@ class WorkModel(RunsCases):
     moved: loaded and stored bytes together, each access counted. stored: the different bytes that are stored; storing
     again into the same place counts once, and so do atomics. extra: the most memory that tensors take up at one time
     beyond inputs and results. copied: what PyTorch reads and writes to copy and cast inputs that are contiguous, with
-    rows at multiples of 16 bytes: kernels read these as fast as any copy. A count without an allowance is not judged.
-    The worst share of all counts and cases decides. copies: what PyTorch reads and writes to copy and cast counts as
+    rows at multiples of 16 bytes: kernels read these as fast as any copy. again: what a program loads although it
+    loaded it before, and has stored no result since. A count without an allowance is not judged. The worst share of all
+    counts and cases decides. copies: what PyTorch reads and writes to copy and cast counts as
     moved; for parts where kernels do the copying. everywhere: calls of other checks on cases of the space are judged as
     well; for parts whose honest designs never move more at small sizes than the formula says. models: small copies of
     timed sizes, with the same tiles; they are counted as well, judged by nothing, and scaled to predict the times of
@@ -265,12 +266,14 @@ class WorkModel(RunsCases):
     stored: Allowance | None = None
     extra: Allowance | None = None
     copied: Allowance | None = None
+    again: Allowance | None = None
     copies: bool = False
     everywhere: bool = False
     models: tuple[Mapping[str, Value], ...] = ()
 
     def __post_init__(self) -> None:
-        limits = {"moved": self.moved, "stored": self.stored, "extra": self.extra, "copied": self.copied}
+        counts = ("moved", "stored", "extra", "copied", "again")
+        limits: dict[str, Allowance | None] = {name: getattr(self, name) for name in counts}
         require(any(limits.values()), "WorkModel", "allow something", None)
         for name, limit in limits.items():
             for case in self.cases.named if limit else ():

@@ -366,8 +366,9 @@ class Traffic:
     loaded and stored count every active lane of every access, atomics as both; unique ones count every byte once.
     dots: how many tl.dot. exponentials, operations: elements that special functions and all other operations compute,
     those on addresses and masks too. used_bytes, sector_bytes: what programs use of the sectors that they touch, and
-    these sectors; 0 unless lanes of apart_line lie apart. complete: all accesses were recorded; if not, unique bytes
-    are missing, and there was no race check.
+    these sectors; 0 unless lanes of apart_line lie apart. reloaded_bytes: what programs load again although they have
+    stored no result since. complete: all accesses were recorded; if not, these and unique bytes are missing, and there
+    was no race check.
     """
 
     loaded_bytes: int
@@ -382,6 +383,7 @@ class Traffic:
     used_bytes: int = 0
     sector_bytes: int = 0
     apart_line: int = 0
+    reloaded_bytes: int = 0
 
 
 @dataclass(frozen=True)

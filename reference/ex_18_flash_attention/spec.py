@@ -472,16 +472,17 @@ def pairs(title: str, points: float, stored: str) -> Check:
     return Check("work", title, points, BANDWIDTH, model)
 
 
-def rereads(title: str, points: float, nbytes: str, *sizes: dict[str, Value]) -> Check:
+def rereads(title: str, points: float, nbytes: str, *sizes: dict[str, Value], again: Allowance | None = None) -> Check:
     """Return the check that a part reads its inputs in tiles: all points for tiles of 16, none for smaller than 6.
 
     Heads are narrow: a number for every pair that goes through memory costs more than it saves. Inputs that kernels
-    could read are not copied by PyTorch, neither for several query heads nor in float32.
+    could read are not copied by PyTorch, neither for several query heads nor in float32. again: what a program may load
+    although it has it.
     """
     # A few bytes for each row: room for a copy of lse, not for one of q or k.
     copied = Allowance("8 * B * (Hq * Sq + Hkv * Skv)", full=1.0, none=2.0)
     cases = Cases(problems(lengths=LONG, heads=Choice((1, 2))), sizes, generated=0)
-    model = WorkModel(cases, moved=Allowance(nbytes, full=1.15, none=3.0), copied=copied)
+    model = WorkModel(cases, moved=Allowance(nbytes, full=1.15, none=3.0), copied=copied, again=again)
     return Check("traffic", title, points, BANDWIDTH, model)
 
 
@@ -533,6 +534,9 @@ ATTENTION_FORWARD = Part(
             "itemsize * D * B * (2 * Hq * Sq + 2 * Hq * Skv * ceil(Sq / 16)) + 4 * B * Hq * Sq",
             # So many keys that float32 results of 16 splits cost half of what tiles of 32 queries save.
             sized(64, 2048, 16, Hq=2, Hkv=1),
+            # Tiles of 16 are room for two walks over the keys in larger tiles; but one is enough. A few bytes for each
+            # key and query are loaded twice where splits are joined.
+            again=Allowance("8 * B * (Hq * Sq + Hkv * Skv)", full=1.0, none=2.0),
         ),
         Check(
             "speed",

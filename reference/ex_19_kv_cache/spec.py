@@ -246,7 +246,12 @@ APPEND_KV = Part(
                         ragged(70, 2, T=48),
                     ),
                     generated=2,
-                    far=(sized(1120, T=1100),),
+                    far=(
+                        # More rows than 256 programs of 16 rows copy.
+                        sized(1420, T=1400, Hkv=3),
+                        # Slots that 16 bits do not count.
+                        sized(33000, T=3),
+                    ),
                 ),
                 every_configuration=True,
             ),
@@ -476,6 +481,8 @@ UNUSUAL: Named = (
     # No logit is near 0, nor near a finite number that code may take for the lowest.
     sized(300, 2, group=4, values="sunken", unused=150),
 )
+# More sequences than a GPU has multiprocessors, and than a byte counts.
+MANY = 260
 # More sequences and heads than a GPU runs programs at once: a program takes several, whose logits differ. Launch code
 # may have a path of its own for so many; so heads share keys, a sequence is empty, and the strides and the scale are
 # others.
@@ -493,8 +500,12 @@ ORDERS = ("ordered", "permuted", "shared")
 
 
 def in_pages(cases: Named) -> Named:
-    """Return the same cases in permuted pages of either size."""
-    return tuple({**one, "table": "permuted", "page": (16, 64)[i % 2]} for i, one in enumerate(cases))
+    """Return the same cases in permuted pages of either size; in large ones those of very many sequences.
+
+    So many blocks of small pages are in other cases.
+    """
+    sizes = (64 if int(one["B"]) >= MANY else (16, 64)[i % 2] for i, one in enumerate(cases))
+    return tuple({**one, "table": "permuted", "page": page} for one, page in zip(cases, sizes, strict=True))
 
 
 def decode_checks(
@@ -704,10 +715,11 @@ def work(points: float, paged: tuple[str, ...] = ()) -> Check:
     )
     sizes = in_pages(sizes) if paged else sizes
     title = "Reads each cached element once per kv head, and nothing past the length"
-    # Keys that are read twice cost half of the points or more, not all: a split for every 16 slots, whose results pass
-    # through memory, moves as much.
+    # A split for every 16 slots, whose results pass through memory, moves as much as a second walk over the keys: it
+    # costs half of the points or more. A program that loads the keys again earns none.
     moved = Allowance(f"{WORK_BYTES} + {EMPTY_SPLIT_BYTES}", full=1.25, none=2.0)
-    model = WorkModel(Cases(space, sizes, generated=0), moved=moved, copies=True)
+    again = Allowance(f"{KV_BYTES} / 20", full=1.0, none=2.0)
+    model = WorkModel(Cases(space, sizes, generated=0), moved=moved, again=again, copies=True)
     return Check("traffic", title, points, BANDWIDTH, model)
 
 
@@ -885,7 +897,7 @@ PAGED_DECODE_ATTENTION = Part(
                     Cases(
                         decodes(
                             slots=Size(1, 1000),
-                            batches=Choice((*FEW.values, 136)),
+                            batches=Choice((*FEW.values, MANY)),
                             lengths=("equal", "ragged"),
                             groups=GROUPS,
                             unused=Size(0, 200),
@@ -900,9 +912,10 @@ PAGED_DECODE_ATTENTION = Part(
                         ),
                         generated=2,
                         far=(
-                            sized(9001, group=4, table="permuted", page=64),
+                            # More pages of one sequence than any tile of the table.
+                            sized(9001, group=4, table="permuted", page=16),
                             # Enough sequences for a GPU, so that nobody splits them; each has many pages.
-                            sized(640, 136, table="permuted", page=16),
+                            sized(300, MANY, table="permuted", page=16),
                         ),
                     ),
                     # With several large pages, a tile may lie in one, or reach into the next.

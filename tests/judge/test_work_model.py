@@ -246,6 +246,46 @@ def test_a_copy_of_an_input_costs_points_where_kernels_read_the_input_as_fast(
     assert weighed.share == share
 
 
+TWO_LOADS = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.load(x_ptr + offsets, mask=offsets < n)
+    {between}
+    total = 2.0 * total - tl.load(x_ptr + offsets, mask=offsets < n) + tl.load(y_ptr + offsets, mask=offsets < n)
+    tl.store(z_ptr + offsets, total, mask=offsets < n)
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    kernel[(triton.cdiv(x.numel(), 256),)](x, y, z, x.numel(), BLOCK=256)
+    return z
+"""
+
+
+@pytest.mark.parametrize(
+    ("between", "share"),
+    [
+        pytest.param("pass", 0.0, id="nothing_between"),
+        pytest.param("tl.store(z_ptr + offsets, total, mask=offsets < n)", 1.0, id="a_result_between"),
+    ],
+)
+def test_what_a_program_loads_although_it_has_it_costs_points(
+    server: ForkServer, ex_15: Entry, between: str, share: float
+) -> None:
+    case = Case({"N": N, "dtype": "float32", "values": "normal", "offset": 0})
+    model = WorkModel(CASES, again=Allowance("N", full=1.0, none=2.0))
+    with bench_of(server, ex_15, TWO_LOADS.format(between=between)) as bench:
+        weighed = weigh(bench.try_case(case, 3), PlannedCase(case, 3), model, 1)
+    assert isinstance(weighed, Weighed)
+    assert weighed.share == share
+    if weighed.failure:
+        assert weighed.failure.cause.title == "Programs load again what they have"
+        assert "4,000 bytes are loaded by programs that loaded them before" in weighed.failure.cause.rationale
+
+
 def test_launches_beyond_those_that_are_told_of_are_counted_all_the_same(server: ForkServer, ex_15: Entry) -> None:
     body = "z = torch.empty_like(x)\n    for _ in range(300): add(x, y, z)\n    return z\n"
     case = Case({"N": 7, "dtype": "float32", "values": "normal", "offset": 0})

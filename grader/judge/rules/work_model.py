@@ -144,7 +144,8 @@ def weigh(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> We
     work = _work_of(trial, traffic, one, model, returned)
     assert isinstance(trial.outcome, Finished)
     copied = min(max(trial.outcome.answer.copied_plain_bytes, 0), _MOST)
-    limits = tuple(_limits(work, copied, model))
+    again = sum(each.reloaded_bytes for each in traffic)
+    limits = tuple(_limits(work, copied, again, model))
     share = min(limit.share(one) for limit in limits)
     if share == 1:
         return Weighed(work, share)
@@ -162,6 +163,8 @@ def weigh(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> We
         clues = tuple(_clues(work, wastes, results, copying))
     elif tightest.kind == "copies":
         clues = (Clue("copied_by_torch", 0.9, copying),)
+    elif tightest.kind == "again":
+        clues = (Clue("read_again", 0.9, f"{_bytes(again)} of them are loaded by a program that had them."),)
     elif tightest.kind == "stores":
         clues = (_stored_clue(work, results),)
     return Weighed(work, share, advice, Failure("fail", _cause(tightest, work, launches, advice, copying), clues))
@@ -249,7 +252,7 @@ def _metrics(found: Sequence[Weighed]) -> dict[str, Number]:
 class _Limit:
     """One count beside its allowance. kind: of the cause, if the count earns no points."""
 
-    kind: Literal["memory", "stores", "copies", "traffic"]
+    kind: Literal["memory", "stores", "copies", "again", "traffic"]
     used: int
     allowance: Allowance
 
@@ -257,8 +260,11 @@ class _Limit:
         return self.allowance.share(self.used, one.case)
 
 
-def _limits(work: Work, copied: int, model: WorkModel) -> Iterator[_Limit]:
-    """Yield the limits of the model. The first of equally bad ones decides. copied: bytes of copies without a need."""
+def _limits(work: Work, copied: int, again: int, model: WorkModel) -> Iterator[_Limit]:
+    """Yield the limits of the model. The first of equally bad ones decides.
+
+    copied: bytes of copies without a need. again: bytes that programs load although they have them.
+    """
     if model.extra:
         yield _Limit("memory", work.extra_bytes, model.extra)
     if model.stored:
@@ -267,6 +273,8 @@ def _limits(work: Work, copied: int, model: WorkModel) -> Iterator[_Limit]:
         yield _Limit("stores", unique if unique >= 0 else work.stored_bytes, model.stored)
     if model.copied:
         yield _Limit("copies", copied, model.copied)
+    if model.again:
+        yield _Limit("again", again, model.again)
     if model.moved:
         yield _Limit("traffic", work.moved_bytes, model.moved)
 
@@ -286,6 +294,10 @@ def _cause(limit: _Limit, work: Work, launches: Sequence[LaunchInfo], advice: st
         case "copies":
             title, (full, none) = "Copies inputs that kernels could read", limit.allowance.bounds(Case(work.case))
             used = f"PyTorch reads and writes {_bytes(limit.used)} to copy or cast inputs that are contiguous already."
+            needed = ""
+        case "again":
+            title, (full, none) = "Programs load again what they have", limit.allowance.bounds(Case(work.case))
+            used = f"{_bytes(limit.used)} are loaded by programs that loaded them before, and stored no result since."
             needed = ""
         case "traffic":
             title, full, none = "Moves more bytes than needed", work.allowed_bytes, work.none_bytes
@@ -388,6 +400,8 @@ _HELP = {
     "input by its strides, without a copy.",
     "copies": "Which `.contiguous()`, `.clone()`, `.to()` or `repeat_interleave()` copies a whole input? The kernel "
     "can read it by its strides, convert it in registers, and use it for several heads.",
+    "again": "Which tile does a program load at two places, or in two passes over its inputs? Keep what you loaded, "
+    "and let one pass do: a new maximum rescales what was summed up so far.",
     "stores": "Which values are stored besides the results? Keep them in registers, tile by tile, and use them there.",
 }
 

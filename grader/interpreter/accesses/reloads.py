@@ -1,0 +1,101 @@
+"""Count the bytes that a program loads again although it has them: it loaded them, and has stored no result since.
+
+A program that computes several tiles, one after the other, loads what they share again for each of them. One that
+computes a tile in two passes over its inputs, or loads a tile at the top of a loop and at its bottom, moves bytes that
+it could keep. What a program stores tells them apart. Small results beside the others, as a number for each row, may
+belong to the first of two passes. Pure: reads operations only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from grader.interpreter.accesses.races import Operation
+from grader.interpreter.accesses.touched import joined
+
+Ints = npt.NDArray[np.int64]
+
+# Bytes are counted on small cases; of a larger launch the runs would take seconds.
+_MOST_LANES = 1 << 21
+# A tensor with fewer bytes than this share of those of the largest one holds numbers beside the results.
+_RESULTS = 0.25
+# One program's pieces of work lie this far apart: no launch makes so many operations.
+_PROGRAM = 1 << 32
+
+
+def reloaded_bytes(operations: Sequence[Operation]) -> int:
+    """Return the bytes that programs load again without a result between; 0 of a large launch."""
+    if sum(one.offsets.size for one in operations) > _MOST_LANES:
+        return 0
+    ends = _ends_of_work(operations)
+    loads: dict[int, list[Operation]] = {}
+    for one in operations:
+        if one.access.kind == "load" and one.offsets.size:
+            loads.setdefault(one.start, []).append(one)
+    return sum(_loaded_again(made, ends) for made in loads.values())
+
+
+def _ends_of_work(operations: Sequence[Operation]) -> Ints:
+    """Return when each program stored to one of the largest results, in ascending order."""
+    stores = [one for one in operations if one.access.kind != "load" and one.offsets.size]
+    stored: Counter[int] = Counter()
+    for one in stores:
+        stored[one.start] += one.access.width * one.offsets.size
+    least = _RESULTS * max(stored.values(), default=0)
+    times = [
+        program * _PROGRAM + one.time for one in stores if stored[one.start] >= least for program in _programs(one)
+    ]
+    return np.unique(np.array(times, dtype=np.int64))
+
+
+def _programs(one: Operation) -> Iterator[int]:
+    if one.programs is None:
+        yield one.access.program
+    else:
+        yield from np.unique(one.programs).tolist()
+
+
+def _loaded_again(loads: Sequence[Operation], ends: Ints) -> int:
+    """Return the bytes of one tensor that programs load again. Neighbouring lanes of an access are one range."""
+    offsets = np.concatenate([one.offsets for one in loads])
+    of_access = np.cumsum([0, *(one.offsets.size for one in loads)])
+    width = loads[0].access.width
+    is_first = np.ones(offsets.size, dtype=bool)
+    np.not_equal(offsets[1:] - offsets[:-1], width, out=is_first[1:])
+    is_first[of_access[:-1]] = True
+    for place, one in zip(of_access.tolist(), loads, strict=False):
+        if one.programs is not None:
+            is_first[place + 1 : place + one.offsets.size] |= one.programs[1:] != one.programs[:-1]
+        if one.access.width != width:
+            is_first[place : place + one.offsets.size] = True
+    firsts = np.flatnonzero(is_first)
+    lasts = np.append(firsts[1:], offsets.size) - 1
+    accesses = np.searchsorted(of_access, firsts, side="right") - 1
+    programs = np.concatenate(
+        [_programs_at(one, at) for one, at in zip(loads, _places(accesses, firsts, of_access), strict=True)]
+    )
+    times = np.array([one.time for one in loads])[accesses]
+    widths = np.array([one.access.width for one in loads])[accesses]
+    work = np.searchsorted(ends, programs * _PROGRAM + times) + programs
+    begins, stops = offsets[firsts].astype(np.int64), offsets[lasts].astype(np.int64) + widths
+    span = int(stops.max()) + 1
+    different = joined([np.stack([work * span + begins, work * span + stops], axis=1)])
+    return int((stops - begins).sum() - (different[:, 1] - different[:, 0]).sum())
+
+
+def _places(accesses: Ints, firsts: Ints, of_access: Ints) -> Iterator[Ints]:
+    """Yield the first lanes of each access's ranges, counted within the access."""
+    bounds = np.searchsorted(accesses, np.arange(len(of_access)))
+    for number, start in enumerate(of_access[:-1].tolist()):
+        yield firsts[bounds[number] : bounds[number + 1]] - start
+
+
+def _programs_at(one: Operation, lanes: Ints) -> Ints:
+    """Return the programs of these lanes."""
+    if one.programs is None:
+        return np.full(lanes.size, one.access.program, dtype=np.int64)
+    return one.programs[lanes].astype(np.int64)

@@ -1,0 +1,95 @@
+"""The bytes that programs load again although they have them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from grader.interpreter.accesses.races import Access, Kind, Operation
+from grader.interpreter.accesses.reloads import reloaded_bytes
+
+KEYS, RESULT, ROW_NUMBERS = 4096, 1 << 20, 1 << 21
+TILE = np.arange(64)
+
+
+def access(elements: object, program: int = 0, kind: Kind = "load", tensor: int = KEYS) -> Operation:
+    """An access to float32 elements of one tensor."""
+    offsets = 4 * np.asarray(elements, dtype=np.uint32).reshape(-1)
+    return Operation(Access(kind, 4, program, (7, "ex.py")), 0, tensor, offsets, "x")
+
+
+def stored(elements: object, program: int = 0, tensor: int = RESULT) -> Operation:
+    return access(elements, program, "store", tensor)
+
+
+def together(*elements: object) -> Operation:
+    """One access of several programs at once."""
+    single = [access(each) for each in elements]
+    programs = np.repeat(np.arange(len(single)), [one.offsets.size for one in single]).astype(np.int32)
+    offsets = np.concatenate([one.offsets for one in single])
+    return Operation(single[0].access, 0, KEYS, offsets, "x", programs=programs)
+
+
+def counted(operations: Sequence[Operation]) -> int:
+    return reloaded_bytes([replace(one, time=time) for time, one in enumerate(operations)])
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [],
+        [access(TILE), access(TILE + 64), stored(TILE)],
+        [access(TILE), access(TILE[::-1] + 64)],
+        [access(TILE, program) for program in range(9)],
+        [together(TILE, TILE, TILE)],
+        [access(TILE), stored(TILE), access(TILE), stored(TILE + 64)],
+        [access(TILE), access(TILE, kind="atomic", tensor=RESULT), access(TILE)],
+        [access(TILE), access(TILE, tensor=RESULT), stored(TILE, tensor=1 << 22)],
+    ],
+    ids=[
+        "nothing",
+        "a tile after the other",
+        "backwards",
+        "each program its own",
+        "each program its own, together",
+        "again for another tile of the result",
+        "again for another sum",
+        "the same places of another tensor",
+    ],
+)
+def test_what_a_program_does_not_have_is_not_loaded_again(operations: list[Operation]) -> None:
+    assert counted(operations) == 0
+
+
+@pytest.mark.parametrize(
+    ("operations", "again"),
+    [
+        ([access(TILE), access(TILE), stored(TILE)], 256),
+        ([access(TILE), access(TILE), access(TILE)], 512),
+        ([*(access(TILE + 64 * step) for step in range(4)), *(access(TILE + 64 * step) for step in range(4))], 1024),
+        ([access(np.arange(256)), *(access(TILE + 64 * step) for step in range(4))], 1024),
+        ([access(TILE), access(TILE + 32), stored(TILE)], 128),
+        ([access(TILE * 3), access(TILE[::-1] * 3)], 256),
+        ([together(TILE, TILE + 9), together(TILE, TILE + 9), access(TILE, 5)], 512),
+        ([access(TILE), stored(TILE, 1), access(TILE)], 256),
+        ([access(TILE), stored(TILE[:8], tensor=ROW_NUMBERS), access(TILE), stored(TILE)], 256),
+    ],
+    ids=[
+        "twice",
+        "three times",
+        "in two passes",
+        "in two passes with tiles of other sizes",
+        "half of a tile",
+        "lanes apart",
+        "two programs together",
+        "with another program's store between",
+        "with a number for each row stored between",
+    ],
+)
+def test_what_a_program_loads_although_it_has_it_is_counted_to_the_byte(
+    operations: list[Operation], again: int
+) -> None:
+    assert counted(operations) == again
