@@ -250,8 +250,8 @@ class WorkModel(RunsCases):
 
     moved: loaded and stored bytes together, each access counted. stored: the different bytes that are stored; storing
     again into the same place counts once, and so do atomics. extra: the most memory that tensors take up at one time
-    beyond inputs and results. copied: what PyTorch reads and writes to copy and cast inputs that are contiguous, with
-    rows at multiples of 16 bytes: kernels read these as fast as any copy. again: what a program loads although it
+    beyond inputs and results. enlarged: the bytes by which copies that PyTorch makes are larger than what they copy:
+    repeated for several heads, or cast to a wider type. again: what a program loads although it
     loaded it before, and has stored no result since. A count without an allowance is not judged. The worst share of all
     counts and cases decides. copies: what PyTorch reads and writes to copy and cast counts as
     moved; for parts where kernels do the copying. everywhere: calls of other checks on cases of the space are judged as
@@ -265,14 +265,14 @@ class WorkModel(RunsCases):
     moved: Allowance | None = None
     stored: Allowance | None = None
     extra: Allowance | None = None
-    copied: Allowance | None = None
+    enlarged: Allowance | None = None
     again: Allowance | None = None
     copies: bool = False
     everywhere: bool = False
     models: tuple[Mapping[str, Value], ...] = ()
 
     def __post_init__(self) -> None:
-        counts = ("moved", "stored", "extra", "copied", "again")
+        counts = ("moved", "stored", "extra", "enlarged", "again")
         limits: dict[str, Allowance | None] = {name: getattr(self, name) for name in counts}
         require(any(limits.values()), "WorkModel", "allow something", None)
         for name, limit in limits.items():

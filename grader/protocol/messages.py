@@ -511,8 +511,8 @@ class Returned:
     was not rounded. hides_nan: an operation of an interpreted kernel got NaN and gave a number. undefined_whole: of
     `undefined`, some loads were of whole numbers. reads_bits: a kernel took fractions in memory for whole numbers.
     spoiled: what of earlier calls this one changed. copied_bytes: what torch reads and writes to copy and cast;
-    copying_line: the line of most of them, 0 without any. copied_plain_bytes: those of copies of arguments that are
-    contiguous, with rows at multiples of 16 bytes. conditions: of interpreted kernels. births, branches: in these.
+    copying_line: the line of most of them, 0 without any. enlarged_bytes: by which these copies are larger than what
+    they copy. conditions: of interpreted kernels. births, branches: in these.
     """
 
     answer: Literal["returned"]
@@ -538,7 +538,7 @@ class Returned:
     spoiled: tuple[str, ...] = ()
     copied_bytes: int = 0
     copying_line: int = 0
-    copied_plain_bytes: int = 0
+    enlarged_bytes: int = 0
     conditions: tuple[StaticCondition, ...] = ()
     births: tuple[Birth, ...] = ()
     branches: tuple[BranchTaken, ...] = ()

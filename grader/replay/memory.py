@@ -17,8 +17,6 @@ from grader.exercise.tensors import dtype_name, is_whole, same_bytes
 from grader.protocol.trace import Constant, Window
 
 _MOST_GUARDED_BYTES = 4 << 20
-# The most bytes that a thread loads at a time.
-_WIDEST = 16
 # Another byte than the 0xFF around arguments: NaN that is read beyond an input and stored beyond an output must show.
 _FILL = 0x7F
 # NaN in every floating-point type, -1 in every integer's.
@@ -40,7 +38,7 @@ class _Place:
 
     whole: it holds whole numbers that no kernel made and that were never another type's. before: its bytes when a
     kernel first got it and must not change it; None without such a kernel. first, end: the range of bytes that windows
-    may show; an argument lies between guard bands. plain: an argument that kernels read as fast as any copy of it.
+    may show; an argument lies between guard bands.
     written: by dtype, the bytes from the first to the last number, other than true whole ones, that torch or a kernel
     wrote there.
     """
@@ -52,7 +50,6 @@ class _Place:
     before: Tensor | None = None
     first: int = 0
     end: int = 1 << 62
-    plain: bool = False
     written: dict[str, range] = field(default_factory=dict)
 
     def note(self, dtype: str, reached: range) -> None:
@@ -132,13 +129,8 @@ class Memory:
             is_whole(tensor.dtype),
             first=first,
             end=end,
-            plain=_is_plain(tensor),
             written=written,
         )
-
-    def is_plain_argument(self, number: int) -> bool:
-        """Return whether a storage is an argument's that is contiguous, with rows at multiples of 16 bytes."""
-        return self.knows(number) and self._places[number].plain
 
     def place_constant(self, step: Constant) -> None:
         """Make a storage of bytes that Python held. Raises Unreplayable."""
@@ -359,12 +351,6 @@ def _is_dense(tensor: Tensor) -> bool:
             return tensor.numel() == 0
         count *= size
     return tensor.untyped_storage().nbytes() == count * tensor.element_size()
-
-
-def _is_plain(tensor: Tensor) -> bool:
-    """Return whether kernels read a tensor as fast as any copy: it is contiguous, its rows at multiples of 16 bytes."""
-    row = tensor.shape[-1] * tensor.element_size() if tensor.dim() else 0
-    return tensor.is_contiguous() and tensor.data_ptr() % _WIDEST == 0 and row % _WIDEST == 0
 
 
 def _as_storage(buffer: Tensor, start: int, size: int) -> Tensor:

@@ -379,7 +379,7 @@ class Replayer:
             spoiled=tuple(sorted({what[number] for number in spoiled})),
             copied_bytes=copied_bytes,
             copying_line=copying_line,
-            copied_plain_bytes=run.copied_plain,
+            enlarged_bytes=run.enlarged,
             conditions=STATIC_CONDITIONS.noted(),
             births=BIRTHS.found,
             branches=BRANCHES.noted(),

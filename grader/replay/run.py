@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from math import prod
@@ -164,7 +165,7 @@ class Run:
         # Bytes that torch reads and writes in each line that copies or casts.
         self._copied: Counter[int] = Counter()
         # Those of them that only copy or cast an argument which kernels read as fast as any copy.
-        self._copied_plain = 0
+        self._enlarged = 0
 
     @cached_property
     def _numbers(self) -> dict[int, int]:
@@ -176,9 +177,9 @@ class Run:
         return self._copied.total(), max(self._copied, key=self._copied.__getitem__, default=0)
 
     @property
-    def copied_plain(self) -> int:
-        """Return the bytes of copies and casts of arguments that are contiguous, with rows at multiples of 16 bytes."""
-        return self._copied_plain
+    def enlarged(self) -> int:
+        """Return the bytes by which copies are larger than what they copy: repeated, or cast to a wider type."""
+        return self._enlarged
 
     def steps(self, steps: Sequence[Step]) -> None:
         """Execute these steps."""
@@ -242,10 +243,7 @@ class Run:
         if self._notes and not whole:
             self._refuse_arithmetic(step, sources)
         if sources:
-            written = [self._trace.windows[place] for place in step.results]
-            copied = sum(map(_nbytes, (*sources, *written)))
-            self._copied[step.line] += copied
-            self._copied_plain += copied if any(memory.is_plain_argument(one.storage) for one in sources) else 0
+            self._count_copy(name, step, sources)
         self.line = 0
         for place, result in zip(step.results, results, strict=True):
             window = self._trace.windows[place]
@@ -275,6 +273,13 @@ class Run:
             known = [one for one in self._sources(name) if memory.knows(one.storage)]
             results = [self._trace.windows[place] for place in step.results]
             self._order.note_operator(step, [*map(memory.tensor, known)], [*map(memory.tensor, results)])
+
+    def _count_copy(self, name: str, step: Operator, sources: Sequence[Window]) -> None:
+        written = [self._trace.windows[place] for place in step.results]
+        self._copied[step.line] += sum(map(_nbytes, (*sources, *written)))
+        # What is added around the numbers is no copy of them.
+        if name != "constant_pad_nd":
+            self._enlarged += max(0, sum(map(_nbytes, written)) - sum(map(_different_nbytes, {*sources})))
 
     def _sources(self, name: str) -> list[Window]:
         """Return the windows whose numbers the current operator reads."""
@@ -404,6 +409,12 @@ class Run:
     def _tensor(self, index: int) -> Tensor:
         self._met.append(index)
         return self._context.memory.tensor(self._trace.windows[index])
+
+
+def _different_nbytes(window: Window) -> int:
+    """Return the bytes of a window's elements; elements along an axis of stride 0 are one."""
+    axes = zip(window.shape, window.strides, strict=True)
+    return _nbytes(replace(window, shape=tuple(size if stride else min(size, 1) for size, stride in axes)))
 
 
 def _nbytes(window: Window) -> int:

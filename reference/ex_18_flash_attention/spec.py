@@ -475,14 +475,14 @@ def pairs(title: str, points: float, stored: str) -> Check:
 def rereads(title: str, points: float, nbytes: str, *sizes: dict[str, Value], again: Allowance | None = None) -> Check:
     """Return the check that a part reads its inputs in tiles: all points for tiles of 16, none for smaller than 6.
 
-    Heads are narrow: a number for every pair that goes through memory costs more than it saves. Inputs that kernels
-    could read are not copied by PyTorch, neither for several query heads nor in float32. again: what a program may load
+    Heads are narrow: a number for every pair that goes through memory costs more than it saves. PyTorch makes no copies
+    that are larger than the inputs, neither for several query heads nor in float32. again: what a program may load
     although it has it.
     """
-    # A few bytes for each row: room for a copy of lse, not for one of q or k.
-    copied = Allowance("8 * B * (Hq * Sq + Hkv * Skv)", full=1.0, none=2.0)
+    # A few bytes for each row: room for lse, not for q or k.
+    enlarged = Allowance("8 * B * (Hq * Sq + Hkv * Skv)", full=1.0, none=2.0)
     cases = Cases(problems(lengths=LONG, heads=Choice((1, 2))), sizes, generated=0)
-    model = WorkModel(cases, moved=Allowance(nbytes, full=1.15, none=3.0), copied=copied, again=again)
+    model = WorkModel(cases, moved=Allowance(nbytes, full=1.15, none=3.0), enlarged=enlarged, again=again)
     return Check("traffic", title, points, BANDWIDTH, model)
 
 

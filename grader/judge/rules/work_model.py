@@ -143,9 +143,9 @@ def weigh(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> We
         return f"some of the bytes moved for {one.case.words()} could not be counted"
     work = _work_of(trial, traffic, one, model, returned)
     assert isinstance(trial.outcome, Finished)
-    copied = min(max(trial.outcome.answer.copied_plain_bytes, 0), _MOST)
+    enlarged = min(max(trial.outcome.answer.enlarged_bytes, 0), _MOST)
     again = sum(each.reloaded_bytes for each in traffic)
-    limits = tuple(_limits(work, copied, again, model))
+    limits = tuple(_limits(work, enlarged, again, model))
     share = min(limit.share(one) for limit in limits)
     if share == 1:
         return Weighed(work, share)
@@ -154,7 +154,8 @@ def weigh(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> We
         return f"some of the bytes stored for {one.case.words()} could not be counted"
     results = sum(output.nbytes for output in trial.expected)
     wastes = _wastes(work, traffic, results)
-    copying = _copying_words(work.copied_bytes or copied, trial)
+    copied = trial.outcome.answer.copied_bytes if enlarged else 0
+    copying = _copying_words(work.copied_bytes or min(max(copied, 0), _MOST), trial)
     advice = _HELP.get(tightest.kind) or _advice(work, wastes, copying)
     if share > 0:
         return Weighed(work, share, advice)
@@ -260,10 +261,10 @@ class _Limit:
         return self.allowance.share(self.used, one.case)
 
 
-def _limits(work: Work, copied: int, again: int, model: WorkModel) -> Iterator[_Limit]:
+def _limits(work: Work, enlarged: int, again: int, model: WorkModel) -> Iterator[_Limit]:
     """Yield the limits of the model. The first of equally bad ones decides.
 
-    copied: bytes of copies without a need. again: bytes that programs load although they have them.
+    enlarged: bytes by which copies are larger than what they copy. again: bytes that programs load again.
     """
     if model.extra:
         yield _Limit("memory", work.extra_bytes, model.extra)
@@ -271,8 +272,8 @@ def _limits(work: Work, copied: int, again: int, model: WorkModel) -> Iterator[_
         # If not all stores were followed, the sum of stored bytes is an upper bound.
         unique = work.unique_stored_bytes
         yield _Limit("stores", unique if unique >= 0 else work.stored_bytes, model.stored)
-    if model.copied:
-        yield _Limit("copies", copied, model.copied)
+    if model.enlarged:
+        yield _Limit("copies", enlarged, model.enlarged)
     if model.again:
         yield _Limit("again", again, model.again)
     if model.moved:
@@ -292,8 +293,8 @@ def _cause(limit: _Limit, work: Work, launches: Sequence[LaunchInfo], advice: st
             used = f"{_bytes(limit.used)} are stored, each counted once."
             needed = f" ({limit.allowance.full:g} times {formula})"
         case "copies":
-            title, (full, none) = "Copies inputs that kernels could read", limit.allowance.bounds(Case(work.case))
-            used = f"PyTorch reads and writes {_bytes(limit.used)} to copy or cast inputs that are contiguous already."
+            title, (full, none) = "Copies are larger than the inputs", limit.allowance.bounds(Case(work.case))
+            used = f"copies that PyTorch makes are {_bytes(limit.used)} larger than what they copy."
             needed = ""
         case "again":
             title, (full, none) = "Programs load again what they have", limit.allowance.bounds(Case(work.case))
@@ -398,8 +399,8 @@ def _wastes(work: Work, traffic: Sequence[Traffic], results: int) -> _Wastes:
 _HELP = {
     "memory": "Which tensor of yours is so large? Keep one tile of an intermediate in registers at a time, and read an "
     "input by its strides, without a copy.",
-    "copies": "Which `.contiguous()`, `.clone()`, `.to()` or `repeat_interleave()` copies a whole input? The kernel "
-    "can read it by its strides, convert it in registers, and use it for several heads.",
+    "copies": "Which `.to()`, `.float()`, `repeat()` or `repeat_interleave()` makes an input larger? The kernel can "
+    "convert it in registers, and read it again where it is used again.",
     "again": "Which tile does a program load at two places, or in two passes over its inputs? Keep what you loaded, "
     "and let one pass do: a new maximum rescales what was summed up so far.",
     "stores": "Which values are stored besides the results? Keep them in registers, tile by tile, and use them there.",
