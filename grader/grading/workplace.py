@@ -30,7 +30,7 @@ from grader.speed.setup import TimingSetup, open_setup
 
 @dataclass(frozen=True)
 class Workplace:
-    """What the grading of one submission works with.
+    """Hold what the grading of one submission works with.
 
     pair: the submission's process, and its replayers. interpreter: on a GPU, a second pair, which interprets and counts
     bytes; None if nothing is counted or `pair` itself interprets. part_compiler: compiles beside the grading. gate: of
