@@ -14,6 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from grader.calls.storage import span
 from grader.exercise.tensors import distinct, same_bytes, unwritten
 
 # A block that runs over an end stays inside.
@@ -136,10 +137,9 @@ class PlacedArguments:
 
 def _allocate(value: Tensor, device: torch.device, band: int) -> _Placed:
     itemsize = value.element_size()
-    span = 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True))
     offset = value.storage_offset() * itemsize
     start = band + offset % _ALIGNMENT if band else offset
-    size = int(start + max(span, 0) * itemsize + band)
+    size = int(start + span(value.shape, value.stride()) * itemsize + band)
     sparse = size > _LARGE_BYTES and distinct(value).numel() * itemsize < size * _FULL_SHARE
     buffer = unwritten(size, torch.uint8, device) if sparse else torch.empty(size, dtype=torch.uint8, device=device)
     if band and not sparse:

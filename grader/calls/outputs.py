@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from grader.calls.storage import span
 from grader.exercise import tensors
 from grader.protocol.messages import Form, Slot
 
@@ -97,8 +98,5 @@ def form_of(output: object, alias: str = "") -> Form:
 
 def _has_lost_memory(tensor: Tensor) -> bool:
     """Return whether elements lie beyond the end of the tensor's storage, which then was made smaller."""
-    if 0 in tensor.shape:
-        return False
-    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    bytes_needed = (int(tensor.storage_offset()) + last + 1) * tensor.element_size()
-    return bytes_needed > tensor.untyped_storage().nbytes()
+    end = int(tensor.storage_offset()) + span(tensor.shape, tensor.stride())
+    return bool(tensor.numel()) and end * tensor.element_size() > tensor.untyped_storage().nbytes()

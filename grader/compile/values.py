@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
 from grader.calls.modes import LightMode
+from grader.calls.storage import span
 
 # Contractions take minutes on a CPU, at sizes that are nothing to a GPU.
 _CONTRACTIONS = frozenset({"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "convolution"})
@@ -65,8 +66,7 @@ def _allocated(one: Any) -> Any:
     """Return memory for a result without values."""
     if not isinstance(one, Tensor):
         return one
-    span = 1 + sum((size - 1) * stride for size, stride in zip(one.shape, one.stride(), strict=True))
-    return _blank([span if one.numel() else 0], one.dtype).as_strided(one.shape, one.stride())
+    return _blank([span(one.shape, one.stride())], one.dtype).as_strided(one.shape, one.stride())
 
 
 def _blank(size: Sequence[int], dtype: torch.dtype | None, device: object = None) -> Tensor:

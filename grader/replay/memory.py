@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from base64 import b64decode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from grader.calls.arguments import GUARD_BYTES
-from grader.calls.storage import bytes_of
+from grader.calls.storage import bytes_of, span
 from grader.exercise.tensors import dtype_name, is_whole, same_bytes
 from grader.protocol.trace import Constant, Window
 
@@ -38,9 +38,8 @@ class _Place:
 
     whole: it holds whole numbers that no kernel made and that were never another type's. before: its bytes when a
     kernel first got it and must not change it; None without such a kernel. first, end: the range of bytes that windows
-    may show; an argument lies between guard bands.
-    written: by dtype, the bytes from the first to the last number, other than true whole ones, that torch or a kernel
-    wrote there.
+    may show; an argument lies between guard bands. written: by dtype, the bytes from the first to the last number,
+    other than true whole ones, that torch or a kernel wrote there.
     """
 
     content: Tensor
@@ -120,16 +119,10 @@ class Memory:
     def place_argument(self, number: int, buffer: Tensor, tensor: Tensor) -> None:
         """Register an argument's buffer, of bytes, under a number. tensor: the argument, in that buffer."""
         first = int(tensor.storage_offset()) * tensor.element_size()
-        end = first + _span(tensor.shape, tensor.stride()) * tensor.element_size()
+        end = first + span(tensor.shape, tensor.stride()) * tensor.element_size()
         written = {dtype_name(tensor.dtype): range(first, end)}
         self._places[number] = _Place(
-            buffer,
-            buffer[:0],
-            (),
-            is_whole(tensor.dtype),
-            first=first,
-            end=end,
-            written=written,
+            buffer, buffer[:0], (), is_whole(tensor.dtype), first=first, end=end, written=written
         )
 
     def place_constant(self, step: Constant) -> None:
@@ -261,11 +254,12 @@ class Memory:
         dtype = getattr(torch, window.dtype, None)
         if place is None or not isinstance(dtype, torch.dtype):
             raise Unreplayable(f"a tensor must lie in a known storage, got {window}")
-        span = _span(window.shape, window.strides)
-        if (window.offset + span) * dtype.itemsize > place.content.numel():
+        reach = span(window.shape, window.strides)
+        end = (window.offset + reach) * dtype.itemsize
+        if end > place.content.numel():
             raise Unreplayable(f"a tensor must lie within its {place.content.numel()} bytes, got {window}")
-        outside = window.offset * dtype.itemsize < place.first or (window.offset + span) * dtype.itemsize > place.end
-        if outside and span:
+        outside = window.offset * dtype.itemsize < place.first or end > place.end
+        if outside and reach:
             # A launch can reach the guard bands through this window, and the guard reports no access outside.
             self._outside[window] = None
         storage = place.content.untyped_storage()
@@ -335,12 +329,7 @@ def _bytes_reached(window: Window) -> range:
     """Return the bytes from the first to the last element of a window, in steps of an element; empty without any."""
     size = getattr(torch, window.dtype).itemsize
     start = window.offset * size
-    return range(start, start + _span(window.shape, window.strides) * size, size)
-
-
-def _span(shape: Sequence[int], strides: Sequence[int]) -> int:
-    """Return the number of elements from the first to the last one, both included; 0 without any."""
-    return 0 if 0 in shape else 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+    return range(start, start + span(window.shape, window.strides) * size, size)
 
 
 def _is_dense(tensor: Tensor) -> bool:

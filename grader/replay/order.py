@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from torch import Tensor
 
+from grader.calls.storage import span
 from grader.interpreter.accesses.races import Operation
 from grader.interpreter.accesses.touched import Kind, Ranges, Touched, before_waiting, joined, touched_by
 from grader.interpreter.memory import MemoryWatch
@@ -62,7 +63,7 @@ class _StreamWork:
     def argument_at(self, byte: int) -> str:
         """Return the name of the argument that holds a byte; "" where none does."""
         for name, tensor in self.arguments.items():
-            if tensor.data_ptr() <= byte < tensor.data_ptr() + _span(tensor):
+            if tensor.data_ptr() <= byte < tensor.data_ptr() + _bytes_spanned(tensor):
                 return name
         return ""
 
@@ -205,7 +206,7 @@ def _ranges(tensor: Tensor) -> Ranges:
     if not tensor.numel():
         return joined([])
     if tensor.is_contiguous() or tensor.numel() > _MOST_ELEMENTS:
-        return np.array([[start, start + _span(tensor)]], dtype=np.int64)
+        return np.array([[start, start + _bytes_spanned(tensor)]], dtype=np.int64)
     places = np.zeros(1, dtype=np.int64)
     for length, stride in zip(tensor.shape, tensor.stride(), strict=True):
         places = np.add.outer(places, np.arange(length, dtype=np.int64) * stride).reshape(-1)
@@ -213,12 +214,9 @@ def _ranges(tensor: Tensor) -> Ranges:
     return joined([np.stack([begins, begins + size], axis=1)])
 
 
-def _span(tensor: Tensor) -> int:
+def _bytes_spanned(tensor: Tensor) -> int:
     """Return the bytes from a tensor's first element to the end of its last."""
-    if not tensor.numel():
-        return 0
-    last = sum((length - 1) * stride for length, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    return (last + 1) * tensor.element_size()
+    return span(tensor.shape, tensor.stride()) * tensor.element_size()
 
 
 def _join(clock: _Clock, other: _Clock) -> _Clock:

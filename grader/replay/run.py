@@ -164,7 +164,7 @@ class Run:
         self._met: list[int] = []
         # Bytes that torch reads and writes in each line that copies or casts.
         self._copied: Counter[int] = Counter()
-        # Those of them that only copy or cast an argument which kernels read as fast as any copy.
+        # Bytes by which these copies are larger than what they copy.
         self._enlarged = 0
 
     @cached_property

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from grader.calls.outputs import form_of
-from grader.calls.storage import bytes_of
+from grader.calls.storage import bytes_of, span
 from grader.calls.tuning import is_passed_over
 from grader.calls.watching import fill_uninitialised_memory
 from grader.exercise.tensors import unwritten
@@ -326,9 +326,10 @@ class Blank(Memory):
 
 def _end_byte(window: Window) -> int:
     """Return the byte behind the last element of a window."""
-    span = 1 + sum((size - 1) * stride for size, stride in zip(window.shape, window.strides, strict=True))
     dtype = getattr(torch, window.dtype, None)
-    return (window.offset + span) * dtype.itemsize if isinstance(dtype, torch.dtype) else 0
+    return (
+        (window.offset + span(window.shape, window.strides)) * dtype.itemsize if isinstance(dtype, torch.dtype) else 0
+    )
 
 
 class _Alternative:
