@@ -381,6 +381,19 @@ def build(
     return inputs if following is None else tuple(following(case, *inputs))
 
 
+def whole_inputs(
+    source: object, part: str, case: Mapping[str, object], seed: int, device: torch.device | str = "cpu"
+) -> tuple[object, ...]:
+    """Return the whole-number tensors among the inputs of a case and a seed, in their order; others may be there too.
+
+    source: as in `build`. Its function `<part>_whole_numbers(case, generator)`, if it has one, makes them alone.
+    """
+    make = getattr(source, f"{part}_whole_numbers", None)
+    if make is None:
+        return build(source, part, case, seed, device=device)
+    return tuple(make(case, Generator(device).manual_seed(seed)))
+
+
 def module_from_text(name: str, source: str) -> types.ModuleType:
     """Return a module made of the text of one of an exercise's files. Raises what the text raises."""
     module = types.ModuleType(name.removesuffix(".py"))

@@ -133,7 +133,9 @@ class Truth:
         key = _key_of(recipe)
         found = self._numbers.get(key)
         if found is None:
-            found = whole_numbers(self.inputs(recipe))
+            found = whole_numbers(
+                tensors.whole_inputs(self._inputs, recipe.part, recipe.case, recipe.seed, self._device)
+            )
             with self._guard:
                 _make_room(self._numbers, self._keep)
                 self._numbers[key] = found

@@ -19,7 +19,7 @@ from grader.sandbox.server import ForkServer
 from grader.soundness.cheats import constant_choices, trivial_answers
 from grader.soundness.claims import passes, planted_finding
 from grader.soundness.findings import Gate, GateLine, named
-from grader.soundness.inputs import repeatable_inputs, seeded_inputs, steady_forms
+from grader.soundness.inputs import early_whole_numbers, repeatable_inputs, seeded_inputs, steady_forms
 from grader.soundness.margins import Extremes
 from grader.soundness.oracles import wide_oracles
 from grader.soundness.trials import FileTrial, text_of, trials_of
@@ -118,5 +118,5 @@ def run_gate(
 def _without_submission(plan: Plan, truth: Truth) -> list[GateLine]:
     """Return what the plan, the inputs and the oracle show by themselves; on one core, for the others have files."""
     torch.set_num_threads(1)
-    looks = (trivial_answers, constant_choices, wide_oracles, seeded_inputs, steady_forms)
+    looks = (trivial_answers, constant_choices, wide_oracles, seeded_inputs, steady_forms, early_whole_numbers)
     return [finding for look in looks for finding in look(plan, truth)]

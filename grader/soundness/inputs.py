@@ -13,6 +13,7 @@ from grader.exercise.cases import Case
 from grader.exercise.model import Part
 from grader.exercise.plan import Plan
 from grader.exercise.tensors import bytes_of, same_bytes
+from grader.judge.distinct_inputs import whole_numbers
 from grader.judge.truth import Truth
 from grader.protocol.messages import Recipe
 from grader.sandbox.pair import decoys_of
@@ -76,6 +77,20 @@ def repeatable_inputs(plan: Plan, truth: Truth) -> Iterator[GateLine]:
         other = next((recipe for recipe in chain.from_iterable(checks) if not _repeats(recipe, truth)), None)
         outcome = f"a seed gives other inputs a second time: {Case(other.case).words()}" if other else "repeatable"
         yield GateLine(f"inputs of {part.name}", other is None, outcome)
+
+
+def early_whole_numbers(plan: Plan, truth: Truth) -> Iterator[GateLine]:
+    """Yield for every part with whole-number tensors whether they are the same where they are made alone."""
+    for part, checks in cases_by_part(plan):
+        recipes = list(chain.from_iterable(checks))
+        if truth.has_whole_numbers(recipes[0]):
+            other = next((one for one in recipes if truth.whole_numbers(one) != whole_numbers(truth.inputs(one))), None)
+            outcome = (
+                f"{part.name}_whole_numbers gives others than {part.name}: {Case(other.case).words()}"
+                if other
+                else "the same alone"
+            )
+            yield GateLine(f"whole numbers of {part.name}", other is None, outcome)
 
 
 def _repeats(recipe: Recipe, truth: Truth) -> bool:

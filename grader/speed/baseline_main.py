@@ -14,8 +14,10 @@ import os
 import select
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -86,24 +88,57 @@ def _build_ahead(state: _State, parts: tuple[str, ...], channel: socket.socket) 
     if gpu is None or len(os.sched_getaffinity(0)) < _LEAST_CORES:
         return
     lock = GpuLock(gpu.uuid)
+
+    def build_until_asked(builds: Sequence[Callable[[], None]]) -> None:
+        for build in builds:
+            while not select.select([channel], [], [], 0)[0]:
+                with contextlib.suppress(GradeError), lock.shared(patience_s=_POLL_S):
+                    build()
+                    break
+            else:
+                return
+
     # The submission's calls need the rest.
     torch.cuda.set_per_process_memory_fraction(_SHARE_OF_MEMORY)
-    for build in state.builds(parts):
-        while not select.select([channel], [], [], 0)[0]:
-            with contextlib.suppress(GradeError), lock.shared(patience_s=_POLL_S):
-                build()
-                break
-        else:
-            break
+    if groups := state.builds(parts):
+        # Nothing is built once it has ended.
+        with ThreadPoolExecutor(len(groups), "build ahead") as pool:
+            for building in [pool.submit(build_until_asked, builds) for builds in groups]:
+                building.result()
     torch.cuda.set_per_process_memory_fraction(1.0)
 
 
-class _Baseline:
-    """A baseline of one case, as something to be timed."""
+class _RoundInputs:
+    """The inputs of the latest round: all its baselines read the same tensors."""
 
-    def __init__(self, function: Callable[..., Any], truth: Truth, request: PrepareBaseline) -> None:
-        self._function = function
+    def __init__(self, truth: Truth) -> None:
         self._truth = truth
+        self._recipe: Recipe | None = None
+        self._values: tuple[object, ...] = ()
+
+    def of(self, recipe: Recipe) -> tuple[object, ...]:
+        """Return the inputs of a recipe, built once while it is asked for again and again. Nobody may change them."""
+        if recipe != self._recipe:
+            self._recipe, self._values = None, ()
+            self._values = self._truth.inputs(recipe)
+            self._recipe = recipe
+        return self._values
+
+
+class _Baseline:
+    """A baseline of one case, as something to be timed.
+
+    inputs_of: builds the inputs of a recipe.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        inputs_of: Callable[[Recipe], tuple[object, ...]],
+        request: PrepareBaseline,
+    ) -> None:
+        self._function = function
+        self._inputs_of = inputs_of
         self._request = request
         self._values: tuple[object, ...] = ()
 
@@ -113,8 +148,8 @@ class _Baseline:
         return tuple(self._request.arguments.index(name) for name in self._request.mutates)
 
     def inputs(self, seed: int) -> tuple[object, ...]:
-        """Return fresh inputs."""
-        return self._truth.inputs(dataclasses.replace(self._request.recipe, seed=seed))
+        """Return the inputs of a seed."""
+        return self._inputs_of(dataclasses.replace(self._request.recipe, seed=seed))
 
     def place(self, inputs: Sequence[object]) -> None:
         """Use these inputs from now on."""
@@ -143,6 +178,7 @@ class _State:
     def _begin(self) -> None:
         entry = self._entry
         self._truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), self._device.type, keep=1)
+        self._round = _RoundInputs(self._truth)
         self._clock = Clock(self._device)
         self._works: dict[str, tuple[TimedWork, int]] = {}
         self._case: tuple[object, ...] = ()
@@ -172,17 +208,22 @@ class _State:
                         run = baselines.function_of(band.baseline, part.name, self._baselines)
                         run(*self._truth.inputs(recipe))
 
-    def builds(self, parts: tuple[str, ...]) -> Iterator[Callable[[], None]]:
-        """Yield a call of every baseline that builds something for a size, at every size.
+    def builds(self, parts: tuple[str, ...]) -> list[list[Callable[[], None]]]:
+        """Return a call of every baseline that builds something for a size, at every size.
 
-        parts: those whose baselines are called; empty for all.
+        They come in groups that may run beside each other. parts: those whose baselines are called; empty for all.
         """
+        groups: dict[tuple[str, str], list[Callable[[], None]]] = {}
         for part in self._exercise.parts:
             for band in part.speed_bands if part.name in parts or not parts else ():
-                for case in band.suite.named:
-                    for name in (band.baseline, *band.shown_beside):
-                        if baselines.FAMILIES[name].builds:
-                            yield partial(self._build, name, Recipe(part.name, dict(case), _REHEARSAL))
+                for case, name in product(band.suite.named, (band.baseline, *band.shown_beside)):
+                    family = baselines.FAMILIES[name]
+                    if family.builds:
+                        # What switches a backend of torch switches it for all threads.
+                        group = (name, "" if family.switches else part.name)
+                        build = partial(self._build, name, Recipe(part.name, dict(case), _REHEARSAL))
+                        groups.setdefault(group, []).append(build)
+        return list(groups.values())
 
     def _build(self, name: str, recipe: Recipe) -> None:
         """Call a baseline once. One that fails here fails again when it is asked for, and is reported then."""
@@ -230,10 +271,12 @@ class _State:
         case = request.recipe.part, request.method, *request.recipe.case.items()
         if case != self._case:
             self._works.clear()
+            self._round = _RoundInputs(self._truth)
             self._case, self._revealed = case, None
             if self._device.type == "cuda":
                 torch.cuda.empty_cache()
-        work: TimedWork = _Baseline(self._function(request), self._truth, request)
+        inputs_of = self._truth.inputs if request.mutates else self._round.of
+        work: TimedWork = _Baseline(self._function(request), inputs_of, request)
         if request.method == "graph":
             work = Graph(work, _REHEARSAL)
         else:

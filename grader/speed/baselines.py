@@ -24,8 +24,8 @@ class Family:
     source: the exercise's function is `<part>_<source>`. needs: Python modules that must be importable. gate: returns
     why it cannot run, as a sentence, or ''. wrap: turns the exercise's function into the one that is called. computes:
     whether its result is the part's. slow: it takes seconds to compile, and is timed only on request. builds: it builds
-    something for each size, a plan or a kernel, before it first runs. without: the sentence to show if the exercise
-    lacks the function; '' if its baselines.py must define it.
+    something for each size, a plan or a kernel, before it first runs. switches: `wrap` switches torch for all threads.
+    without: the sentence to show if the exercise lacks the function; '' if its baselines.py must define it.
     """
 
     title: str
@@ -36,6 +36,7 @@ class Family:
     computes: bool = True
     slow: bool = False
     builds: bool = False
+    switches: bool = False
     without: str = ""
 
 
@@ -90,16 +91,18 @@ def _has_compiler() -> str:
     return "" if hasattr(torch.cuda, "_compile_kernel") else f"this torch ({torch.__version__}) cannot compile CUDA C++"
 
 
+def _sdpa(title: str, backend: str, *, builds: bool = False) -> Family:
+    return Family(title, "sdpa", wrap=_with_attention(backend), builds=builds, switches=True)
+
+
 FAMILIES: Mapping[str, Family] = types.MappingProxyType(
     {
         "torch_eager": Family("eager torch", "torch_eager"),
         "cublas": Family("cuBLAS", "cublas"),
         "cuda_cpp": Family("CUDA C++ through its Python binding", "cuda_cpp", gate=_has_compiler),
-        "sdpa_flash": Family("FlashAttention (SDPA)", "sdpa", wrap=_with_attention("FLASH_ATTENTION")),
-        "sdpa_efficient": Family(
-            "memory-efficient attention (SDPA)", "sdpa", wrap=_with_attention("EFFICIENT_ATTENTION")
-        ),
-        "sdpa_cudnn": Family("cuDNN attention (SDPA)", "sdpa", wrap=_with_attention("CUDNN_ATTENTION"), builds=True),
+        "sdpa_flash": _sdpa("FlashAttention (SDPA)", "FLASH_ATTENTION"),
+        "sdpa_efficient": _sdpa("memory-efficient attention (SDPA)", "EFFICIENT_ATTENTION"),
+        "sdpa_cudnn": _sdpa("cuDNN attention (SDPA)", "CUDNN_ATTENTION", builds=True),
         "torch_compile": Family("torch.compile (max-autotune)", "torch_eager", wrap=_compile, slow=True),
         "xla": Family("XLA (jax.jit)", "xla", ("jax",), _jax_sees_a_gpu, _through_xla, slow=True),
         "flashinfer": Family("FlashInfer", "flashinfer", ("flashinfer",), slow=True),

@@ -45,9 +45,9 @@ def append_kv(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
     """Return k_cache, v_cache: [B, Hkv, Smax, D], k_new, v_new: [B, Hkv, T, D], lengths: [B], with room for T."""
     if "steps" in case:
         return _Generation(case, generator).append_kv()
+    (lengths,) = append_kv_whole_numbers(case, generator)
     batch, heads, slots, width = (int(case[axis]) for axis in ("B", "Hkv", "S", "D"))
     tokens, dtype = int(case["T"]), dtype_of(case["dtype"])
-    lengths = _lengths(case, generator, slots - tokens)
     caches = [values("normal", (batch, heads, slots, width), dtype, generator) for _ in "kv"]
     if not caches[0].is_cuda:
         # On a GPU no stale slot is read, and filling gigabytes takes longer than the timed call.
@@ -61,14 +61,21 @@ def append_kv(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
     return *placed, lengths
 
 
+def append_kv_whole_numbers(case: Mapping[str, object], generator: Generator) -> tuple[Tensor]:
+    """Return lengths: [B]."""
+    if "steps" in case:
+        return (_before(case, generator.device),)
+    return (_lengths(case, generator, int(case["S"]) - int(case["T"])),)
+
+
 def decode_attention(
     case: Mapping[str, object], generator: Generator
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, float | None]:
     """Return q: [B, Hq, D], k_cache, v_cache: [B, Hkv, Smax, D], lengths: [B], scale."""
     if "steps" in case:
         return _Generation(case, generator).decode_attention()
+    (lengths,) = decode_attention_whole_numbers(case, generator)
     q, k, v = _operands(case, generator)
-    lengths = _lengths(case, generator, k.shape[2])
     layout = str(case["layout"])
     k, v = (_stale_past(one, lengths, case) for one in (k, v))
     if layout == "expanded":
@@ -83,6 +90,13 @@ def decode_attention(
     return q, laid_out(k, layouts[1]), laid_out(v, layouts[2]), lengths, _scale(case)
 
 
+def decode_attention_whole_numbers(case: Mapping[str, object], generator: Generator) -> tuple[Tensor]:
+    """Return lengths: [B]."""
+    if "steps" in case:
+        return (_before(case, generator.device) + _tokens(case),)
+    return (_lengths(case, generator, int(case["S"])),)
+
+
 def paged_decode_attention(
     case: Mapping[str, object], generator: Generator
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, float | None]:
@@ -93,8 +107,8 @@ def paged_decode_attention(
     batch, heads, slots, width = (int(case[axis]) for axis in ("B", "Hkv", "S", "D"))
     page, layout = int(case["page"]), str(case["layout"])
     lengths = _lengths(case, generator, slots)
-    blocks = -(-slots // page)
-    table, pages = _table(case, batch, blocks, generator)
+    table, pages = _table(case, generator)
+    blocks = table.shape[1]
     shape, dtype = (pages, page, heads, width), dtype_of(case["dtype"])
     if case["values"] == "normal":
         q = values("normal", (batch, heads * int(case["group"]), width), dtype, generator)
@@ -108,8 +122,7 @@ def paged_decode_attention(
     used.index_add_(0, table.flatten(), inside.flatten(0, 1).to(torch.int32))
     if not q.is_cuda:
         pools = [_stale(one, used[:, :, None, None] > 0, case) for one in pools]
-    needed = -(-lengths // page)
-    table = table.masked_fill(torch.arange(blocks, device=q.device) >= needed[:, None], -1)
+    table = _used_blocks(table, lengths, page)
     if layout in ("sliced", "mixed"):
         wider = torch.full((batch + 1, blocks + 3), -1, dtype=torch.int32, device=q.device)
         wider[1:, 2 : 2 + blocks] = table
@@ -121,6 +134,13 @@ def paged_decode_attention(
     q = laid_out(q[:, :, None], layouts[0])[:, :, 0]
     k_pages, v_pages = (laid_out(one, each) for one, each in zip(pools, layouts[1:], strict=True))
     return q, k_pages, v_pages, table, lengths, _scale(case)
+
+
+def paged_decode_attention_whole_numbers(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor]:
+    """Return block_table: [B, blocks], lengths: [B]."""
+    lengths = _lengths(case, generator, int(case["S"]))
+    table, _ = _table(case, generator)
+    return _used_blocks(table, lengths, int(case["page"])), lengths
 
 
 def _scale(case: Mapping[str, object]) -> float | None:
@@ -253,12 +273,19 @@ def _stale(tensor: Tensor, kept: Tensor, case: Mapping[str, object]) -> Tensor:
     return torch.where(kept, tensor, tensor * STALE)
 
 
-def _table(case: Mapping[str, object], batch: int, blocks: int, generator: Generator) -> tuple[Tensor, int]:
+def _used_blocks(table: Tensor, lengths: Tensor, page: int) -> Tensor:
+    """Return the table [B, blocks] with -1 for the blocks that no sequence of this length needs."""
+    needed = -(-lengths // page)
+    return table.masked_fill(torch.arange(table.shape[1], device=table.device) >= needed[:, None], -1)
+
+
+def _table(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, int]:
     """Return the page of each block of each sequence, [B, blocks], int32; and the number of pages.
 
     ordered: one after another. permuted: in any order, with unused pages between them unless they lie far apart.
     shared: permuted, and all sequences share the pages of their first half.
     """
+    batch, blocks = int(case["B"]), -(-int(case["S"]) // int(case["page"]))
     device, count = generator.device, batch * blocks
     if case["table"] == "ordered":
         return torch.arange(count, dtype=torch.int32, device=device).view(batch, blocks), count
@@ -326,6 +353,21 @@ def laid_out(tensor: Tensor, layout: str) -> Tensor:
     return view
 
 
+def _step(case: Mapping[str, object]) -> int:
+    return int(case.get("step", 0))
+
+
+def _tokens(case: Mapping[str, object]) -> int:
+    """Return how many tokens this step of a generation adds to each sequence."""
+    return 1 if _step(case) else int(case["prefill"])
+
+
+def _before(case: Mapping[str, object], device: torch.device) -> Tensor:
+    """Return lengths: [B], int32, before this step of a generation."""
+    past = torch.arange(int(case["B"]), dtype=torch.int32, device=device) * int(case["past"])
+    return past + (int(case["prefill"]) + _step(case) - 1 if _step(case) else 0)
+
+
 class _Generation:
     """A batch of sequences that grow: `prefill` tokens each in step 0, then one in every step.
 
@@ -334,15 +376,13 @@ class _Generation:
 
     def __init__(self, case: Mapping[str, object], generator: Generator) -> None:
         batch, heads, group, width = (int(case[axis]) for axis in ("B", "Hkv", "group", "D"))
-        prefill, steps, step, dtype = int(case["prefill"]), int(case["steps"]), int(case.get("step", 0)), case["dtype"]
-        past = torch.arange(batch, dtype=torch.int32, device=generator.device) * int(case["past"])
-        slots = int(past[-1]) + prefill + steps
-        shape = (batch, heads, slots, width)
-        self._k, self._v = (values("normal", shape, dtype_of(dtype), generator) for _ in "kv")
-        queries = values("normal", (steps, batch, heads * group, width), dtype_of(dtype), generator)
-        self._q = queries[step]
-        self._before = past + (0 if step == 0 else prefill + step - 1)
-        self._tokens = prefill if step == 0 else 1
+        steps, dtype = int(case["steps"]), dtype_of(case["dtype"])
+        slots = (batch - 1) * int(case["past"]) + int(case["prefill"]) + steps
+        self._k, self._v = (values("normal", (batch, heads, slots, width), dtype, generator) for _ in "kv")
+        queries = values("normal", (steps, batch, heads * group, width), dtype, generator)
+        self._q = queries[_step(case)]
+        self._before = _before(case, generator.device)
+        self._tokens = _tokens(case)
 
     def append_kv(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Return the caches before this step, and the new tokens."""

@@ -325,6 +325,21 @@ def test_what_follows_from_other_inputs_is_made_anew_after_a_patch() -> None:
         assert bool(x.sum() == found) is fits
 
 
+def test_whole_numbers_alone_are_made_by_their_own_function_from_the_same_seed() -> None:
+    def rows_whole_numbers(case: Mapping[str, object], generator: Generator) -> tuple[Tensor]:
+        return (torch.randint(9, (int(str(case["N"])),), generator=generator),)
+
+    def rows(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, ...]:
+        return *rows_whole_numbers(case, generator), torch.randn(3, generator=generator)
+
+    alone = SimpleNamespace(rows=rows, rows_whole_numbers=rows_whole_numbers)
+    both, (lengths,) = tensors.build(alone, "rows", {"N": 4}, 1), tensors.whole_inputs(alone, "rows", {"N": 4}, 1)
+    assert isinstance(lengths, Tensor)
+    assert isinstance(both[0], Tensor)
+    assert lengths.tolist() == both[0].tolist()
+    assert len(tensors.whole_inputs(SimpleNamespace(rows=rows), "rows", {"N": 4}, 1)) == len(both)
+
+
 def test_a_seed_as_large_as_the_command_line_takes_builds_inputs() -> None:
     case = {"N": 7, "values": "normal", "dtype": "float32"}
     assert len(tensors.build(SOURCE, "sum_of", case, 2**64 - 1)) == 3

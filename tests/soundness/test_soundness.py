@@ -17,7 +17,7 @@ from grader.judge.truth import Truth
 from grader.record import UNJUDGED
 from grader.soundness.cheats import trivial_answers
 from grader.soundness.claims import Claim, planted_finding
-from grader.soundness.inputs import repeatable_inputs, seeded_inputs, steady_forms
+from grader.soundness.inputs import early_whole_numbers, repeatable_inputs, seeded_inputs, steady_forms
 from grader.soundness.oracles import wide_oracles
 from grader.soundness.trials import Share, shares
 from grader.soundness.verdicts import honest_finding
@@ -74,6 +74,26 @@ def test_inputs_that_depend_on_anything_else_are_found_with_their_case(builder: 
     ((holds, outcome),) = outcomes(builder)
     assert not holds
     assert outcome.startswith("a seed gives other inputs a second time: N=")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "holds"),
+    [
+        pytest.param("torch.randint(99, (3,), generator=generator)", True, id="drawn first"),
+        pytest.param("torch.randint(99, (2, 3), generator=generator)[1]", False, id="drawn in other ways"),
+    ],
+)
+def test_whole_numbers_that_are_made_alone_must_be_those_of_the_inputs(numbers: str, holds: bool) -> None:
+    drawn = "return torch.randint(99, (3,), generator=generator), torch.rand(3, generator=generator)"
+    alone = f"def vector_add_whole_numbers(case, generator):\n    return ({numbers},)\n"
+    truth = Truth(f"import torch\n\n\ndef vector_add(case, generator):\n    {drawn}\n\n\n{alone}", "")
+    (found,) = early_whole_numbers(two_checks(), truth)
+    assert found.holds is holds
+    assert found.outcome.startswith("the same alone" if holds else "vector_add_whole_numbers gives others than")
+
+
+def test_parts_without_whole_numbers_are_not_looked_at() -> None:
+    assert not list(early_whole_numbers(two_checks(), built_by("return (torch.ones(3),)")))
 
 
 def test_equal_nans_are_the_same_inputs() -> None:
