@@ -2,8 +2,8 @@
 
 `part(...)` receives float64 copies of the inputs. `part_honest(...)` receives the inputs as they are and yields what
 honest implementations return, in the dtype that the contract asks for. Sequences are taken with exactly the slots that
-they have, neighbours of the same length together; everything runs where its inputs lie, for the caches of a timed size
-stay on the GPU.
+they have, those of the same length together; everything runs where its inputs lie, for the caches of a timed size stay
+on the GPU.
 """
 
 import math
@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-# The keys and the values of a few sequences of the same length, [G, Hkv, L, D] each.
-Group = tuple[Tensor, Tensor]
-# Their copies in float64 must find room on a GPU.
-MOST_TOGETHER = 8
+# Some sequences of the same length: their numbers, [G], and their keys and values, [G, Hkv, L, D].
+Group = tuple[Tensor, Tensor, Tensor]
+# Keys of a group, in elements: their copies in float64 must find room on a GPU.
+MOST_TOGETHER = 1 << 24
 
 
 class Design(NamedTuple):
@@ -150,33 +150,32 @@ def _one_sequence(chance: float, of_batch: Tensor) -> tuple[slice, int]:
 
 def _each(q: Tensor, groups: Iterable[Group], attend: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Tensor:
     """[…, B, Hq, D]: `attend` of each group's queries [G, Hq, D] and its own slots."""
-    found, done = [], 0
-    for k, v in groups:
-        found.append(attend(q[done : done + len(k)], k, v))
-        done += len(k)
-    return torch.cat(found, dim=-3)
+    numbers, found = [], []
+    for some, k, v in groups:
+        numbers.append(some)
+        found.append(attend(q[some], k, v))
+    return torch.cat(found, dim=-3).index_select(-3, torch.cat(numbers).argsort())
 
 
-def _alike(lengths: Tensor) -> Iterator[tuple[slice, int]]:
-    """Yield a few neighbours of one length at a time, and that length."""
-    every = lengths.tolist()
-    first = 0
-    for b in range(1, len(every) + 1):
-        if b == len(every) or every[b] != every[first] or b - first == MOST_TOGETHER:
-            yield slice(first, b), every[first]
-            first = b
+def _alike(lengths: Tensor, elements: int) -> Iterator[tuple[Tensor, int]]:
+    """Yield the numbers of sequences of one length, and that length. elements: of the keys of a slot."""
+    for length in lengths.unique().tolist():
+        same = (lengths == length).nonzero()[:, 0]
+        for some in same.split(max(1, MOST_TOGETHER // max(1, length * elements))):
+            yield some, length
 
 
 def _contiguous(k_cache: Tensor, v_cache: Tensor, lengths: Tensor) -> Iterator[Group]:
     """Yield the slots that each sequence has."""
-    for group, length in _alike(lengths):
-        yield k_cache[group, :, :length], v_cache[group, :, :length]
+    for some, length in _alike(lengths, k_cache.shape[1] * k_cache.shape[3]):
+        yield some, k_cache[some, :, :length], v_cache[some, :, :length]
 
 
 def _paged(k_pages: Tensor, v_pages: Tensor, block_table: Tensor, lengths: Tensor) -> Iterator[Group]:
     """Yield the slots that each sequence has, brought together one group at a time."""
-    for group, length in _alike(lengths):
-        yield _gathered(k_pages, block_table[group], length), _gathered(v_pages, block_table[group], length)
+    for some, length in _alike(lengths, k_pages.shape[2] * k_pages.shape[3]):
+        tables = block_table[some]
+        yield some, _gathered(k_pages, tables, length), _gathered(v_pages, tables, length)
 
 
 def _gathered(pages: Tensor, tables: Tensor, length: int) -> Tensor:
@@ -804,12 +803,12 @@ def paged_decode_attention_roundings(
 
 def _decode_roundings(q: Tensor, groups: list[Group], scale: float | None) -> Iterator[tuple[str, Tensor]]:
     given, dtype = _scale(q, scale), q.dtype
-    wide = [(k.double(), v.double()) for k, v in groups]
+    wide = [(some, k.double(), v.double()) for some, k, v in groups]
     # Products are larger than logits: in float16 they overflow, and infinity less infinity is NaN.
     for first in (False, True):
         rounded = partial(_rounded_logits, scale=given, dtype=dtype, first=first)
         yield "rounded_intermediate", _each(q.double(), wide, rounded)
-    if q.shape[1] * q.shape[2] * sum(k.shape[0] * k.shape[2] for k, _ in groups) <= FEW_PRODUCTS:
+    if q.shape[1] * q.shape[2] * sum(k.shape[0] * k.shape[2] for _, k, _ in groups) <= FEW_PRODUCTS:
         yield "rounded_intermediate", _each(q, groups, partial(_added_products, scale=given))
     scaled = (given * q.double()).to(dtype).double()
     yield "rounded_intermediate", _each(scaled, wide, partial(_rounded_logits, scale=1.0, dtype=torch.float64))
@@ -819,7 +818,7 @@ def _decode_roundings(q: Tensor, groups: list[Group], scale: float | None) -> It
             _each(q.double(), wide, partial(_rounded_splits, scale=given, dtype=dtype, splits=splits)),
         )
     # The whole sum, before it is divided: in float16 it overflows where values are large.
-    whole = max((k.shape[2] for k, _ in groups), default=0) or 1
+    whole = max((k.shape[2] for _, k, _ in groups), default=0) or 1
     for kind, tile in (("rounded_intermediate", whole), *(("low_precision_sum", size) for size in USUAL_TILES)):
         yield kind, _each(q.double(), wide, partial(_rounded_sums, scale=given, dtype=dtype, tile=tile))
 
