@@ -1,13 +1,24 @@
-"""Parse Python text into syntax trees, one thread at a time. Runs nothing."""
+"""Parse Python text into syntax trees, one thread at a time, and into lines. Runs nothing."""
 
 from __future__ import annotations
 
 import ast
+import re
 import threading
 
 # In CPython before 3.11.8 and 3.12.1, threads that call ast.parse at once may end in a SystemError: they count their
 # depth in one place (python/cpython#106905). Re-entrant, because a finalizer that parses runs on any thread.
 _ONE_AT_A_TIME = threading.RLock()
+_LINE_ENDS = re.compile("\r\n|\r|\n")
+
+
+def lines_in(text: str) -> list[str]:
+    """Return the lines of a file, as Python numbers them.
+
+    str.splitlines also ends a line at a form feed and at other separators, which may stand in any line of Python.
+    """
+    lines = _LINE_ENDS.split(text)
+    return lines if lines[-1] else lines[:-1]
 
 
 def tree_of(text: str) -> ast.Module:
