@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+# A submission may repeat a fault in thousands of lines.
+_MOST_LINES = 8
+
 
 def counted(count: int, noun: str, plural: str = "") -> str:
     """Return a number and what it counts: "1 call", "1,024 calls". plural: where more than an s is added."""
@@ -31,8 +34,10 @@ def _in_sentence(names: Sequence[str], last: str) -> str:
 
 
 def lines_named(lines: Sequence[int]) -> str:
-    """Return the numbers of lines in words: "line 3", "lines 3, 5 and 7"."""
-    return f"{'line' if len(lines) == 1 else 'lines'} {all_of([*map(str, lines)])}"
+    """Return the numbers of lines in words: "line 3", "lines 3, 5 and 7"; of many the first, and how many more."""
+    more = len(lines) - _MOST_LINES
+    named = [*map(str, lines[:_MOST_LINES]), *([f"{more} more"] if more > 0 else [])]
+    return f"{'line' if len(lines) == 1 else 'lines'} {all_of(named)}"
 
 
 def cut(text: str, most: int) -> str:

@@ -31,6 +31,7 @@ def test_alternatives_in_a_sentence_end_in_or() -> None:
 def test_several_lines_are_lines() -> None:
     assert lines_named([3]) == "line 3"
     assert lines_named([3, 5, 7]) == "lines 3, 5 and 7"
+    assert lines_named(range(1, 5001)) == "lines 1, 2, 3, 4, 5, 6, 7, 8 and 4992 more"
 
 
 def test_a_cut_is_marked_and_its_mark_counts() -> None:

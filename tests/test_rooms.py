@@ -73,14 +73,14 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
     ("room", "only"),
     [
         ("grader.protocol", ("grader.protocol", "grader.text")),
-        ("grader.calls", ("grader.calls", "grader.protocol", "grader.exercise.tensors")),
+        ("grader.calls", ("grader.calls", "grader.protocol", "grader.exercise.tensors", "grader.syntax")),
         ("grader.interpreter", ("grader.interpreter", "grader.compile", "grader.protocol", "grader.gpus")),
         ("grader.recorder", ("grader.recorder", "grader.calls", "grader.protocol", "grader.compile.cute")),
         (
             "grader.replay",
             (
                 *("grader.replay", "grader.calls", "grader.compile", "grader.interpreter", "grader.protocol"),
-                *("grader.exercise.tensors", "grader.gpus", "grader.files"),
+                *("grader.exercise.tensors", "grader.gpus", "grader.files", "grader.syntax"),
             ),
         ),
         (
@@ -161,6 +161,7 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
                 # An exercise's questions are answered with figures of a record.
                 "grader.exercise.interview",
                 "grader.definitions",
+                "grader.syntax",
                 "grader.exercise.formula",
                 "grader.errors",
                 "grader.protocol.trace",

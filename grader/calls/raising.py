@@ -14,6 +14,7 @@ from typing import Any
 
 from grader.calls import cutedsl
 from grader.protocol.messages import Frame, GuardFinding, Raised
+from grader.syntax import lines_in
 
 _MOST_FRAMES = 6
 _MOST_TEXT = 2000
@@ -97,14 +98,14 @@ class Raising:
     def _replacing(self, frame: Frame) -> str:
         """Return words on an earlier definition of a function, which a stub further down replaces; or ''."""
         definition = re.compile(rf"(?:async )?def {re.escape(frame.function)}\b")
-        text = Path(self._path).read_text(encoding="utf-8").splitlines()
+        text = lines_in(Path(self._path).read_text(encoding="utf-8"))
         starts = [place for place, line in enumerate(text, 1) if definition.match(line) and place < frame.line]
         if len(starts) < 2:
             return ""
         return f" (the {frame.function} at line {starts[-1]} replaces the one at line {starts[-2]})"
 
     def _frame_at(self, line: int) -> Frame:
-        lines = Path(self._path).read_text(encoding="utf-8").splitlines()
+        lines = lines_in(Path(self._path).read_text(encoding="utf-8"))
         return Frame(line, "", lines[line - 1].strip()[:200] if line <= len(lines) else "")
 
     def _in_submission(self, raised: BaseException) -> bool:

@@ -26,6 +26,7 @@ from grader.compile.driver import stand_in
 from grader.compile.static_conditions import ConditionWatch
 from grader.gpus import ARCHITECTURES
 from grader.protocol.messages import EXACT_IN_JSON, Binary, CompileUntil
+from grader.syntax import lines_in
 
 _MOST_BINARIES = 16
 _MOST_CONFIGURATIONS = 64
@@ -312,8 +313,8 @@ class Compiler:
 
     def _line_of_text(self, source: str) -> int:
         """Return the line at which a function's text starts in the file, or 0; its indentation is left out."""
-        lines = [text.strip() for text in _DIGEST.sub("", source).rstrip().splitlines()]
-        there = [text.strip() for text in Path(self._path).read_text(encoding="utf-8").splitlines()]
+        lines = [text.strip() for text in lines_in(_DIGEST.sub("", source).rstrip())]
+        there = [text.strip() for text in lines_in(Path(self._path).read_text(encoding="utf-8"))]
         starts = (start for start, text in enumerate(there) if text == lines[0])
         return next((start + 1 for start in starts if there[start : start + len(lines)] == lines), 0)
 

@@ -54,6 +54,7 @@ from grader.judge.trial import TriedCase
 from grader.judge.truth import Truth
 from grader.protocol.messages import Recipe
 from grader.record import CheckResult, Suspect
+from grader.syntax import is_readable
 
 # Only failing calls that take less time than this are repeated for clues.
 _PROBE_S = 0.5
@@ -259,7 +260,7 @@ class Diagnosis:
         that prevents a store. planned: the checks of the part. bench: interprets.
         """
         failed = {one.id: wrong for one in planned if (wrong := self._checks[one.id].wrong) is not None}
-        if not failed:
+        if not failed or not is_readable(text):
             return
         first = next(one for one in planned if one.id in failed)
         if known := [clue.kind for clue in self._clues(first.id) if clue.confirmed]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from grader.definitions import keeping_line, repeated, spans_of
 from grader.phrases import cut, lines_named
 from grader.record import Cause, CheckResult, Excerpt
+from grader.syntax import lines_in
 from grader.text import clean
 
 # Lines before and after the named one: a mask and its use stand within this distance.
@@ -36,7 +37,7 @@ def with_excerpt(check: CheckResult, source: str) -> CheckResult:
     """
     if check.cause is None:
         return check
-    lines = source.splitlines()
+    lines = lines_in(source)
     line, words = _named_line(check.cause, len(lines)), ""
     if line is None and _kind_of(check.cause) in _REMEMBERED:
         line, words = keeping_line(source, check.part), _WHERE_KEPT

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from grader.calls.packages import file_of
 from grader.protocol.trace import FROM_ELSEWHERE, KernelText
 from grader.replay.values import RefusedFunction
+from grader.syntax import lines_in
 
 Function = ast.FunctionDef
 
@@ -20,7 +21,7 @@ class Text:
 
     def __init__(self, source: str, path: str) -> None:
         self.path = path
-        self.lines = re.split("\r\n|\r|\n", source)
+        self.lines = lines_in(source)
         self.tree = _parse(source)
         self.functions = {(name, line): found for name, line, found in _functions(self.tree)}
         self.imports = dict(_imports(self.tree))

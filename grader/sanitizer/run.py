@@ -34,6 +34,7 @@ from grader.sanitizer.findings import SCHEMA, Called, Examination, Gathering, Me
 from grader.sanitizer.output import Accusation, SanitizerReport, parse
 from grader.sanitizer.words import sighting_of, sightings_of
 from grader.speed.lock import GpuLock
+from grader.syntax import lines_in
 from grader.text import clean, sha256_of
 
 # A part is given up after so many timeouts. Where processes are expensive, those that died count too.
@@ -178,7 +179,7 @@ def examine_by_tool(
     for watched, report, accused in reports:
         notes |= dict.fromkeys(_notes(report, cut=watched.server.report.cut))
         for called, accusations in accused:
-            for one in sightings_of(accusations, subject.file, subject.source.splitlines()):
+            for one in sightings_of(accusations, subject.file, lines_in(subject.source)):
                 # This tool reports races in Triton's own reductions; the learner can do nothing about these.
                 outside = one.kind == "race" and not one.line
                 (remarks if outside else gathering).add(called, [one])

@@ -33,6 +33,11 @@ def test_a_stub_below_ones_own_function_is_told_with_both_lines(path: Path) -> N
     assert raised.message == "add: write it (the add at line 5 replaces the one at line 1)"
 
 
+def test_lines_of_earlier_definitions_count_as_python_counts_them(path: Path) -> None:
+    raised = described(path, f"# a\x0cpage\u2028and a line\ndef add(x):\n    return x\n\n\n{STUB}")
+    assert raised.message == "add: write it (the add at line 6 replaces the one at line 2)"
+
+
 def test_a_stub_alone_is_told_as_it_is(path: Path) -> None:
     assert described(path, f"def added(x):\n    return x\n\n\n{STUB}").message == "add: write it"
 

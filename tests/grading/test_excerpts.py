@@ -33,6 +33,14 @@ def test_neighbours_end_where_the_file_ends() -> None:
     assert excerpt(check("Line 20")) == Excerpt(20, 17, LINES[16:])
 
 
+@pytest.mark.parametrize("separator", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
+def test_lines_count_as_python_counts_them(separator: str) -> None:
+    shown = with_excerpt(check("Line 3"), f"# a{separator}b\nline 2\rline 3\r\nline 4\n").cause
+    assert shown is not None
+    assert shown.excerpt is not None
+    assert shown.excerpt.lines[1:] == ("line 2", "line 3", "line 4")
+
+
 def test_a_line_that_the_evidence_names_is_shown_too() -> None:
     assert excerpt(check("Wrong.", "The store on line 4 has no mask.")) == Excerpt(4, 1, LINES[:7])
 

@@ -72,6 +72,7 @@ def test_the_code_of_a_part_is_its_function_and_all_that_it_reaches() -> None:
 
 
 def test_a_later_definition_of_a_name_is_the_one_that_counts() -> None:
+    assert code_of("# a\x0cpage\ndef f():\n    return 1\n", "f") == "def f():\n    return 1"
     assert code_of("def f():\n    return 1\n\ndef f():\n    return 2\n", "f") == "def f():\n    return 2"
 
 

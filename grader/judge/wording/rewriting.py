@@ -18,18 +18,10 @@ def parsed(code: str) -> ast.stmt | None:
     """Return the syntax tree of a line, such as `if a < b:`; None for a part of a statement, or a deep expression."""
     for text in (code, f"{code} pass"):
         try:
-            tree = tree_of(text).body[0]
+            return tree_of(text, _MOST_LEVELS).body[0]
         except (SyntaxError, ValueError, IndexError, RecursionError, MemoryError):
             continue
-        return None if _is_deep(tree) else tree
     return None
-
-
-def _is_deep(tree: ast.AST) -> bool:
-    level = [tree]
-    for _ in range(_MOST_LEVELS):
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
-    return bool(level)
 
 
 def last_name(node: ast.expr) -> str:

@@ -12,6 +12,7 @@ from grader.report import speed as timing
 from grader.report import view
 from grader.report.efficiency import amount
 from grader.report.page.templates import page_environment
+from grader.syntax import lines_in
 from grader.text import disarmed_markup
 
 # Kernels of a part whose registers are shown.
@@ -147,5 +148,5 @@ def _predictions(checks: Iterable[CheckResult]) -> list[Prediction]:
 
 def code_of(source: str, part: str) -> str:
     """Return the part's function and all definitions of the file that it reaches; '' without any."""
-    lines = source.splitlines()
+    lines = lines_in(source)
     return "\n\n".join("\n".join(lines[first - 1 : last]) for first, last in spans_of(source, part))
