@@ -21,7 +21,7 @@ from grader.protocol.messages import Form, Recipe, Start
 from grader.record import CompiledKernel, Grid
 
 # Of the stored outcomes. Another number makes the entries of older versions unused.
-_FORM = "2"
+_FORM = "3"
 # The suffix of the file of accepted calls that lies beside an entry.
 ACCEPTED = ".accepted"
 _MOST_ENTRIES = 200
