@@ -21,7 +21,7 @@ from grader.protocol.messages import Form, Recipe, Start
 from grader.record import CompiledKernel, Grid
 
 # Of the stored outcomes. Another number makes the entries of older versions unused.
-_FORM = "2"
+_FORM = "3"
 # The suffix of the file of accepted calls that lies beside an entry.
 ACCEPTED = ".accepted"
 _MOST_ENTRIES = 200
@@ -31,7 +31,8 @@ _MOST_ENTRIES = 200
 # no_kernel: the call launched none. cut: it launched more than are listed.
 # raised: the launch code raised, or gave no valid answer. late: not done in time.
 # gave_up: a process ended, or needed too much memory. unrecorded: the call cannot be written down as data.
-# not_implemented: there is nothing to call. not_asked: there is no case, or the compiler does not know the GPU.
+# not_implemented: there is nothing to call. unloadable: the file does not load.
+# not_asked: there is no case, or the compiler does not know the GPU.
 CompileState = Literal[
     "compiled",
     "recorded",
@@ -42,6 +43,7 @@ CompileState = Literal[
     "gave_up",
     "unrecorded",
     "not_implemented",
+    "unloadable",
     "not_asked",
     "grader_error",
 ]

@@ -12,6 +12,7 @@ from grader.compile.findings import MOST_KERNELS, described
 from grader.compile.outcome_cache import CompileOutcome, CompileState
 from grader.exercise.cases import Case
 from grader.gpus import Architecture
+from grader.judge.failures import raised_words
 from grader.phrases import counted
 from grader.protocol.messages import UNTOLD, Compiled, Raised
 from grader.protocol.trace import Deed
@@ -59,7 +60,7 @@ def not_compiled(outcome: CompileOutcome, answer: Raised | Unanswered, announced
         case Raised(verdict="not_implemented"):
             why = "not implemented yet"
         case Raised(verdict="invalid_submission"):
-            why = f"the file does not load: {_raised_words(answer)}"
+            why = raised_words(answer)
         case _:
             why = _why_not_compiled(answer, one_line(announced, 120))
     return replace(outcome, state=state, why=why)
@@ -68,8 +69,10 @@ def not_compiled(outcome: CompileOutcome, answer: Raised | Unanswered, announced
 def state_of(answer: Raised | Unanswered) -> CompileState:
     """Return the state of an outcome by the answer of a process that recorded or compiled."""
     match answer:
-        case Raised(verdict="not_implemented" | "invalid_submission"):
+        case Raised(verdict="not_implemented"):
             return "not_implemented"
+        case Raised(verdict="invalid_submission"):
+            return "unloadable"
         case Raised():
             return "unrecorded" if answer.kind == UNTOLD else "raised"
         case TimedOut() | CompiledTooLong():

@@ -202,13 +202,18 @@ class PartCompiler:
     def kernels_of(self, part: str) -> tuple[tuple[CompiledKernel, ...], dict[str, str]]:
         """Return the kernels of a part, and the reason by GPU where kernels are missing. Does not wait.
 
-        A part that is not implemented gets no reason. A GPU of this machine that is not known gets one.
+        A part that is not implemented, or whose file does not load, gets no reason. A GPU of this machine that is not
+        known gets one.
         """
         kernels: list[CompiledKernel] = []
         missing: dict[str, str] = {}
         for outcome in self.outcomes(part):
             kernels += outcome.kernels
-            if outcome.state != "not_implemented" and outcome.why and any(part == one.name for one in self._parts):
+            if (
+                outcome.state not in ("not_implemented", "unloadable")
+                and outcome.why
+                and any(part == one.name for one in self._parts)
+            ):
                 missing[outcome.target] = outcome.why
         if kernels and (why := why_unknown(self._capability)):
             missing[named(self._capability) or "this GPU"] = why

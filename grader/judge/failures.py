@@ -178,14 +178,13 @@ _RAISED_TITLES: dict[str, tuple[str, str]] = {
 
 def _raised_failure(raised: Raised, path: str) -> Failure:
     title, help_text = _RAISED_TITLES[raised.verdict]
-    message = _A_COPY.sub("", clean(raised.message, 1200).strip())
+    message = _message_of(raised)
     last = raised.frames[-1] if raised.frames else None
-    where = f" (line {last.line})" if last else ""
     summary = _summary_line(message)
     place = clean(path, 300)
     trace = [_in_trace(frame, place) for frame in raised.frames[-_MOST_FRAMES:]]
     text = "\n".join([*trace, f"{clean(raised.kind, 80)}: {message}"])
-    rationale = f"{clean(raised.kind, 80)}{where}: {summary}"
+    rationale = raised_words(raised)
     clues: tuple[Clue, ...] = ()
     if words := in_words(raised.kind, message, raised.frames):
         # The title of a file that does not load: nothing else of it could be judged.
@@ -195,6 +194,16 @@ def _raised_failure(raised: Raised, path: str) -> Failure:
     if found := cause_of(raised.findings):
         help_text = f"{help_text if words else ''} Before that: {found.rationale} {found.help}".strip()
     return Failure(raised.verdict, Cause(raised.verdict, title, rationale, help_text, traceback=text), clues)
+
+
+def raised_words(raised: Raised) -> str:
+    """Return an exception in one line: its kind, the line that raised it, and what it says."""
+    where = f" (line {raised.frames[-1].line})" if raised.frames else ""
+    return f"{clean(raised.kind, 80)}{where}: {_summary_line(_message_of(raised))}"
+
+
+def _message_of(raised: Raised) -> str:
+    return _A_COPY.sub("", clean(raised.message, 1200).strip())
 
 
 def _in_trace(frame: Frame, place: str) -> str:
@@ -230,6 +239,12 @@ def missing_function(name: str, others: Sequence[str]) -> Failure:
         actual=listed,
     )
     return Failure("not_implemented", cause)
+
+
+def unloadable(said: str) -> Failure:
+    """Return the failure of a file that does not load. said: why."""
+    title, help_text = _RAISED_TITLES["invalid_submission"]
+    return Failure("invalid_submission", Cause("invalid_submission", title, said, help_text))
 
 
 def wrong_in_opposite_order(failure: Failure, words: str) -> Failure:

@@ -73,6 +73,7 @@ def install(log: Log, *, on_gpu: bool) -> None:
     from triton.runtime.jit import JITFunction
 
     trials = Trials()
+    InterpretedFunction.__setattr__ = _set_attribute
     for kind in (JITFunction, InterpretedFunction):
         kind.run = _around_run(log, trials, kind.run, on_gpu=on_gpu)
         kind.__call__ = _around_call(log, kind.__call__)
@@ -80,6 +81,14 @@ def install(log: Log, *, on_gpu: bool) -> None:
     for name in ("do_bench", "do_bench_cudagraph"):
         setattr(triton.testing, name, _around_timing(log, trials, getattr(triton.testing, name)))
     CompiledKernel.__getitem__ = _around_compiled(log, CompiledKernel.__getitem__)
+
+
+def _set_attribute(kernel: Any, name: str, value: object) -> None:
+    """Set an attribute of an interpreted kernel; its name too, as of a compiled one. It shows its function's name."""
+    if name == "__name__":
+        vars(kernel)[name] = value
+    else:
+        object.__setattr__(kernel, name, value)
 
 
 def _around_run(log: Log, trials: Trials, run: Callable[..., Any], *, on_gpu: bool) -> Callable[..., Any]:

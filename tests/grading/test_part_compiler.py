@@ -160,6 +160,14 @@ def test_without_a_function_nothing_is_missing(finding: Finding, text: str) -> N
     assert finding(text) == ([], {})
 
 
+def test_a_file_that_does_not_load_is_an_invalid_file() -> None:
+    why = "SyntaxError (line 3): invalid syntax"
+    failure = compiles([CompileOutcome("part", "sm_90", state="unloadable", why=why)], Compiles((90,))).failure
+    assert failure is not None
+    assert failure.status == "invalid_submission"
+    assert (failure.cause.title, failure.cause.rationale) == ("The file does not load", why)
+
+
 def test_the_submission_cannot_describe_a_kernel(finding: Finding) -> None:
     lying = """
 import grader.compile.assembly as assembly
@@ -446,7 +454,7 @@ def test_a_kernel_that_did_not_compile_in_time_costs_a_part_that_must_compile_no
     ("answer", "state"),
     [
         (Raised("raised", "not_implemented", "NotImplementedError", "", ()), "not_implemented"),
-        (Raised("raised", "invalid_submission", "SyntaxError", "", ()), "not_implemented"),
+        (Raised("raised", "invalid_submission", "SyntaxError", "", ()), "unloadable"),
         (Raised("raised", "crash", "ValueError", "no", ()), "raised"),
         (Raised("raised", "crash", UNTOLD, "no", ()), "unrecorded"),
         (Garbled("no"), "raised"),

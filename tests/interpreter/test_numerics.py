@@ -283,6 +283,8 @@ def functions_kernel(x_ptr, y_ptr, OP: tl.constexpr, N: tl.constexpr):
         y = cuda_libdevice.rint(x * 4)
     elif OP == "isnan":
         y = libdevice.isnan(x / (x - x)).to(tl.float32)
+    elif OP == "fma_rn":
+        y = libdevice.fma_rn(x, x, x)
     elif OP == "methods":
         y = x.exp() + x.abs().sqrt() + x.sigmoid()
     else:
@@ -945,6 +947,7 @@ FUNCTIONS = {
     "pow": lambda x: x.abs().pow(1.5),
     "rint": lambda x: (x * 4).round(),
     "isnan": lambda x: (x == 0).float(),
+    "fma_rn": lambda x: (x.double() * x.double() + x.double()).float(),
     "methods": lambda x: x.exp() + x.abs().sqrt() + x.sigmoid(),
 }
 

@@ -15,20 +15,20 @@ KEYS, RESULT, ROW_NUMBERS = 4096, 1 << 20, 1 << 21
 TILE = np.arange(64)
 
 
-def access(elements: object, program: int = 0, kind: Kind = "load", tensor: int = KEYS) -> Operation:
+def access(elements: object, program: int = 0, kind: Kind = "load", tensor: int = KEYS, *, line: int = 7) -> Operation:
     """An access to float32 elements of one tensor."""
     offsets = 4 * np.asarray(elements, dtype=np.uint32).reshape(-1)
-    return Operation(Access(kind, 4, program, (7, "ex.py")), 0, tensor, offsets, "x")
+    return Operation(Access(kind, 4, program, (line, "ex.py")), 0, tensor, offsets, "x")
 
 
 def stored(elements: object, program: int = 0, tensor: int = RESULT) -> Operation:
     return access(elements, program, "store", tensor)
 
 
-def together(*elements: object) -> Operation:
+def together(*elements: object, line: int = 7, first: int = 0) -> Operation:
     """One access of several programs at once."""
-    single = [access(each) for each in elements]
-    programs = np.repeat(np.arange(len(single)), [one.offsets.size for one in single]).astype(np.int32)
+    single = [access(each, line=line) for each in elements]
+    programs = np.repeat(np.arange(first, first + len(single)), [one.offsets.size for one in single]).astype(np.int32)
     offsets = np.concatenate([one.offsets for one in single])
     return Operation(single[0].access, 0, KEYS, offsets, "x", programs=programs)
 
@@ -48,6 +48,9 @@ def counted(operations: Sequence[Operation]) -> int:
         [access(TILE), stored(TILE), access(TILE), stored(TILE + 64)],
         [access(TILE), access(TILE, kind="atomic", tensor=RESULT), access(TILE)],
         [access(TILE), access(TILE, tensor=RESULT), stored(TILE, tensor=1 << 22)],
+        [access(TILE), access(TILE + 64, line=8), access(TILE), access(TILE + 128, line=8), access(TILE)],
+        [access(TILE), access(TILE, 1), stored(TILE, 1), access(TILE), access(TILE)],
+        [together(TILE, TILE + 9, TILE), together(TILE + 9, TILE, first=1), together(TILE, first=2)],
     ],
     ids=[
         "nothing",
@@ -58,6 +61,9 @@ def counted(operations: Sequence[Operation]) -> int:
         "again for another tile of the result",
         "again for another sum",
         "the same places of another tensor",
+        "at one line of a loop that only reads",
+        "at one line, with another program's store before",
+        "at one line of a loop that some programs leave",
     ],
 )
 def test_what_a_program_does_not_have_is_not_loaded_again(operations: list[Operation]) -> None:
@@ -67,14 +73,16 @@ def test_what_a_program_does_not_have_is_not_loaded_again(operations: list[Opera
 @pytest.mark.parametrize(
     ("operations", "again"),
     [
-        ([access(TILE), access(TILE), stored(TILE)], 256),
-        ([access(TILE), access(TILE), access(TILE)], 512),
+        ([access(TILE), access(TILE, line=8), stored(TILE)], 256),
+        ([access(TILE), access(TILE, line=8), access(TILE, line=9)], 512),
         ([*(access(TILE + 64 * step) for step in range(4)), *(access(TILE + 64 * step) for step in range(4))], 1024),
         ([access(np.arange(256)), *(access(TILE + 64 * step) for step in range(4))], 1024),
         ([access(TILE), access(TILE + 32), stored(TILE)], 128),
         ([access(TILE * 3), access(TILE[::-1] * 3)], 256),
-        ([together(TILE, TILE + 9), together(TILE, TILE + 9), access(TILE, 5)], 512),
-        ([access(TILE), stored(TILE, 1), access(TILE)], 256),
+        ([together(TILE, TILE + 9), together(TILE, TILE + 9, line=8), access(TILE, 5)], 512),
+        ([access(TILE), stored(TILE, 1), access(TILE, line=8)], 256),
+        ([access(TILE), access(TILE[:8], kind="atomic", tensor=ROW_NUMBERS), access(TILE), stored(TILE)], 256),
+        ([together(TILE, TILE), together(TILE, TILE + 64), together(TILE, TILE)], 768),
         ([access(TILE), stored(TILE[:8], tensor=ROW_NUMBERS), access(TILE), stored(TILE)], 256),
     ],
     ids=[
@@ -85,7 +93,9 @@ def test_what_a_program_does_not_have_is_not_loaded_again(operations: list[Opera
         "half of a tile",
         "lanes apart",
         "two programs together",
-        "with another program's store between",
+        "at another line, with another program's store between",
+        "at one line of a loop with an atomic",
+        "at one line at which one of two programs loads something else between",
         "with a number for each row stored between",
     ],
 )

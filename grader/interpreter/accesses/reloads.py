@@ -3,12 +3,15 @@
 A program that computes several tiles, one after the other, loads what they share again for each of them. One that
 computes a tile in two passes over its inputs, or loads a tile at the top of a loop and at its bottom, moves bytes that
 it could keep. What a program stores tells them apart. Small results beside the others, as a number for each row, may
-belong to the first of two passes. Pure: reads operations only.
+belong to the first of two passes.
+
+A load that repeats itself, without a store between, is no second one: in a loop that only reads, Triton's compiler
+moves it out of the loop. Pure: reads operations only.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -33,10 +36,39 @@ def reloaded_bytes(operations: Sequence[Operation]) -> int:
         return 0
     ends = _ends_of_work(operations)
     loads: dict[int, list[Operation]] = {}
-    for one in operations:
-        if one.access.kind == "load" and one.offsets.size:
-            loads.setdefault(one.start, []).append(one)
+    for one in _loads_that_change(operations):
+        loads.setdefault(one.start, []).append(one)
     return sum(_loaded_again(made, ends) for made in loads.values())
+
+
+def _loads_that_change(operations: Sequence[Operation]) -> Iterator[Operation]:
+    """Yield the loads, without those that a line repeats at the same addresses before its program stores."""
+    # By the program, None for several in lockstep, then by the line and the tensor.
+    latest: defaultdict[int | None, dict[tuple[tuple[int, str], int], Operation]] = defaultdict(dict)
+    for one in operations:
+        program = one.access.program if one.programs is None else None
+        if one.access.kind != "load":
+            if program is None:
+                latest.clear()
+            else:
+                latest.pop(program, None)
+                latest.pop(None, None)
+        elif one.offsets.size:
+            place = (one.access.where, one.start)
+            before = latest[program].get(place)
+            latest[program][place] = one
+            if before is None or not _repeats(one, before):
+                yield one
+
+
+def _repeats(one: Operation, before: Operation) -> bool:
+    """Return whether each program loads what it loaded before; some may have left the loop."""
+    if one.access.width != before.access.width:
+        return False
+    if one.programs is None or before.programs is None:
+        return np.array_equal(one.offsets, before.offsets)
+    here = np.isin(before.programs, one.programs)
+    return np.array_equal(one.programs, before.programs[here]) and np.array_equal(one.offsets, before.offsets[here])
 
 
 def _ends_of_work(operations: Sequence[Operation]) -> Ints:

@@ -60,7 +60,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Array]] = {
     "fdim": lambda x, y: np.maximum(x - y, 0),
     "remainder": lambda x, y: x - np.rint(x / y) * y,
     "saturate": lambda x: np.clip(np.nan_to_num(x, nan=0.0), 0, 1),
-    "fma": lambda x, y, z: np.asarray(x, np.float64) * y + z,
+    **{name: lambda x, y, z: np.asarray(x, np.float64) * y + z for name in ("fma", "fma_rn", "fmaf_rn")},
     **{f"{kind}add_rn": np.add for kind in "fd"},
     **{f"{kind}sub_rn": np.subtract for kind in "fd"},
     **{f"{kind}mul_rn": np.multiply for kind in "fd"},

@@ -12,7 +12,7 @@ from grader.exercise.cases import Case
 from grader.exercise.model import Compiles, Part
 from grader.exercise.tensors import dtype_name
 from grader.judge.clue import Clue, sure
-from grader.judge.failures import Failure, check_forms
+from grader.judge.failures import Failure, check_forms, unloadable
 from grader.judge.ruling import Ruling
 from grader.judge.truth import Expected, Truth
 from grader.judge.wording import in_words
@@ -52,8 +52,8 @@ def decide_compiled(outcomes: Sequence[CompileOutcome], rule: Compiles, part: Pa
     """
     metrics: dict[str, Number] = {}
     for outcome in outcomes:
-        if outcome.state == "not_implemented":
-            return Ruling(_not_implemented(outcome))
+        if outcome.state in ("not_implemented", "unloadable"):
+            return Ruling(_nothing_to_call(outcome))
         if outcome.state in UNKNOWN:
             return Ruling(None, undecided=f"{outcome.target}: {outcome.why}")
         failure = (_breach(outcome, outcome.form, part, truth) if outcome.form else None) or _refused(outcome)
@@ -194,7 +194,9 @@ def late_words(outcomes: Sequence[CompileOutcome]) -> str:
     return f"it is unknown whether a GPU runs the kernels: for {late.target} {late.why}" if late else ""
 
 
-def _not_implemented(outcome: CompileOutcome) -> Failure:
+def _nothing_to_call(outcome: CompileOutcome) -> Failure:
+    if outcome.state == "unloadable":
+        return unloadable(outcome.why)
     return Failure("not_implemented", Cause("not_implemented", "Not implemented yet", outcome.why))
 
 
