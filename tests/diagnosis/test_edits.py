@@ -727,3 +727,9 @@ def test_the_length_of_a_row_in_a_launch_may_stand_for_the_distance_of_rows() ->
     source = RIGHT.replace("x, y, M, N, x.stride(0)", "x, y, M, N, x.shape[1]")
     repairs = [one for one in edits(source) if one.applied(source) == RIGHT]
     assert {one.kinds[0] for one in repairs} == {"strides_ignored"}
+
+
+def test_a_slot_in_16_bits_is_widened_to_64() -> None:
+    kernel = RIGHT.replace("tl.program_id(0) * BLOCK_M", "tl.program_id(0).to(tl.int16) * BLOCK_M")
+    (edit,) = (one for one in edits(kernel) if one.after == "tl.int64")
+    assert (edit.before, edit.kinds) == ("tl.int16", ("offset_overflow",))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise, product
 
@@ -24,6 +25,7 @@ from grader.diagnosis.edits.edit_scope import (
     keyword,
     names_in,
 )
+from grader.diagnosis.edits.grids import IN_GRIDS
 from grader.diagnosis.edits.indices import IN_INDICES
 from grader.diagnosis.edits.loops import IN_LOOPS, bounds_a_loop, starts_a_loop, step_of
 from grader.diagnosis.edits.masks import IN_MASKS
@@ -47,6 +49,7 @@ _OTHER_AXIS = ("other_axis_block", "not_all_covered", "wrong_address")
 _PARTS = ("heads_mapping", "wrong_address", "bad_index", "axes_exchanged", "not_all_covered")
 _ROUNDED = ("rounded_intermediate", "low_precision_sum", "wrong_dtype")
 _NARROW = (".float16", ".bfloat16")
+_NARROW_NUMBERS = re.compile(r"\.u?int(8|16|32)$")
 # Comparisons that include their bound, and the same that do not, each with the kinds of an edit.
 _FLIPPED: Mapping[type[ast.cmpop], tuple[str, tuple[str, ...]]] = {
     ast.Lt: ("<=", _TOO_NARROW),
@@ -609,6 +612,9 @@ def _casts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if not isinstance(node, ast.Call) or not scope.in_kernel:
         return
     if isinstance(node.func, ast.Attribute) and node.func.attr == "to":
+        if node.args and _NARROW_NUMBERS.search(scope.text(node.args[0])):
+            yield scope.edit(node.args[0], "tl.int64", ("offset_overflow",), MOST)
+            return
         # A literal dtype fits the inputs of one dtype only.
         narrows = bool(node.args) and scope.text(node.args[0]).endswith(_NARROW)
         kinds, weight = (_ROUNDED, OFTEN) if narrows else (OF_DTYPES, SOMETIMES / 2)
@@ -731,6 +737,8 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     # Before the finders that replace a mask by any other.
     *IN_MASKS,
     *IN_PAIRS,
+    # Before the finders of names, which take any number.
+    *IN_GRIDS,
     _names,
     _keys,
     _similar_names,

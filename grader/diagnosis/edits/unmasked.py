@@ -1,4 +1,6 @@
-"""Find what a mask lacks for an access outside a tensor: a condition on an index, a bound, or the steps of a pointer.
+"""Find why an access is outside a tensor: what its mask lacks, or a number in too few bits.
+
+A mask may lack a condition on an index, a bound, or the steps of a pointer.
 
 Take a call in which the guard found such an access, and the submission's text. Return a clue. Run only launch code.
 """
@@ -23,6 +25,8 @@ from grader.text import clean
 TAIL, WHOLE = "missing_mask", "axis_unmasked"
 # The kind of a bound that is the length of something else.
 BOUND = "bound_too_large"
+# The kind of a number in too few bits, and the largest numbers of dtypes.
+TOO_NARROW, _LARGEST_NUMBERS = "offset_overflow", {"int8": 127, "int16": 32767}
 # It says more than the place of the block, but the mistake may be a step too many.
 _WEIGHT = 0.85
 _ACCESSES = frozenset({"load", "store"})
@@ -32,17 +36,20 @@ _LONGEST = 60
 def unmasked_clue(bench: Bench, text: str, wrong_call: WrongCall) -> Clue | None:
     """Return the clue of the mask of the first access outside a tensor: an index without a condition, or its bound.
 
-    Or a pointer that moves on, beside a mask that does not. None if none explains the access. bench: interprets. text:
-    the submission's.
+    Or a pointer that moves on, beside a mask that does not; before the tensor, a number that the kernel narrows. None
+    if none explains the access. bench: interprets. text: the submission's.
     """
     found = next(iter(wrong_call.outcome.answer.findings), None)
-    if found is None or found.kind not in _ACCESSES or found.element < found.elements:
+    if found is None or found.kind not in _ACCESSES or 0 <= found.element < found.elements:
         return None
     with bench.findings.aside():
         recorded = Edited.of(bench, wrong_call.recipe).recorded
     if recorded is None or recorded.trace.programs:
         return None
-    for scope in scopes_of(text, kernels_in(recorded.trace), bench.part.name):
+    scopes = scopes_of(text, kernels_in(recorded.trace), bench.part.name)
+    if found.element < 0:
+        return _narrowed([scope for scope in scopes if scope.in_kernel])
+    for scope in scopes:
         for node in ast.walk(scope.function):
             if scope.in_kernel and isinstance(node, ast.Call) and _is_at(node, found) and node.args:
                 mask = keyword(node, "mask")
@@ -55,6 +62,23 @@ def unmasked_clue(bench: Bench, text: str, wrong_call: WrongCall) -> Clue | None
                 if moved and mask is not None:
                     return _clue_of_steps(*moved, clean(scope.text(mask), _LONGEST))
     return None
+
+
+def _narrowed(scopes: Sequence[Scope]) -> Clue | None:
+    """Return the clue of the only number that kernels convert to 8 or 16 bits; None for none, or several."""
+    calls = [(scope, one) for scope in scopes for one in ast.walk(scope.function) if called(one) in ("to", "cast")]
+    dtypes = [
+        (scope.text(one.args[-1]).rpartition(".")[2], one.lineno)
+        for scope, one in calls
+        if isinstance(one, ast.Call) and one.args
+    ]
+    narrow = [(dtype, line) for dtype, line in dtypes if dtype in _LARGEST_NUMBERS]
+    if len(narrow) != 1:
+        return None
+    ((dtype, line),) = narrow
+    ends = f"Line {line} makes {dtype} of a number. {dtype} ends at {_LARGEST_NUMBERS[dtype]:,}"
+    evidence = f"{ends}, and a larger number becomes negative: the address lies before the tensor."
+    return Clue(TOO_NARROW, _WEIGHT, evidence, help=f"Write tl.int64 in place of tl.{dtype} in line {line}.", firm=True)
 
 
 def _is_at(node: ast.Call, found: GuardFinding) -> bool:

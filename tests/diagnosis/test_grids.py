@@ -1,0 +1,74 @@
+"""A grid of too few programs is counted over another length, or without its limit."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.diagnosis.edits.edits import Edit, edits_of
+from grader.exercise.catalogue import Entry
+from grader.sandbox.server import ForkServer
+from tests.benches import VECTOR_ADD
+from tests.diagnosis.test_repairs import clues
+
+PRODUCT = """import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def product(a_ptr, c_ptr, M, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    tl.store(c_ptr + rows, tl.load(a_ptr + rows, mask=rows < M), mask=rows < M)
+
+
+def matmul(a, b):
+    (M, K), N = a.shape, b.shape[1]
+    c = torch.empty((M, N), dtype=a.dtype, device=a.device)
+    GRID
+    product[grid](a, c, M, N, BLOCK_M=32, BLOCK_N=64)
+    return c
+"""
+
+
+def grid_edits(grid: str) -> dict[str, Edit]:
+    """Return the edits of the line of the grid, by what they write there."""
+    source = PRODUCT.replace("GRID", grid)
+    found = edits_of(source, {("product", 6): ((), {})}, "matmul")
+    lines = ((one.applied(source).splitlines()[14].strip(), one) for one in found)
+    return {line: one for line, one in lines if line != grid}
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [
+        "grid = (triton.cdiv(M, 32), triton.cdiv(K, 64))",
+        "grid = (triton.cdiv(M, 32), triton.cdiv(a.shape[0], 64))",
+        "grid = (triton.cdiv(M, 32), triton.cdiv(b.shape[0], 64))",
+    ],
+)
+def test_programs_are_counted_over_another_length(grid: str) -> None:
+    edit = grid_edits(grid)["grid = (triton.cdiv(M, 32), triton.cdiv(N, 64))"]
+    assert edit.kinds[0] == "not_all_covered"
+    assert "count its programs over this length" in edit.help
+
+
+def test_a_lambda_s_grid_has_the_same_edits_and_the_length_of_the_block_s_name_comes_first() -> None:
+    found = grid_edits('grid = lambda meta: (triton.cdiv(K, BLOCK_N) * triton.cdiv(M, meta["BLOCK_M"]),)')
+    of_n = found['grid = lambda meta: (triton.cdiv(N, BLOCK_N) * triton.cdiv(M, meta["BLOCK_M"]),)']
+    of_m = found['grid = lambda meta: (triton.cdiv(M, BLOCK_N) * triton.cdiv(M, meta["BLOCK_M"]),)']
+    assert of_n.weight > of_m.weight
+
+
+def test_a_limited_grid_is_launched_without_its_limit() -> None:
+    edit = grid_edits("grid = (min(8, triton.cdiv(M, 32)),)")["grid = (triton.cdiv(M, 32),)"]
+    assert "Beyond the limit" in edit.help
+
+
+@pytest.mark.process
+def test_the_card_names_the_length_and_says_what_to_count(server: ForkServer, ex_15: Entry) -> None:
+    right = "(triton.cdiv(x.numel(), 64),)"
+    assert right in VECTOR_ADD
+    (clue,) = clues(server, ex_15, VECTOR_ADD.replace(right, "(min(triton.cdiv(x.numel(), 64), 1),)"))
+    assert (clue.kind, clue.confirmed) == ("not_all_covered", True)
+    assert "`triton.cdiv(x.numel(), 64)` in place of `min(triton.cdiv(x.numel(), 64), 1)`" in clue.evidence
+    assert "Beyond the limit, no program takes the elements that are left." in clue.help
