@@ -16,6 +16,7 @@ from pathlib import Path
 
 from grader.diagnosis.cross_check import explaining, shown_by
 from grader.diagnosis.edits.edit_scope import SLIP
+from grader.diagnosis.edits.limits import UNSHARED, limit_clue
 from grader.diagnosis.edits.repairs import repair_clues
 from grader.diagnosis.edits.unmasked import unmasked_clue
 from grader.diagnosis.edits.unstored import KIND as UNWRITTEN
@@ -271,6 +272,7 @@ class Diagnosis:
             return
         with self._noting_faults(*failed):
             self._name_unmasked_index(bench, failed, text)
+            self._name_limit(bench, failed, text)
             suspected = [one.kind for one in self._suspects(first, self._clues(first.id))]
             calls = self._failing_calls(failed)
             clues = [clue for one in planned for clue in self._clues(one.id)]
@@ -319,6 +321,14 @@ class Diagnosis:
                     told[found.line] = unmasked_clue(bench, text, wrong_call)
                 if clue := told[found.line]:
                     self._add([one], clue)
+
+    def _name_limit(self, bench: Bench, failed: Mapping[str, WrongCall], text: str) -> None:
+        """Add the limit of a grid to the first check in which elements were never stored to."""
+        for one, wrong_call in failed.items():
+            if any(clue.kind == UNSHARED for clue in self._clues(one)):
+                if clue := limit_clue(bench, text, wrong_call):
+                    self._add([one], clue)
+                return
 
     def _name_what_is_not_stored(self, bench: Bench, failed: Mapping[str, WrongCall], text: str) -> None:
         """Name the line that prevents a store, if a confirmed cause is memory that nobody wrote."""

@@ -513,9 +513,7 @@ def _by_value(
         if bool(only.all()):
             yield Clue("value_shortcut", 0.4, f"{name} is wrong only where infinities or NaN go in.")
     yield from [*_beyond(answer)] or [*_one_sign(answer)]
-    yield from (factors := [*_ratio(answer)] or [*_ratio_of_rows(answer)])
-    if not factors:
-        yield from _rounding(answer, exact=exact)
+    yield from [*_ratio(answer)] or [*_ratio_of_rows(answer)] or _rounding(answer, exact=exact)
 
 
 def _one_sign(answer: Answer) -> Iterator[Clue]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from grader.diagnosis.edits.edits import Edit, edits_of
+from grader.diagnosis.edits.limits import limit_clue
+from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.sandbox.server import ForkServer
-from tests.benches import VECTOR_ADD
+from tests.benches import VECTOR_ADD, bench_of
 from tests.diagnosis.test_repairs import clues
 
 PRODUCT = """import torch
@@ -72,3 +74,24 @@ def test_the_card_names_the_length_and_says_what_to_count(server: ForkServer, ex
     assert (clue.kind, clue.confirmed) == ("not_all_covered", True)
     assert "`triton.cdiv(x.numel(), 64)` in place of `min(triton.cdiv(x.numel(), 64), 1)`" in clue.evidence
     assert "Beyond the limit, no program takes the elements that are left." in clue.help
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("source", "n", "reached"),
+    [
+        (VECTOR_ADD.replace("(triton.cdiv(x.numel(), 64),)", "(min(8, triton.cdiv(x.numel(), 64)),)"), 1000, True),
+        (VECTOR_ADD.replace("(triton.cdiv(x.numel(), 64),)", "(min(99, x.numel() // 64),)"), 1000, False),
+    ],
+)
+def test_a_limit_that_a_call_reaches_is_read_in_the_text(
+    server: ForkServer, ex_15: Entry, source: str, n: int, *, reached: bool
+) -> None:
+    with bench_of(server, ex_15, source, "vector_add") as bench:
+        failure = bench.try_case(Case({"N": n, "dtype": "float32", "values": "normal", "offset": 0}), 5).failure
+        assert failure
+        assert failure.wrong_call
+        clue = limit_clue(bench, source, failure.wrong_call)
+    assert (clue is not None) == reached
+    if clue:
+        assert clue.evidence == "Line 15 launches at most 8 programs, and this call has more blocks than that."

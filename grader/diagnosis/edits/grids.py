@@ -16,7 +16,7 @@ _OTHER_LENGTH = (
     "Each axis of the grid shares out one length, which the kernel takes apart by `tl.program_id`: count its programs "
     "over this length, triton.cdiv(length, block)."
 )
-_LIMITED = (
+LIMITED = (
     "Beyond the limit, no program takes the elements that are left. Launch one program for every block, or let each "
     "program take several blocks in a loop: range(pid, blocks, tl.num_programs(0))."
 )
@@ -60,7 +60,7 @@ def _limits_of_grids(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         return
     for one in node.args:
         if not isinstance(one, ast.Constant):
-            yield replace(scope.edit(node, scope.text(one), _KINDS, OFTEN), help=_LIMITED)
+            yield replace(scope.edit(node, scope.text(one), _KINDS, OFTEN), help=LIMITED)
 
 
 IN_GRIDS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (_other_lengths, _limits_of_grids)

@@ -46,22 +46,27 @@ def unmasked_clue(bench: Bench, text: str, wrong_call: WrongCall) -> Clue | None
         recorded = Edited.of(bench, wrong_call.recipe).recorded
     if recorded is None or recorded.trace.programs:
         return None
-    scopes = scopes_of(text, kernels_in(recorded.trace), bench.part.name)
+    scopes = [one for one in scopes_of(text, kernels_in(recorded.trace), bench.part.name) if one.in_kernel]
     if found.element < 0:
-        return _narrowed([scope for scope in scopes if scope.in_kernel])
-    for scope in scopes:
-        for node in ast.walk(scope.function):
-            if scope.in_kernel and isinstance(node, ast.Call) and _is_at(node, found) and node.args:
-                mask = keyword(node, "mask")
-                if mask is not None and (bound := _bound_beyond(scope, node.args[0], mask, found)):
-                    return _bound_clue(*bound, clean(scope.text(mask), _LONGEST), found)
-                free = _free(scope, node.args[0], mask, found) if mask is not None else []
-                if len(free) == 1 and mask is not None:
-                    return _clue(free[0], clean(scope.text(mask), _LONGEST), found)
-                moved = _moved_on(scope, node, mask) if mask is not None else None
-                if moved and mask is not None:
-                    return _clue_of_steps(*moved, clean(scope.text(mask), _LONGEST))
-    return None
+        return _narrowed(scopes)
+    accesses = ((scope, one) for scope in scopes for one in ast.walk(scope.function) if isinstance(one, ast.Call))
+    clues = (_of_mask(scope, one, found) for scope, one in accesses if _is_at(one, found) and one.args)
+    return next((clue for clue in clues if clue), None)
+
+
+def _of_mask(scope: Scope, access: ast.Call, found: GuardFinding) -> Clue | None:
+    """Return the clue of the mask of an access: its bound, an index that it does not depend on, or a pointer."""
+    mask = keyword(access, "mask")
+    if mask is None:
+        return None
+    text = clean(scope.text(mask), _LONGEST)
+    if bound := _bound_beyond(scope, access.args[0], mask, found):
+        return _bound_clue(*bound, text, found)
+    free = _free(scope, access.args[0], mask, found)
+    if len(free) == 1:
+        return _clue(free[0], text, found)
+    moved = _moved_on(scope, access, mask)
+    return _clue_of_steps(*moved, text) if moved else None
 
 
 def _narrowed(scopes: Sequence[Scope]) -> Clue | None:
