@@ -54,7 +54,7 @@ from grader.judge.ruling import Ruling
 from grader.judge.trial import TriedCase
 from grader.judge.truth import Truth
 from grader.protocol.messages import Recipe
-from grader.record import CheckResult, Suspect
+from grader.record import Cause, CheckResult, Suspect
 
 # Only failing calls that take less time than this are repeated for clues.
 _PROBE_S = 0.5
@@ -426,11 +426,25 @@ class Diagnosis:
             own = clues_in(failure, planned.part, self._truth)
         with self._noting_faults(planned.id):
             suspects = self._suspects(planned, own)
-            result = replace(result, cause=explained(result.cause, suspects, *check.words))
+            cause = explained(result.cause, suspects, *check.words)
+            result = replace(
+                result, cause=cause if suspects or cause.help else self._pointing_elsewhere(planned, cause)
+            )
         if check.fault:
             note = f"the search for the cause ended early ({check.fault}): a fault of the grader, which costs no points"
             result = replace(result, notes=(*result.notes, note))
         return result
+
+    def _pointing_elsewhere(self, planned: PlannedCheck, cause: Cause) -> Cause:
+        """Return a cause without help, with help that names the first check of the part whose card has a suspect."""
+        for check in planned.part.checks:
+            other = replace(planned, check=check)
+            clues = self._checks[other.id].clues if other.id in self._checks else None
+            if other.id != planned.id and clues and self._suspects(other, clues):
+                return replace(
+                    cause, help=f"“{check.title}” fails too, and its card names a cause: mend that one first."
+                )
+        return cause
 
     def _suspects(self, planned: PlannedCheck, own: Sequence[Clue]) -> tuple[Suspect, ...]:
         """Return what may be behind the failure of a check, by its own clues and by all that is known of the part."""
