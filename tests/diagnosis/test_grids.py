@@ -95,3 +95,11 @@ def test_a_limit_that_a_call_reaches_is_read_in_the_text(
     assert (clue is not None) == reached
     if clue:
         assert clue.evidence == "Line 15 launches at most 8 programs, and this call has more blocks than that."
+
+
+def test_a_literal_block_may_have_to_hold_all_of_a_count() -> None:
+    source = PRODUCT.replace("GRID", "grid = (triton.cdiv(M, 32),)")
+    found = [one for one in edits_of(source, {("product", 6): ((), {})}, "matmul") if one.before == "64"]
+    assert {one.after: one.kinds[0] for one in found} == {
+        **dict.fromkeys(("128", "triton.next_power_of_2(M)", "triton.next_power_of_2(N)"), "size_assumed")
+    }

@@ -270,11 +270,16 @@ def _numbers(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if not isinstance(node, ast.Constant) or type(node.value) is not int:
         return
     parent = scope.parents.get(node)
+    kinds: tuple[str, ...]
     if isinstance(parent, ast.keyword):
         if parent.arg in scope.constants and node.value > 1:
-            yield scope.edit(node, str(2 * node.value), ("size_assumed", "not_all_covered"), NOW_AND_THEN / 2)
+            kinds = ("size_assumed", "not_all_covered")
+            yield scope.edit(node, str(2 * node.value), kinds, NOW_AND_THEN / 2)
+            # A block that must hold all of something: the partial sums of all programs.
+            for count in _counts_beside(scope, parent):
+                yield scope.edit(node, f"triton.next_power_of_2({count})", kinds, NOW_AND_THEN / 2)
         parent = scope.parents.get(parent) if parent.arg in ("axis", "dim") else None
-    kinds: tuple[str, ...] = ("position_shifted",)
+    kinds = ("position_shifted",)
     if called(parent) in _REDUCTIONS | _OF_AXES or isinstance(parent, ast.Subscript):
         kinds = ("wrong_axis",) if called(parent) in _REDUCTIONS else _SIZES
     elif called(parent) in ("range", "static_range"):
@@ -285,6 +290,14 @@ def _numbers(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         if value >= 0:
             weight = SOMETIMES if kinds[0] in ("wrong_axis", "block_left_out") else NOW_AND_THEN / 2
             yield scope.edit(node, str(value), kinds, weight)
+
+
+def _counts_beside(scope: Scope, constant: ast.keyword) -> list[str]:
+    """Return the lengths and counts of blocks that a launch passes beside a constant."""
+    launch = scope.parents.get(constant)
+    names = dict.fromkeys(map(bare_name, launch.args)) if isinstance(launch, ast.Call) else {}
+    counted = {name for name, values in scope.given.items() if {*map(called, values)} & {"cdiv", "min", "max"}}
+    return [name for name in names if name and (name in scope.lengths or name in counted)]
 
 
 def _bases(scope: Scope, node: ast.AST) -> Iterator[Edit]:
