@@ -61,6 +61,12 @@ def test_a_lambda_s_grid_has_the_same_edits_and_the_length_of_the_block_s_name_c
     assert of_n.weight > of_m.weight
 
 
+def test_the_lengths_of_two_axes_of_a_grid_are_exchanged_and_their_blocks_stay() -> None:
+    found = grid_edits("grid = (triton.cdiv(N, 32), triton.cdiv(M, 64))")
+    edit = found["grid = (triton.cdiv(M, 32), triton.cdiv(N, 64))"]
+    assert edit.kinds[0] == "axes_exchanged"
+
+
 def test_a_limited_grid_is_launched_without_its_limit() -> None:
     edit = grid_edits("grid = (min(8, triton.cdiv(M, 32)),)")["grid = (triton.cdiv(M, 32),)"]
     assert "Beyond the limit" in edit.help

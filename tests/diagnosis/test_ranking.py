@@ -168,6 +168,11 @@ def test_what_another_check_has_confirmed_is_likely_here_and_no_more() -> None:
     assert one.evidence == "In another check: it grows."
 
 
+def test_the_help_of_a_cause_that_another_check_has_confirmed_is_given_here_too() -> None:
+    (one,) = ranked(elsewhere=(sure("not_all_covered", "It ends.", "The first 512", "How many are joined?"),))
+    assert (one.help, one.title.startswith("Looks like elements")) == ("How many are joined?", True)
+
+
 def cases(*failing: bool) -> tuple[TriedCase, ...]:
     layouts = ("rows", "rows", "rows", "columns", "columns")
     return tuple(TriedCase(SPACE.case(N=128, layout=one), bad) for one, bad in zip(layouts, failing, strict=True))

@@ -258,14 +258,15 @@ class Scope:
     def origins(self, node: ast.AST, *, until: Collection[str] = ()) -> list[ast.AST]:
         """Return all nodes of an expression, and of the values that its names are given.
 
-        until: functions; the arguments of their calls are left out.
+        until: functions; the arguments of their calls are left out, and so is what `/` divides: no address is.
         """
         found: list[ast.AST] = []
         known, left = set[str](), [node]
         while left:
             one = left.pop()
             found.append(one)
-            if called(one) in until:
+            is_divided = isinstance(one, ast.BinOp) and isinstance(one.op, ast.Div)
+            if called(one) in until or (until and is_divided):
                 continue
             left += ast.iter_child_nodes(one)
             if isinstance(one, ast.Name) and one.id not in known:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import combinations
 
 from grader.diagnosis.edits.edit_scope import NOW_AND_THEN, OFTEN, SOMETIMES, Edit, Scope, called
 
@@ -38,6 +39,19 @@ def _other_lengths(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         yield replace(scope.edit(node, length, _KINDS, weight), help=_OTHER_LENGTH)
 
 
+def _exchanged_lengths(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Exchange the lengths over which two axes of a grid are counted."""
+    if node not in scope.in_grids or not isinstance(node, ast.Tuple):
+        return
+    counted = [
+        next((one for one in ast.walk(entry) if isinstance(one, ast.expr) and _divisor(scope, one)), None)
+        for entry in node.elts
+    ]
+    for one, other in combinations([one for one in counted if one is not None], 2):
+        exchanged = [(one, scope.text(other)), (other, scope.text(one))]
+        yield replace(scope.joined(exchanged, ("axes_exchanged", *_KINDS), SOMETIMES), help=_OTHER_LENGTH)
+
+
 def _divisor(scope: Scope, node: ast.AST) -> ast.expr | None:
     """Return what a division that counts blocks divides a node by; None if the node is no dividend."""
     match scope.parents.get(node):
@@ -63,4 +77,8 @@ def _limits_of_grids(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             yield replace(scope.edit(node, scope.text(one), _KINDS, OFTEN), help=LIMITED)
 
 
-IN_GRIDS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (_other_lengths, _limits_of_grids)
+IN_GRIDS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
+    _other_lengths,
+    _exchanged_lengths,
+    _limits_of_grids,
+)

@@ -504,7 +504,8 @@ def _last_groups(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """
     if not scope.in_kernel or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mod):
         return
-    place, group = scope.meaning(node.left), scope.text(node.right)
+    # The group may have a second name: `height = GROUP`.
+    place, group = scope.meaning(node.left), scope.text(scope.meaning(node.right))
     width = scope.meaning(place.right) if isinstance(place, ast.BinOp) and isinstance(place.op, ast.Mod) else None
     if not isinstance(place, ast.BinOp) or not isinstance(width, ast.BinOp) or not isinstance(width.op, ast.Mult):
         return
@@ -517,10 +518,10 @@ def _last_groups(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     for other in ast.walk(scope.function):
         if not isinstance(other, ast.BinOp) or not isinstance(other.op, ast.FloorDiv):
             continue
-        if ast.dump(other.left) == ast.dump(node.left) and scope.text(other.right) == group:
+        if ast.dump(other.left) == ast.dump(node.left) and scope.text(scope.meaning(other.right)) == group:
             (start, end), (second, last) = sorted((scope.span(node.right), scope.span(other.right)))
             between = scope.source[end:second].decode()
-            before, after = f"{group}{between}{group}", f"{rows}{between}{rows}"
+            before, after = scope.source[start:last].decode(), f"{rows}{between}{rows}"
             cut = f"min(rows - first row, {group})"
             shown = f"% {cut} … // {cut}", f"% {group} … // {group}"
             yield Edit(node.lineno, before, after, ("group_not_cut",), MOST, start, last, True, shown=shown)
