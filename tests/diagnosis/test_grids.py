@@ -61,6 +61,12 @@ def test_a_lambda_s_grid_has_the_same_edits_and_the_length_of_the_block_s_name_c
     assert of_n.weight > of_m.weight
 
 
+def test_a_length_that_no_grid_counts_comes_before_the_others() -> None:
+    found = grid_edits("grid = (triton.cdiv(M, BLOCK) * triton.cdiv(M, SIZE),)")
+    of_n, of_m = (found[f"grid = (triton.cdiv(M, BLOCK) * triton.cdiv({one}, SIZE),)"] for one in ("N", "b.shape[1]"))
+    assert of_n.weight > of_m.weight
+
+
 def test_the_lengths_of_two_axes_of_a_grid_are_exchanged_and_their_blocks_stay() -> None:
     found = grid_edits("grid = (triton.cdiv(N, 32), triton.cdiv(M, 64))")
     edit = found["grid = (triton.cdiv(M, 32), triton.cdiv(N, 64))"]

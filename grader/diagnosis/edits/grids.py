@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import combinations
 
-from grader.diagnosis.edits.edit_scope import NOW_AND_THEN, OFTEN, SOMETIMES, Edit, Scope, called
+from grader.diagnosis.edits.edit_scope import NOW_AND_THEN, OFTEN, SOMETIMES, Edit, Scope, bare_name, called
 
 _KINDS = ("not_all_covered", "grid_too_large")
 _OTHER_LENGTH = (
@@ -30,12 +30,14 @@ def _other_lengths(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     own, divisor = scope.text(node), _divisor(scope, node)
     if own not in scope.lengths or (divisor is None and not _is_factor(scope, node)):
         return
+    counted = {*map(bare_name, scope.in_grids)}
     for length, line in scope.lengths.items():
         if length == own or line >= node.lineno:
             continue
-        # A block of BLOCK_N divides N.
+        # A block of BLOCK_N divides N; and a length that no grid counts may be the one that is missing.
         fits = divisor is not None and length[-1:].lower() == scope.text(divisor)[-1:].lower()
-        weight = OFTEN if fits else SOMETIMES if divisor is not None else NOW_AND_THEN
+        is_likely = divisor is not None and (fits or (length.isidentifier() and length not in counted))
+        weight = OFTEN if is_likely else SOMETIMES if divisor is not None else NOW_AND_THEN
         yield replace(scope.edit(node, length, _KINDS, weight), help=_OTHER_LENGTH)
 
 
