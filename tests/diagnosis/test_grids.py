@@ -73,6 +73,12 @@ def test_the_lengths_of_two_axes_of_a_grid_are_exchanged_and_their_blocks_stay()
     assert edit.kinds[0] == "axes_exchanged"
 
 
+def test_the_tiles_of_each_axis_are_rounded_up_by_themselves() -> None:
+    edit = grid_edits("grid = (triton.cdiv(M * N, 32 * 64),)")["grid = (triton.cdiv(M, 32) * triton.cdiv(N, 64),)"]
+    assert edit.kinds[0] == "not_all_covered"
+    assert "Round up along each axis" in edit.help
+
+
 def test_a_limited_grid_is_launched_without_its_limit() -> None:
     edit = grid_edits("grid = (min(8, triton.cdiv(M, 32)),)")["grid = (triton.cdiv(M, 32),)"]
     assert "Beyond the limit" in edit.help

@@ -17,6 +17,7 @@ _OTHER_LENGTH = (
     "Each axis of the grid shares out one length, which the kernel takes apart by `tl.program_id`: count its programs "
     "over this length, triton.cdiv(length, block)."
 )
+_TOGETHER = "A part of a tile needs a program, too. Round up along each axis: cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)."
 LIMITED = (
     "Beyond the limit, no program takes the elements that are left. Launch one program for every block, or let each "
     "program take several blocks in a loop: range(pid, blocks, tl.num_programs(0))."
@@ -70,6 +71,20 @@ def _is_factor(scope: Scope, node: ast.AST) -> bool:
     return isinstance(parent, ast.Tuple) or (isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mult))
 
 
+def _rounded_together(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Round the tiles of each axis up by themselves: not cdiv(M * N, BLOCK_M * BLOCK_N)."""
+    if node not in scope.in_grids:
+        return
+    match node:
+        case ast.Call(args=[ast.BinOp(rows, ast.Mult(), columns), ast.BinOp(height, ast.Mult(), width)]) as call:
+            if called(call) == "cdiv":
+                down, across = (
+                    f"{scope.text(call.func)}({scope.text(one)}, {scope.text(by)})"
+                    for one, by in ((rows, height), (columns, width))
+                )
+                yield replace(scope.edit(call, f"{down} * {across}", _KINDS, OFTEN), help=_TOGETHER)
+
+
 def _limits_of_grids(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Launch as many programs as there are blocks, without a limit: `min(128, blocks)`."""
     if node not in scope.in_grids or not isinstance(node, ast.Call) or called(node) != "min":
@@ -82,5 +97,6 @@ def _limits_of_grids(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 IN_GRIDS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _other_lengths,
     _exchanged_lengths,
+    _rounded_together,
     _limits_of_grids,
 )
