@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import combinations
 
-from grader.diagnosis.edits.edit_scope import NOW_AND_THEN, OFTEN, SOMETIMES, Edit, Scope, bare_name, called
+from grader.diagnosis.edits.edit_scope import NOW_AND_THEN, OFTEN, RARELY, SOMETIMES, Edit, Scope, bare_name, called
 
 _KINDS = ("not_all_covered", "grid_too_large")
 _OTHER_LENGTH = (
@@ -38,7 +38,7 @@ def _other_lengths(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         # A block of BLOCK_N divides N; and a length that no grid counts may be the one that is missing.
         fits = divisor is not None and length[-1:].lower() == scope.text(divisor)[-1:].lower()
         is_likely = divisor is not None and (fits or (length.isidentifier() and length not in counted))
-        weight = OFTEN if is_likely else SOMETIMES if divisor is not None else NOW_AND_THEN
+        weight = SOMETIMES if is_likely else NOW_AND_THEN if divisor is not None else RARELY
         yield replace(scope.edit(node, length, _KINDS, weight), help=_OTHER_LENGTH)
 
 
