@@ -94,3 +94,4 @@ def vector_add(x, y):
     (clue,) = clues(server, ex_15, source)
     assert clue.kind == "not_all_covered"
     assert "With `(BLOCK * ITEMS)` in place of `BLOCK` in line 8" in clue.evidence
+    assert clue.help == "A program takes ITEMS blocks in its loop: the next program starts after all of them."

@@ -24,6 +24,7 @@ from grader.diagnosis.edits.edit_scope import (
 )
 
 _KINDS = ("remainder_skipped", "not_all_covered")
+_BLOCKS_IN_A_LOOP = "A program takes {count} blocks in its loop: the next program starts after all of them."
 _OVERLAPPING = ("not_all_covered", "done_again", "wrong_address")
 
 
@@ -72,7 +73,8 @@ def _starts_of_shares(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     for program, block in ((node.left, node.right), (node.right, node.left)):
         if bare_name(block) in scope.constants and any(called(one) == "program_id" for one in scope.origins(program)):
             for count in sorted(counts - names_in(scope.parents[node]) - names_in(node)):
-                yield scope.edit(block, f"({scope.text(block)} * {count})", _OVERLAPPING, OFTEN)
+                edit = scope.edit(block, f"({scope.text(block)} * {count})", _OVERLAPPING, OFTEN)
+                yield replace(edit, help=_BLOCKS_IN_A_LOOP.format(count=count))
 
 
 def _is_taken_by_programs(scope: Scope, share: str) -> bool:
