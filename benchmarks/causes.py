@@ -62,8 +62,8 @@ a GPU, with the default plan. Then it compares the suspects on the card of the n
 A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change no status and no points.
 
 - **Values** (`grader/diagnosis/patterns.py`): zeros, copies, memory that was never stored to, NaN that can only come
-  from around an argument, a limit, a constant factor, exchanged axes, shifted positions, another output's values,
-  errors as small as a rounding's.
+  from around an argument, a limit, a constant factor, a factor of each row, exchanged axes, shifted positions, another
+  output's values, errors as small as a rounding's.
 - **Known mistakes** (`<part>_mistakes` in an oracle): an answer that equals a known mistake's, except for rounding, is
   not a guess. **Known roundings** (`<part>_roundings`): the errors are, element by element, those of a sum or an
   intermediate value in too few bits.
@@ -108,8 +108,9 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
   stride, a size or a tensor of a similar name, a bound, a factor, a sign, brackets, a mask, an axis, a division that
   rounds up, a pointer that advances, a value of an earlier tile, a maximum that is carried on, an early return that is
   left out, two neighbours, two lines, or a quotient and a remainder exchanged, a line moved into a loop or out of it,
-  an index that counts from another start, a share of the work that is rounded down, a maximum that is overwritten too
-  early, a narrow dtype (`grader/diagnosis/edits/slips.py` and what it imports). If some outputs are right, lines that
+  an index that counts from another start, a share of the work that is rounded down, a grid over another length or under
+  a limit, a maximum that is overwritten too early, a narrow dtype (`grader/diagnosis/edits/slips.py` and what it
+  imports). If some outputs are right, lines that
   lead only to those come last (`grader/diagnosis/edits/influence.py`), and a name that nothing reads comes first. An
   edit must make the larger failing calls right too, and passing calls must stay right; the card names its line. If
   errors confirm a rounding, only edits of dtypes are tried, to name the line

@@ -25,7 +25,7 @@ from grader.batch.uploads import printable
 from grader.errors import UsageError
 from grader.files import write_atomically
 from grader.protocol.decode import DecodeError, decode
-from grader.record import Record, from_json, to_json
+from grader.record import Record, Status, from_json, to_json
 
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 
@@ -94,7 +94,7 @@ class JournalLine:
     student: str
     exercise: str
     key: str
-    verdict: str
+    verdict: Status
     score: float
     judged: float
     seconds: float

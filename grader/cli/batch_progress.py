@@ -20,6 +20,8 @@ from rich.text import Text
 
 from grader.batch.store import JournalLine
 from grader.batch.work import Task
+from grader.record import Status
+from grader.report.status import LOOKS
 
 _LATEST = 8
 _MOST_RUNNING = 12
@@ -99,7 +101,8 @@ def told(lines: Sequence[JournalLine]) -> str:
     others = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
     points = f"{first.score:g}/{first.judged:g}"
     again = f" (given out {first.attempts} times)" if first.attempts > 1 else ""
-    return f"{first.student}{others}  {first.exercise}  {first.verdict}  {points}  {first.seconds:.1f} s{again}"
+    word = LOOKS[first.verdict].word
+    return f"{first.student}{others}  {first.exercise}  {word}  {points}  {first.seconds:.1f} s{again}"
 
 
 class LiveTable(Board):
@@ -109,7 +112,7 @@ class LiveTable(Board):
         super().__init__(total, as_before, advice)
         self._places = 0
         self._running: dict[str, tuple[str, float]] = {}
-        self._verdicts: Counter[str] = Counter()
+        self._verdicts: Counter[Status] = Counter()
         self._latest: deque[str] = deque(maxlen=_LATEST)
         self._live = Live(console=Console(stderr=True), refresh_per_second=4, get_renderable=self._shown)
 
@@ -149,5 +152,5 @@ class LiveTable(Board):
         table = Table(box=None, show_header=False, padding=(0, 2))
         for exercise, since in list(self._running.values())[:_MOST_RUNNING]:
             table.add_row(Text("…"), Text(exercise), Text(clock(monotonic() - since)))
-        counts = ", ".join(f"{count} {verdict}" for verdict, count in self._verdicts.most_common())
+        counts = ", ".join(f"{count} {LOOKS[verdict].word}" for verdict, count in self._verdicts.most_common())
         return Group(head, *alone, Text(counts), *(Text(f"  {line}") for line in self._latest), table)

@@ -89,8 +89,9 @@ def _compiled(
 
     def on_outcome(outcome: CompileOutcome) -> None:
         if outcome.state == "not_implemented":
+            # Said once for each part, at the end, and not for every GPU.
             nothing[outcome.part] = outcome.why
-        if not quiet:
+        elif not quiet:
             count = len(outcome.kernels)
             words = counted(count, "kernel") if count else outcome.why
             say(f"{outcome.target}  {outcome.part}: {words}", sys.stderr)

@@ -27,6 +27,7 @@ from grader.sandbox.session import Session
 
 # The calls that are replayed to find one to draw.
 _MOST_DRAWN = 12
+_ONLY_RECORDED = "No kernel ran: a kernel that crashes or is wrong shows with --picture, and when you grade."
 
 
 def trace(exercise: str, submission: str | None, part: str | None, case: str | None, *, picture: bool = False) -> int:
@@ -58,6 +59,7 @@ def trace(exercise: str, submission: str | None, part: str | None, case: str | N
         say(f"beside the kernels: {deed.name} (line {deed.line})", sys.stdout)
     for deed in recorded.untold:
         say(f"cannot be recorded: {deed.name} (line {deed.line})", sys.stdout)
+    say(_ONLY_RECORDED, sys.stderr)
     return 0
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from grader.diagnosis.cross_check import explaining, shown_by
 from grader.diagnosis.edits.edit_scope import SLIP
+from grader.diagnosis.edits.limits import UNSHARED, limit_clue
 from grader.diagnosis.edits.repairs import repair_clues
 from grader.diagnosis.edits.unmasked import unmasked_clue
 from grader.diagnosis.edits.unstored import KIND as UNWRITTEN
@@ -53,7 +54,7 @@ from grader.judge.ruling import Ruling
 from grader.judge.trial import TriedCase
 from grader.judge.truth import Truth
 from grader.protocol.messages import Recipe
-from grader.record import CheckResult, Suspect
+from grader.record import Cause, CheckResult, Suspect
 from grader.syntax import is_readable
 
 # Only failing calls that take less time than this are repeated for clues.
@@ -272,6 +273,7 @@ class Diagnosis:
             return
         with self._noting_faults(*failed):
             self._name_unmasked_index(bench, failed, text)
+            self._name_limit(bench, failed, text)
             suspected = [one.kind for one in self._suspects(first, self._clues(first.id))]
             calls = self._failing_calls(failed)
             clues = [clue for one in planned for clue in self._clues(one.id)]
@@ -320,6 +322,14 @@ class Diagnosis:
                     told[found.line] = unmasked_clue(bench, text, wrong_call)
                 if clue := told[found.line]:
                     self._add([one], clue)
+
+    def _name_limit(self, bench: Bench, failed: Mapping[str, WrongCall], text: str) -> None:
+        """Add the limit of a grid to the first check in which elements were never stored to."""
+        for one, wrong_call in failed.items():
+            if any(clue.kind == UNSHARED for clue in self._clues(one)):
+                if clue := limit_clue(bench, text, wrong_call):
+                    self._add([one], clue)
+                return
 
     def _name_what_is_not_stored(self, bench: Bench, failed: Mapping[str, WrongCall], text: str) -> None:
         """Name the line that prevents a store, if a confirmed cause is memory that nobody wrote."""
@@ -417,11 +427,25 @@ class Diagnosis:
             own = clues_in(failure, planned.part, self._truth)
         with self._noting_faults(planned.id):
             suspects = self._suspects(planned, own)
-            result = replace(result, cause=explained(result.cause, suspects, *check.words))
+            cause = explained(result.cause, suspects, *check.words)
+            result = replace(
+                result, cause=cause if suspects or cause.help else self._pointing_elsewhere(planned, cause)
+            )
         if check.fault:
             note = f"the search for the cause ended early ({check.fault}): a fault of the grader, which costs no points"
             result = replace(result, notes=(*result.notes, note))
         return result
+
+    def _pointing_elsewhere(self, planned: PlannedCheck, cause: Cause) -> Cause:
+        """Return a cause without help, with help that names the first check of the part whose card has a suspect."""
+        for check in planned.part.checks:
+            other = replace(planned, check=check)
+            clues = self._checks[other.id].clues if other.id in self._checks else None
+            if other.id != planned.id and clues and self._suspects(other, clues):
+                return replace(
+                    cause, help=f"“{check.title}” fails too, and its card names a cause: mend that one first."
+                )
+        return cause
 
     def _suspects(self, planned: PlannedCheck, own: Sequence[Clue]) -> tuple[Suspect, ...]:
         """Return what may be behind the failure of a check, by its own clues and by all that is known of the part."""

@@ -214,14 +214,15 @@ def _reaches(launched: Sequence[LaunchInfo]) -> tuple[Reach, ...]:
     # If several constants have one value, it is unknown which one the kernel uses.
     named = {size: [name for name, own in one.constants.items() if own == size] for size in one.constants.values()}
     sizes = [(one_of(names), size) for size, names in sorted(named.items(), reverse=True) if size > 1]
-    # All programs of a flat grid are along one axis. Along another axis each program takes all, or they share it.
+    # All programs of a flat grid are along one axis, and those of any grid may be. Along another axis each program
+    # takes all, or they share it.
     programs = math.prod(one.grid)
     flat = sum(count > 1 for count in one.grid) <= 1
     beside = {name: max((size for other, size in sizes if other != name), default=1) for name, _ in sizes}
     return tuple(
-        Reach(name, count, size, beside[name] * (programs // count) if flat else math.inf)
+        Reach(name, count, size, beside[name] * (programs // count) if flat or count == programs else math.inf)
         for name, size in sizes
-        for count in dict.fromkeys(one.grid)
+        for count in dict.fromkeys((*one.grid, programs))
         if count
     )
 

@@ -138,8 +138,9 @@ _KINDS = (
     ),
     Kind(
         "offset_overflow",
-        "an offset that does not fit into 32 bits",
-        "How large does the product of an index and a stride become? Convert a factor before multiplying.",
+        "a slot or an offset that does not fit into its integer dtype",
+        "int16 ends at 32,767 and int32 at 2,147,483,647. How large does the index become, and its product with a "
+        "stride? Convert a factor before multiplying: index.to(tl.int64) * stride.",
     ),
     Kind(
         "group_not_cut",

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from math import isfinite
 
 import torch
 
+from grader.diagnosis.row_factors import row_factors
 from grader.exercise.cases import QUICK_VOLUME, Case
 from grader.exercise.model import Part
 from grader.judge.bench import Bench
@@ -48,6 +50,8 @@ _NAN_ROWS = 0.5
 _OTHER_ROWS = 0.4
 # Weight of a mistake with which a wrong output would be right: there is another mistake, instead of it or beside it.
 _RIGHT_THERE = 0.7
+# Fewer rows than this do not tell factors of rows apart; and the weight of a rounding that gives such factors.
+_TELLING_ROWS, _OF_ROWS = 8, 0.4
 # More mistakes than this explain nothing.
 _MOST_MISTAKES = 3
 
@@ -231,8 +235,13 @@ def rounding_clues(truth: Truth, part: Part, wrong_call: WrongCall) -> list[Clue
         if not bool(got[wrong].any()):
             # No rounding makes all wrong elements zeros.
             break
+        factors = row_factors(got, output.value, output.allowed)
+        of_rows = factors is not None and len(factors) < _TELLING_ROWS
         for kind, outputs in truth.roundings(part, wrong_call.recipe):
             clue = _alike(kind, _error(got, output.value), _error(outputs[i], output.value))
+            if clue and clue.confirmed and of_rows:
+                # Any two factors of rows have errors that look alike in a row.
+                clue = replace(clue, weight=_OF_ROWS, confirmed=False)
             if clue and (kind not in found or clue.weight > found[kind].weight):
                 found[kind] = clue
         break

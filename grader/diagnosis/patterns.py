@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from grader.diagnosis.row_factors import row_factors
 from grader.judge.clue import Clue, sure
 from grader.judge.truth import Expected
 from grader.phrases import counted
@@ -41,6 +42,13 @@ _LIMITS = (65504.0, 448.0, 240.0, 3.4028234663852886e38, 3.3895313892515355e38)
 _INFINITE = "Looks like a division by 0, or the exponential of too large a number"
 _INFINITE_HELP = "Which step divides, and may the divisor be 0? Which exponent is relative to no maximum, or to -inf?"
 _ORDINARY = 16.0
+# Fewer rows than this show no factors of rows; and the distance to 1 that a sum in float16 or bfloat16 may give.
+_LEAST_ROWS, _ROUNDED_SUM = 2, 2.0**-7
+_OF_ROWS = "Looks like one number of each row that is wrong, such as its sum"
+_OF_ROWS_HELP = (
+    "All elements of a row are multiplied or divided by the same number, as by the row's sum of exponentials: compute "
+    "this number by hand for one row, and compare it with yours."
+)
 # Weight of rounding if the errors are in a few rows.
 _IN_A_FEW_ROWS = 0.2
 # Weight of a remainder that is as long as all blocks before it: a remainder is shorter than a block.
@@ -378,9 +386,20 @@ def _box_ends(unwritten: Tensor) -> list[tuple[int, int]]:
 
 
 def _whole(reaches: Sequence[Reach], shape: Sequence[int], axis: int) -> list[Reach]:
-    """Return the reaches along an axis whose programs can cover all of the other axes."""
+    """Return the reaches along an axis whose programs can cover all of the other axes.
+
+    The programs of a flat grid share the tiles of both axes of a matrix.
+    """
     widest = max((size for other, size in enumerate(shape) if other != axis), default=1)
-    return [one for one in reaches if widest <= one.beside]
+    found = [one for one in reaches if widest <= one.beside]
+    all_programs = max((one.programs for one in reaches), default=0)
+    tiles = [(one, -(-widest // other.block)) for one in reaches for other in reaches if one.name != other.name]
+    shared = [
+        Reach(one.name, one.programs // beside, one.block)
+        for one, beside in tiles
+        if len(shape) == 2 and one not in found and one.programs == all_programs and not one.programs % beside
+    ]
+    return [*found, *shared]
 
 
 def _by_reach(first: int, size: int, reaches: Sequence[Reach]) -> Iterator[Clue]:
@@ -494,8 +513,7 @@ def _by_value(
         if bool(only.all()):
             yield Clue("value_shortcut", 0.4, f"{name} is wrong only where infinities or NaN go in.")
     yield from [*_beyond(answer)] or [*_one_sign(answer)]
-    yield from _ratio(answer)
-    yield from _rounding(answer, exact=exact)
+    yield from [*_ratio(answer)] or [*_ratio_of_rows(answer)] or _rounding(answer, exact=exact)
 
 
 def _one_sign(answer: Answer) -> Iterator[Clue]:
@@ -559,6 +577,24 @@ def _ratio(answer: Answer) -> Iterator[Clue]:
     if abs(middle - 1) > 0.02 and abs(middle) > 1e-6 and float((spread <= allowed).double().mean()) >= _ALIKE_SHARE:
         share = "Every" if bool(wrong.all()) else "Every wrong"
         yield Clue("wrong_factor", 0.85, f"{share} element is {middle:.4g} times what it should be.")
+
+
+def _ratio_of_rows(answer: Answer) -> Iterator[Clue]:
+    """Yield a clue if every wrong row is right except for a factor of its own.
+
+    A sum that is rounded gives such factors too: they lie near 1, on both sides of it.
+    """
+    factors = row_factors(answer.got, answer.expected.value, answer.expected.allowed)
+    if factors is None or len(factors) < _LEAST_ROWS:
+        return
+    least, most = float(factors.min()), float(factors.max())
+    if least < 1 < most and max(1 - least, most - 1) < _ROUNDED_SUM:
+        return
+    evidence = (
+        f"Each wrong row of {answer.expected.name} is right except for one factor: from {least:.4g} in one row to "
+        f"{most:.4g} in another."
+    )
+    yield Clue("wrong_factor", 0.85, evidence, title=_OF_ROWS, help=_OF_ROWS_HELP)
 
 
 def _rounding(answer: Answer, *, exact: bool) -> Iterator[Clue]:

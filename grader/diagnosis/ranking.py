@@ -161,7 +161,7 @@ def _from_elsewhere(clue: Clue, *, rounded: bool) -> Clue:
         # It breaks another rule, and rarely makes values wrong. But values that go through memory between two programs
         # are rounded to its dtype.
         weight = _HANDED_ON if rounded else _RULED
-    return Clue(clue.kind, weight * min(clue.weight, 1.0), evidence, firm=True)
+    return Clue(clue.kind, weight * min(clue.weight, 1.0), evidence, help=clue.help, firm=True)
 
 
 def _weighed(clues: Sequence[Clue], factors: Mapping[str, float]) -> Iterator[tuple[float, list[Clue]]]:

@@ -23,9 +23,9 @@ def test_what_is_left_follows_from_what_is_done() -> None:
 
 
 def test_a_line_counts_who_handed_in_the_same_and_how_often_it_was_tried() -> None:
-    assert told([LINE]) == "ada  ex_15  pass  75/75  5.5 s"
+    assert told([LINE]) == "ada  ex_15  passed  75/75  5.5 s"
     again = JournalLine(**{**vars(LINE), "attempts": 2})
-    assert told([again, LINE, LINE]) == "ada and 2 more  ex_15  pass  75/75  5.5 s (given out 2 times)"
+    assert told([again, LINE, LINE]) == "ada and 2 more  ex_15  passed  75/75  5.5 s (given out 2 times)"
 
 
 def test_a_lost_last_worker_is_said_once_and_at_once_with_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,7 +49,7 @@ def test_elsewhere_than_on_a_terminal_every_grading_is_a_plain_line(capsys: pyte
     assert type(shown) is Board
     first, second = capsys.readouterr().err.splitlines()
     assert first == "12 to grade, 3 as before; starting workers …"
-    assert second.startswith("[ 1/12] ada  ex_15  pass  75/75  5.5 s  left 0:0")
+    assert second.startswith("[ 1/12] ada  ex_15  passed  75/75  5.5 s  left 0:0")
 
 
 def test_quiet_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,6 +75,6 @@ def test_the_table_has_what_runs_what_came_out_and_how_many_work() -> None:
     shown = page()
     assert "1 of 12, 3 as before" in shown
     assert "2 at a time" in shown
-    assert "1 pass" in shown
-    assert "ada  ex_15  pass" in shown
+    assert "1 passed" in shown
+    assert "ada  ex_15  passed" in shown
     assert "ex_15_triton_basics" not in shown

@@ -61,6 +61,15 @@ def test_a_stub_has_nothing_to_profile(tmp_path: Path, capsys: pytest.CaptureFix
     assert json.loads(said.out)["parts"][0]["kernels"] == []
 
 
+def test_a_stub_s_part_is_named_once_and_not_for_every_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "stub.py"
+    path.write_text("def vector_add(x, y):\n    raise NotImplementedError\n", encoding="utf-8")
+    assert dispatch(["profile", "ex_15", "--submission", str(path), "--part", "vector_add"]) == 3
+    said = capsys.readouterr()
+    assert said.out == "vector_add: not implemented yet\n"
+    assert "not implemented yet" not in said.err
+
+
 def test_launch_code_that_raises_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "bad.py"
     path.write_text("def vector_add(x, y):\n    return x.no_such\n", encoding="utf-8")

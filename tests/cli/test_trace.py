@@ -57,3 +57,10 @@ def test_a_function_that_is_not_written_has_no_picture(capsys: pytest.CaptureFix
     path.write_text("def vector_add(x, y):\n    raise NotImplementedError('write it')\n", encoding="utf-8")
     assert trace("ex_15", str(path), None, None, picture=True) == 3
     assert "write it" in capsys.readouterr().err
+
+
+def test_a_trace_says_that_no_kernel_ran(submission: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert trace("ex_15", submission, None, "N=40") == 0
+    said = capsys.readouterr()
+    assert said.out.splitlines()[-1] == "     returns t1 [40] float32"
+    assert said.err == "No kernel ran: a kernel that crashes or is wrong shows with --picture, and when you grade.\n"

@@ -217,6 +217,13 @@ def test_the_last_group_of_tiles_is_cut_in_the_remainder_and_in_the_quotient() -
     assert not [one for one in edits_of(whole, {("grouped", 5): ((), {})}, "none") if one.kinds == edit.kinds]
 
 
+def test_the_last_group_of_tiles_may_have_a_second_name() -> None:
+    named = GROUPED.replace("    row = ", "    height = GROUP\n    row = ").replace("width) % GROUP", "width) % height")
+    named = named.replace("width) // GROUP", "width) // height")
+    (edit,) = (one for one in edits_of(named, {("grouped", 5): ((), {})}, "none") if one.kinds == ("group_not_cut",))
+    assert "(pid % width) % min(tl.num_programs(0) // (columns) - " in edit.applied(named)
+
+
 PERSISTENT = """import triton
 import triton.language as tl
 
@@ -727,3 +734,17 @@ def test_the_length_of_a_row_in_a_launch_may_stand_for_the_distance_of_rows() ->
     source = RIGHT.replace("x, y, M, N, x.stride(0)", "x, y, M, N, x.shape[1]")
     repairs = [one for one in edits(source) if one.applied(source) == RIGHT]
     assert {one.kinds[0] for one in repairs} == {"strides_ignored"}
+
+
+def test_a_slot_in_16_bits_is_widened_to_64() -> None:
+    kernel = RIGHT.replace("tl.program_id(0) * BLOCK_M", "tl.program_id(0).to(tl.int16) * BLOCK_M")
+    (edit,) = (one for one in edits(kernel) if one.after == "tl.int64")
+    assert (edit.before, edit.kinds) == ("tl.int16", ("offset_overflow",))
+
+
+def test_a_term_of_a_quotient_that_a_helper_returns_shifts_no_position() -> None:
+    helper = "@triton.jit\ndef normalised(e):\n    return e / (tl.sum(e, axis=1)[:, None] + 1.0)\n"
+    source = RIGHT.replace("x - top[:, None]", "normalised(x)").replace("@triton.jit", f"{helper}\n\n@triton.jit", 1)
+    found = edits_of(source, {("scaled", 11): ((), VALUES)}, "scale")
+    (edit,) = (one for one in found if one.before.endswith("+ 1.0") and one.after == "tl.sum(e, axis=1)[:, None]")
+    assert edit.kinds == ("slip",)

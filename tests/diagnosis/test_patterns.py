@@ -335,3 +335,29 @@ def test_errors_as_large_as_the_values_are_no_rounding() -> None:
     got[:, 1:] *= 0.3
     kinds = {clue.kind for clue in clues(got.float(), value)}
     assert not kinds & {"rounded_intermediate", "low_precision_sum", "tf32"}
+
+
+def test_a_factor_of_each_row_is_seen_and_told_with_its_range() -> None:
+    factors = torch.linspace(0.5, 0.9, 16)[:, None]
+    (clue,) = [one for one in clues(right() * factors) if one.kind == "wrong_factor"]
+    assert clue.title == "Looks like one number of each row that is wrong, such as its sum"
+    assert clue.evidence.endswith("is right except for one factor: from 0.5 in one row to 0.9 in another.")
+
+
+def test_errors_without_a_common_factor_in_a_row_show_no_factor_of_rows() -> None:
+    assert "wrong_factor" not in [one.kind for one in clues(right() + torch.linspace(0.5, 0.9, 16)[:, None])]
+
+
+def test_a_rounded_sum_of_each_row_is_no_factor_and_a_sum_that_is_always_too_large_is_one() -> None:
+    near = 1 + torch.linspace(-0.002, 0.002, 16)[:, None]
+    assert "wrong_factor" not in [one.kind for one in clues(right() * near)]
+    assert likeliest(clues(right() * (near + 0.003))) == "wrong_factor"
+
+
+def test_the_programs_of_a_flat_grid_share_the_tiles_of_two_axes() -> None:
+    got = answer(never_stored(slice(None), slice(16, None)), expected())
+    # 4 tiles of 4 rows, and 2 of 8 columns.
+    flat = [Reach("TILE_N", 8, 8, 4), Reach("TILE_M", 8, 4, 8)]
+    found = clues_of([got], [("x", X)], reaches=flat)
+    assert likeliest(found) == "not_all_covered"
+    assert found[0].evidence == "2 programs × 8 elements (TILE_N) cover 16 of 32."

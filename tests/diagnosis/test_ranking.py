@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -165,6 +166,11 @@ def test_what_another_check_has_confirmed_is_likely_here_and_no_more() -> None:
     (one,) = ranked(elsewhere=(sure("not_cleared", "It grows."), Clue("race", 0.9)))
     assert (one.kind, one.confirmed) == ("not_cleared", False)
     assert one.evidence == "In another check: it grows."
+
+
+def test_the_help_of_a_cause_that_another_check_has_confirmed_is_given_here_too() -> None:
+    (one,) = ranked(elsewhere=(sure("not_all_covered", "It ends.", "The first 512", "How many are joined?"),))
+    assert (one.help, one.title.startswith("Looks like elements")) == ("How many are joined?", True)
 
 
 def cases(*failing: bool) -> tuple[TriedCase, ...]:
@@ -348,6 +354,14 @@ def test_constants_of_one_value_are_all_named_and_programs_share_the_axis_beside
     assert [(one.name, one.elements, one.beside) for one in row] == [
         *[("TILE_M", 128, 256), ("TILE_M", 512, 64)],
         *[("TILE_N", 64, 512), ("TILE_N", 256, 128)],
+    ]
+
+
+def test_the_programs_of_a_grid_of_two_axes_may_all_lie_along_one() -> None:
+    flat = _reaches([LaunchInfo("kernel", (4, 3), {"WIDTH": 256})])
+    assert [(one.programs, one.elements, one.beside) for one in flat] == [
+        *[(4, 1024, math.inf), (3, 768, math.inf)],
+        (12, 3072, 1),
     ]
 
 

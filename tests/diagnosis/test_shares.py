@@ -69,3 +69,29 @@ def test_a_share_that_is_rounded_down_leaves_no_remainder(
     (clue,) = clues(server, ex_15, source)
     assert (clue.kind, clue.confirmed) == ("remainder_skipped", True)
     assert words in clue.evidence
+
+
+def test_a_program_that_takes_several_blocks_starts_after_all_blocks_of_the_one_before(
+    server: ForkServer, ex_15: Entry
+) -> None:
+    source = """import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def add(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr, ITEMS: tl.constexpr):
+    for item in tl.static_range(ITEMS):
+        offsets = tl.program_id(0) * BLOCK + item * BLOCK + tl.arange(0, BLOCK)
+        mask = offsets < n
+        x = tl.load(x_ptr + offsets, mask=mask)
+        tl.store(z_ptr + offsets, x + tl.load(y_ptr + offsets, mask=mask), mask=mask)
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    add[(triton.cdiv(x.numel(), 64 * 4),)](x, y, z, x.numel(), BLOCK=64, ITEMS=4)
+    return z
+"""
+    (clue,) = clues(server, ex_15, source)
+    assert clue.kind == "not_all_covered"
+    assert "With `(BLOCK * ITEMS)` in place of `BLOCK` in line 8" in clue.evidence
+    assert clue.help == "A program takes ITEMS blocks in its loop: the next program starts after all of them."

@@ -11,7 +11,11 @@ from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.exercise.plan import PlannedCase
 from grader.grading.results import result_of
+from grader.judge.clue import Clue
+from grader.judge.failures import Failure
 from grader.judge.rules import decide, failure_of
+from grader.judge.truth import Truth
+from grader.record import Cause
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of
 from tests.conftest import plan_with
@@ -67,3 +71,19 @@ def test_a_fault_in_the_search_for_causes_is_told_and_changes_no_verdict(
     assert result.status == "fail"
     (note,) = result.notes
     assert "ended early (IndexError in test_smallest.py, line " in note
+
+
+def test_a_card_without_a_word_of_help_points_to_the_check_that_has_a_cause(ex_15: Entry) -> None:
+    planned = {one.check.name: one for one in plan_with(ex_15, "vector_add.tail", "vector_add.values").checks}
+    diagnosis = Diagnosis(ex_15.exercise, Truth("", ""))
+    result = result_of(planned["values"], Failure("fail", Cause("mismatch", "Wrong values", "z is wrong.", "")))
+
+    def help_text() -> str:
+        cause = diagnosis.explained(planned["values"], result).cause
+        return cause.help if cause else ""
+
+    assert help_text() == ""
+    likely = Failure("fail", Cause("mismatch", "Wrong values", "z is wrong.", ""), (Clue("last_left_out", 0.9),))
+    diagnosis.hear(planned["tail"], likely)
+    title = planned["tail"].check.title
+    assert help_text() == f"“{title}” fails too, and its card names a cause: mend that one first."

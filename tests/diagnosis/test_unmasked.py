@@ -8,13 +8,13 @@ import pytest
 
 from grader.diagnosis.edits.edit_scope import called, keyword
 from grader.diagnosis.edits.edits import scopes_of
-from grader.diagnosis.edits.unmasked import TAIL, WHOLE, _bound_beyond, unmasked_clue
+from grader.diagnosis.edits.unmasked import TAIL, TOO_NARROW, WHOLE, _bound_beyond, unmasked_clue
 from grader.exercise.cases import Case
-from grader.exercise.catalogue import resolve
+from grader.exercise.catalogue import Entry, resolve
 from grader.judge.clue import Clue
 from grader.protocol.messages import GuardFinding
 from grader.sandbox.server import ForkServer
-from tests.benches import bench_of
+from tests.benches import VECTOR_ADD, bench_of
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.process
@@ -138,3 +138,19 @@ def joined(x_ptr, s_ptr, n, BLOCK: tl.constexpr):
         assert mask is not None
         seen = GuardFinding("load", "joined", 8, "", (0,), "x_ptr", (63,), (64,), 80, 64, 36, 100, True)
         assert _bound_beyond(scope, load.args[0], mask, seen) == told
+
+
+def test_a_number_in_16_bits_that_leads_before_a_tensor_is_named_with_its_line(
+    server: ForkServer, ex_15: Entry
+) -> None:
+    narrow = VECTOR_ADD.replace("tl.program_id(0)", "(tl.program_id(0) * 1).to(tl.int16)")
+    case = Case({"N": 40000, "dtype": "float32", "values": "normal", "offset": 0})
+    with bench_of(server, ex_15, narrow, "vector_add") as bench:
+        failure = bench.try_case(case, 5).failure
+        assert failure
+        assert failure.wrong_call
+        clue = unmasked_clue(bench, narrow, failure.wrong_call)
+    assert clue
+    assert clue.kind == TOO_NARROW
+    assert clue.evidence.startswith("Line 7 makes int16 of a number. int16 ends at 32,767, and a larger number becomes")
+    assert clue.help == "Write tl.int64 in place of tl.int16 in line 7."

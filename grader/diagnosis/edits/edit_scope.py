@@ -258,14 +258,15 @@ class Scope:
     def origins(self, node: ast.AST, *, until: Collection[str] = ()) -> list[ast.AST]:
         """Return all nodes of an expression, and of the values that its names are given.
 
-        until: functions; the arguments of their calls are left out.
+        until: functions; the arguments of their calls are left out, and so is what `/` divides: no address is.
         """
         found: list[ast.AST] = []
         known, left = set[str](), [node]
         while left:
             one = left.pop()
             found.append(one)
-            if called(one) in until:
+            is_divided = isinstance(one, ast.BinOp) and isinstance(one.op, ast.Div)
+            if called(one) in until or (until and is_divided):
                 continue
             left += ast.iter_child_nodes(one)
             if isinstance(one, ast.Name) and one.id not in known:
@@ -332,6 +333,30 @@ class Scope:
         return tuple(
             dict.fromkeys(self.text(one.value) for one in given if isinstance(one.value, ast.Name | ast.Constant))
         )
+
+    @cached_property
+    def in_grids(self) -> frozenset[ast.AST]:
+        """Return all nodes that the grids of launches are computed from; none in a kernel."""
+        if self.in_kernel:
+            return frozenset()
+        called_by = (one.func for one in ast.walk(self.function) if isinstance(one, ast.Call))
+        grids = [one.slice for one in called_by if isinstance(one, ast.Subscript)]
+        return frozenset(one for grid in grids for one in self.origins(grid))
+
+    @cached_property
+    def lengths(self) -> Mapping[str, int]:
+        """Return the lengths that launch code takes from tensors, and the line after which each has a value."""
+        found: dict[str, int] = {}
+        for one in ast.walk(self.function):
+            match one:
+                case ast.Assign(targets, value) if any(map(_is_length, ast.walk(value))):
+                    names = (each for target in targets for each in ast.walk(target) if isinstance(each, ast.Name))
+                    found |= {each.id: one.lineno for each in names if each.id not in found}
+                case ast.Call() if _is_length(one):
+                    found.setdefault(self.text(one), 0)
+                case ast.Subscript(of_shape, index) if _is_length(of_shape) and not isinstance(index, ast.Slice):
+                    found.setdefault(self.text(one), 0)
+        return found
 
     @cached_property
     def ranges(self) -> tuple[ast.Call, ...]:
@@ -502,6 +527,11 @@ class Scope:
     def is_number(self, name: str) -> bool:
         """Return whether an argument may be a number."""
         return name in self.arguments and isinstance(self.values.get(name, 0), int | float)
+
+
+def _is_length(node: ast.AST) -> bool:
+    """Return whether a node is the shape of a tensor, or asks for one of its lengths."""
+    return (isinstance(node, ast.Attribute) and node.attr == "shape") or called(node) in ("numel", "size")
 
 
 def arguments_of(function: ast.FunctionDef) -> tuple[str, ...]:

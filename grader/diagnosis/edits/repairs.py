@@ -18,7 +18,6 @@ from grader.diagnosis.edits.edited import Edited
 from grader.diagnosis.edits.edits import edits_of
 from grader.diagnosis.edits.influence import outputs_of_lines
 from grader.diagnosis.edits.loops import RETURN, WRONG_BRANCH
-from grader.diagnosis.edits.precision import OF_DTYPES
 from grader.diagnosis.kinds import GENERAL
 from grader.diagnosis.known_mistakes import passing_like
 from grader.exercise.cases import QUICK_VOLUME, Case
@@ -217,7 +216,7 @@ def _clue(edit: Edit, suspected: Sequence[str], known: Collection[str]) -> Clue:
     others = " and each like it" if edit.twins else ""
     words = f"`{after}` in place of `{before}` in line {edit.line}{others}"
     evidence = f"With {words}, every failing call that was repeated is right."
-    return sure(kind, evidence, help_text=edit.help if kind in OF_DTYPES else "")
+    return sure(kind, evidence, help_text=edit.help if kind in edit.kinds else "")
 
 
 def _is_particular(kind: str) -> bool:

@@ -1,4 +1,4 @@
-"""List edits for shares of the work that are rounded down: no program has the last elements.
+"""List edits for shares of the work that overlap, or that are rounded down: no program has the last elements.
 
 Each finder takes a node and yields edits. A share that is rounded up must end where the work ends, so such an edit
 changes several places of a kernel at once.
@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from grader.diagnosis.edits.edit_scope import (
     MOST,
+    OFTEN,
     SOMETIMES,
     Edit,
     Scope,
@@ -23,6 +24,8 @@ from grader.diagnosis.edits.edit_scope import (
 )
 
 _KINDS = ("remainder_skipped", "not_all_covered")
+_BLOCKS_IN_A_LOOP = "A program takes {count} blocks in its loop: the next program starts after all of them."
+_OVERLAPPING = ("not_all_covered", "done_again", "wrong_address")
 
 
 def _rounded_shares(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -62,6 +65,18 @@ def _shares_of_the_last(scope: Scope, node: ast.AST) -> Iterator[Edit]:
                 yield replace(scope.joined(places, _KINDS, SOMETIMES), shown=shown)
 
 
+def _starts_of_shares(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Start a program after all the blocks that the one before takes in a loop: `pid * (BLOCK * ITEMS)`."""
+    if not scope.in_kernel or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+        return
+    counts = {name for loop in scope.ranges for name in map(bare_name, loop.args)} & {*scope.constants}
+    for program, block in ((node.left, node.right), (node.right, node.left)):
+        if bare_name(block) in scope.constants and any(called(one) == "program_id" for one in scope.origins(program)):
+            for count in sorted(counts - names_in(scope.parents[node]) - names_in(node)):
+                edit = scope.edit(block, f"({scope.text(block)} * {count})", _OVERLAPPING, OFTEN)
+                yield replace(edit, help=_BLOCKS_IN_A_LOOP.format(count=count))
+
+
 def _is_taken_by_programs(scope: Scope, share: str) -> bool:
     """Return whether a program starts at its number times an argument."""
     products = (one for one in ast.walk(scope.function) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult))
@@ -96,4 +111,8 @@ def _masked_by_index(scope: Scope) -> Iterator[tuple[ast.expr, str]]:
             yield mask, " + ".join(map(scope.text, terms))
 
 
-IN_SHARES: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (_rounded_shares, _shares_of_the_last)
+IN_SHARES: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
+    _rounded_shares,
+    _shares_of_the_last,
+    _starts_of_shares,
+)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise, product
 
@@ -24,6 +25,7 @@ from grader.diagnosis.edits.edit_scope import (
     keyword,
     names_in,
 )
+from grader.diagnosis.edits.grids import IN_GRIDS
 from grader.diagnosis.edits.indices import IN_INDICES
 from grader.diagnosis.edits.loops import IN_LOOPS, bounds_a_loop, starts_a_loop, step_of
 from grader.diagnosis.edits.masks import IN_MASKS
@@ -47,6 +49,7 @@ _OTHER_AXIS = ("other_axis_block", "not_all_covered", "wrong_address")
 _PARTS = ("heads_mapping", "wrong_address", "bad_index", "axes_exchanged", "not_all_covered")
 _ROUNDED = ("rounded_intermediate", "low_precision_sum", "wrong_dtype")
 _NARROW = (".float16", ".bfloat16")
+_NARROW_NUMBERS = re.compile(r"\.u?int(8|16|32)$")
 # Comparisons that include their bound, and the same that do not, each with the kinds of an edit.
 _FLIPPED: Mapping[type[ast.cmpop], tuple[str, tuple[str, ...]]] = {
     ast.Lt: ("<=", _TOO_NARROW),
@@ -267,11 +270,16 @@ def _numbers(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if not isinstance(node, ast.Constant) or type(node.value) is not int:
         return
     parent = scope.parents.get(node)
+    kinds: tuple[str, ...]
     if isinstance(parent, ast.keyword):
         if parent.arg in scope.constants and node.value > 1:
-            yield scope.edit(node, str(2 * node.value), ("size_assumed", "not_all_covered"), NOW_AND_THEN / 2)
+            kinds = ("size_assumed", "not_all_covered")
+            yield scope.edit(node, str(2 * node.value), kinds, NOW_AND_THEN / 2)
+            # A block that must hold all of something: the partial sums of all programs.
+            for count in _counts_beside(scope, parent):
+                yield scope.edit(node, f"triton.next_power_of_2({count})", kinds, NOW_AND_THEN / 2)
         parent = scope.parents.get(parent) if parent.arg in ("axis", "dim") else None
-    kinds: tuple[str, ...] = ("position_shifted",)
+    kinds = ("position_shifted",)
     if called(parent) in _REDUCTIONS | _OF_AXES or isinstance(parent, ast.Subscript):
         kinds = ("wrong_axis",) if called(parent) in _REDUCTIONS else _SIZES
     elif called(parent) in ("range", "static_range"):
@@ -282,6 +290,14 @@ def _numbers(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         if value >= 0:
             weight = SOMETIMES if kinds[0] in ("wrong_axis", "block_left_out") else NOW_AND_THEN / 2
             yield scope.edit(node, str(value), kinds, weight)
+
+
+def _counts_beside(scope: Scope, constant: ast.keyword) -> list[str]:
+    """Return the lengths and counts of blocks that a launch passes beside a constant."""
+    launch = scope.parents.get(constant)
+    names = dict.fromkeys(map(bare_name, launch.args)) if isinstance(launch, ast.Call) else {}
+    counted = {name for name, values in scope.given.items() if {*map(called, values)} & {"cdiv", "min", "max"}}
+    return [name for name in names if name and (name in scope.lengths or name in counted)]
 
 
 def _bases(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -488,7 +504,8 @@ def _last_groups(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """
     if not scope.in_kernel or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mod):
         return
-    place, group = scope.meaning(node.left), scope.text(node.right)
+    # The group may have a second name: `height = GROUP`.
+    place, group = scope.meaning(node.left), scope.text(scope.meaning(node.right))
     width = scope.meaning(place.right) if isinstance(place, ast.BinOp) and isinstance(place.op, ast.Mod) else None
     if not isinstance(place, ast.BinOp) or not isinstance(width, ast.BinOp) or not isinstance(width.op, ast.Mult):
         return
@@ -501,10 +518,10 @@ def _last_groups(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     for other in ast.walk(scope.function):
         if not isinstance(other, ast.BinOp) or not isinstance(other.op, ast.FloorDiv):
             continue
-        if ast.dump(other.left) == ast.dump(node.left) and scope.text(other.right) == group:
+        if ast.dump(other.left) == ast.dump(node.left) and scope.text(scope.meaning(other.right)) == group:
             (start, end), (second, last) = sorted((scope.span(node.right), scope.span(other.right)))
             between = scope.source[end:second].decode()
-            before, after = f"{group}{between}{group}", f"{rows}{between}{rows}"
+            before, after = scope.source[start:last].decode(), f"{rows}{between}{rows}"
             cut = f"min(rows - first row, {group})"
             shown = f"% {cut} … // {cut}", f"% {group} … // {group}"
             yield Edit(node.lineno, before, after, ("group_not_cut",), MOST, start, last, True, shown=shown)
@@ -609,6 +626,9 @@ def _casts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if not isinstance(node, ast.Call) or not scope.in_kernel:
         return
     if isinstance(node.func, ast.Attribute) and node.func.attr == "to":
+        if node.args and _NARROW_NUMBERS.search(scope.text(node.args[0])):
+            yield scope.edit(node.args[0], "tl.int64", ("offset_overflow",), MOST)
+            return
         # A literal dtype fits the inputs of one dtype only.
         narrows = bool(node.args) and scope.text(node.args[0]).endswith(_NARROW)
         kinds, weight = (_ROUNDED, OFTEN) if narrows else (OF_DTYPES, SOMETIMES / 2)
@@ -731,6 +751,8 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     # Before the finders that replace a mask by any other.
     *IN_MASKS,
     *IN_PAIRS,
+    # Before the finders of names, which take any number.
+    *IN_GRIDS,
     _names,
     _keys,
     _similar_names,

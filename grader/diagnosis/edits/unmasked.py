@@ -1,4 +1,6 @@
-"""Find what a mask lacks for an access outside a tensor: a condition on an index, a bound, or the steps of a pointer.
+"""Find why an access is outside a tensor: what its mask lacks, or a number in too few bits.
+
+A mask may lack a condition on an index, a bound, or the steps of a pointer.
 
 Take a call in which the guard found such an access, and the submission's text. Return a clue. Run only launch code.
 """
@@ -23,6 +25,8 @@ from grader.text import clean
 TAIL, WHOLE = "missing_mask", "axis_unmasked"
 # The kind of a bound that is the length of something else.
 BOUND = "bound_too_large"
+# The kind of a number in too few bits, and the largest numbers of dtypes.
+TOO_NARROW, _LARGEST_NUMBERS = "offset_overflow", {"int8": 127, "int16": 32767}
 # It says more than the place of the block, but the mistake may be a step too many.
 _WEIGHT = 0.85
 _ACCESSES = frozenset({"load", "store"})
@@ -32,29 +36,54 @@ _LONGEST = 60
 def unmasked_clue(bench: Bench, text: str, wrong_call: WrongCall) -> Clue | None:
     """Return the clue of the mask of the first access outside a tensor: an index without a condition, or its bound.
 
-    Or a pointer that moves on, beside a mask that does not. None if none explains the access. bench: interprets. text:
-    the submission's.
+    Or a pointer that moves on, beside a mask that does not; before the tensor, a number that the kernel narrows. None
+    if none explains the access. bench: interprets. text: the submission's.
     """
     found = next(iter(wrong_call.outcome.answer.findings), None)
-    if found is None or found.kind not in _ACCESSES or found.element < found.elements:
+    if found is None or found.kind not in _ACCESSES or 0 <= found.element < found.elements:
         return None
     with bench.findings.aside():
         recorded = Edited.of(bench, wrong_call.recipe).recorded
     if recorded is None or recorded.trace.programs:
         return None
-    for scope in scopes_of(text, kernels_in(recorded.trace), bench.part.name):
-        for node in ast.walk(scope.function):
-            if scope.in_kernel and isinstance(node, ast.Call) and _is_at(node, found) and node.args:
-                mask = keyword(node, "mask")
-                if mask is not None and (bound := _bound_beyond(scope, node.args[0], mask, found)):
-                    return _bound_clue(*bound, clean(scope.text(mask), _LONGEST), found)
-                free = _free(scope, node.args[0], mask, found) if mask is not None else []
-                if len(free) == 1 and mask is not None:
-                    return _clue(free[0], clean(scope.text(mask), _LONGEST), found)
-                moved = _moved_on(scope, node, mask) if mask is not None else None
-                if moved and mask is not None:
-                    return _clue_of_steps(*moved, clean(scope.text(mask), _LONGEST))
-    return None
+    scopes = [one for one in scopes_of(text, kernels_in(recorded.trace), bench.part.name) if one.in_kernel]
+    if found.element < 0:
+        return _narrowed(scopes)
+    accesses = ((scope, one) for scope in scopes for one in ast.walk(scope.function) if isinstance(one, ast.Call))
+    clues = (_of_mask(scope, one, found) for scope, one in accesses if _is_at(one, found) and one.args)
+    return next((clue for clue in clues if clue), None)
+
+
+def _of_mask(scope: Scope, access: ast.Call, found: GuardFinding) -> Clue | None:
+    """Return the clue of the mask of an access: its bound, an index that it does not depend on, or a pointer."""
+    mask = keyword(access, "mask")
+    if mask is None:
+        return None
+    text = clean(scope.text(mask), _LONGEST)
+    if bound := _bound_beyond(scope, access.args[0], mask, found):
+        return _bound_clue(*bound, text, found)
+    free = _free(scope, access.args[0], mask, found)
+    if len(free) == 1:
+        return _clue(free[0], text, found)
+    moved = _moved_on(scope, access, mask)
+    return _clue_of_steps(*moved, text) if moved else None
+
+
+def _narrowed(scopes: Sequence[Scope]) -> Clue | None:
+    """Return the clue of the only number that kernels convert to 8 or 16 bits; None for none, or several."""
+    calls = [(scope, one) for scope in scopes for one in ast.walk(scope.function) if called(one) in ("to", "cast")]
+    dtypes = [
+        (scope.text(one.args[-1]).rpartition(".")[2], one.lineno)
+        for scope, one in calls
+        if isinstance(one, ast.Call) and one.args
+    ]
+    narrow = [(dtype, line) for dtype, line in dtypes if dtype in _LARGEST_NUMBERS]
+    if len(narrow) != 1:
+        return None
+    ((dtype, line),) = narrow
+    ends = f"Line {line} makes {dtype} of a number. {dtype} ends at {_LARGEST_NUMBERS[dtype]:,}"
+    evidence = f"{ends}, and a larger number becomes negative: the address lies before the tensor."
+    return Clue(TOO_NARROW, _WEIGHT, evidence, help=f"Write tl.int64 in place of tl.{dtype} in line {line}.", firm=True)
 
 
 def _is_at(node: ast.Call, found: GuardFinding) -> bool:
