@@ -30,7 +30,7 @@ from grader.report.figures import chart, gauge, plots
 from grader.report.page import html, speedcard
 from grader.report.text import terminal
 from tests.hostile import without_our_script
-from tests.records import flat, samples
+from tests.records import flat, samples, widest
 from tests.report.test_html import Page
 
 pytestmark = pytest.mark.process
@@ -247,7 +247,7 @@ def test_too_slow_is_told_by_its_measurements_not_by_a_second_card() -> None:
 def test_the_table_fits_any_width_and_never_loses_the_ratio(width: int, ascii_only: bool) -> None:
     text = terminal.render(samples.timed(), width=width, ascii_only=ascii_only)
 
-    assert max(map(len, text.splitlines())) <= width
+    assert widest(text) <= width
     assert "…" not in text
     assert width < 40 or re.search(r"219 .s +0\.88", text)
 
@@ -551,7 +551,7 @@ def test_any_numbers_and_names_are_rendered(speed: Speed) -> None:
     record = record_of(speed, points=1)
 
     assert Page(html.render(record)).open == []
-    assert max(map(len, terminal.render(record, width=60).splitlines())) <= 60
+    assert widest(terminal.render(record, width=60)) <= 60
     ElementTree.fromstring(junit.render(record).encode("utf-8"))
     assert "nan" not in gauge.draw(speed)
 
