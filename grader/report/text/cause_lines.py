@@ -48,10 +48,9 @@ def card(ink: Ink, record: Record, group: list[CheckResult]) -> RenderableType:
     if len(group) > 1 and check.status != "invalid_submission":
         lines.append(labelled(ink, "Alike: ", "; ".join(_in_passing(one, alone=len(group) == 2) for one in group[1:])))
     title = symbol.append_text(ink(f" {' — '.join(names)}", "bold"))
-    shown = [Text(), indent(title, 2), *(indent(entry, 4) for entry in lines)]
-    if example is not None and example.replay:
-        shown.append(CommandLine(ink, "Replay:", view.replay_command(example, record), column=4))
-    return Group(*shown)
+    replays = [view.replay_command(example, record)] if example is not None and example.replay else []
+    commands = (CommandLine(ink, "Replay:", one, column=4) for one in replays)
+    return Group(Text(), indent(title, 2), *(indent(entry, 4) for entry in lines), *commands)
 
 
 def _in_passing(check: CheckResult, *, alone: bool) -> str:
