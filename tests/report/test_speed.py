@@ -134,6 +134,21 @@ def test_remarks_are_said_once_with_the_sizes_that_they_concern() -> None:
     assert timing.remarks(samples.unsteady_speed())[0].label == "Undecided (all sizes)"
 
 
+def test_baselines_and_notes_without_room_are_counted() -> None:
+    speed = samples.gemm_speed()
+    size, of_gemm = speed.sizes[0], speed.baselines[0]
+    names = [f"b{place}" for place in range(9)]
+    beside = [dataclasses.replace(size.contenders[-1], name=name) for name in names]
+    absent = [dataclasses.replace(of_gemm, name=name, missing="no GPU") for name in names]
+    notes = tuple(f"finding {place}" for place in range(6))
+    wide = dataclasses.replace(size, contenders=(size.contenders[0], *beside), notes=notes)
+    record = record_of(changed(speed, sizes=(wide,), baselines=tuple(absent), baseline="b0"))
+
+    assert timing.remarks(samples.gemm_speed())[-1].kind == "note"
+    assert "Left out the JSON record has 2 more baselines and 2 more notes on sizes" in Page(html.render(record)).text
+    assert "2 more remarks are on the scorecard" in terminal.render(record)
+
+
 def test_a_range_of_times_says_its_unit_once() -> None:
     assert timing.durations(218, 220.2) == "218 to 220 µs"
     assert timing.durations(990, 1010) == "990 µs to 1.01 ms"
@@ -263,7 +278,7 @@ def test_a_record_without_speed_looks_as_before() -> None:
 
 def test_the_page_begins_with_the_speed_of_every_part() -> None:
     page = Page(html.render(samples.timed()))
-    summary = page.text.partition("What you have shown")[0]
+    summary = page.text.partition("Objectives")[0]
 
     assert "Matrix product 0.81× the speed of cuBLAS 95% interval 0.80 to 0.82" in summary
     assert "0.72× the speed of torch's addition" in summary
