@@ -18,10 +18,11 @@ from typing import Literal
 from grader.files import write_atomically
 from grader.protocol.decode import DecodeError, decode
 from grader.protocol.messages import Form, Recipe, Start
+from grader.protocol.trace import Deed
 from grader.record import CompiledKernel, Grid
 
 # Of the stored outcomes. Another number makes the entries of older versions unused.
-_FORM = "2"
+_FORM = "3"
 # The suffix of the file of accepted calls that lies beside an entry.
 ACCEPTED = ".accepted"
 _MOST_ENTRIES = 200
@@ -57,7 +58,7 @@ class RecordedForm:
 
     recipe: of its inputs. outputs: what it returned. owners: for each output, the argument in whose memory it lies, or
     "". unread: tensor arguments that no launch gets, nor a copy of them. unwritten: places of outputs whose memory no
-    launch gets, nor anything that was copied to them.
+    launch gets, nor anything that was copied to them. beside: operators that computed beside the launches.
     """
 
     recipe: Recipe
@@ -65,6 +66,7 @@ class RecordedForm:
     owners: tuple[str, ...]
     unread: tuple[str, ...]
     unwritten: tuple[int, ...]
+    beside: tuple[Deed, ...] = ()
 
 
 @dataclass(frozen=True)
