@@ -14,8 +14,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from grader.calls.storage import span
 from grader.exercise.tensors import distinct, same_bytes, unwritten
+from grader.protocol.trace import span
 
 # A block that runs over an end stays inside.
 GUARD_BYTES = 1 << 16

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from grader.calls.storage import span
 from grader.exercise import tensors
 from grader.protocol.messages import Form, Slot
+from grader.protocol.trace import span
 
 MOST_OUTPUTS = 16
 # Types of labels that a submission may attach to a tensor.

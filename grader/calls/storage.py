@@ -1,16 +1,9 @@
-"""See a tensor's memory: as bytes, and how far its elements reach."""
+"""See a tensor's memory as bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
-
-
-def span(shape: Sequence[int], strides: Sequence[int]) -> int:
-    """Return the number of elements from the first to the last one, both included; 0 without any."""
-    return 0 if 0 in shape else 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
 
 
 def bytes_of(tensor: Tensor) -> Tensor:

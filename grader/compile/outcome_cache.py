@@ -18,6 +18,7 @@ from typing import Literal
 from grader.files import write_atomically
 from grader.protocol.decode import DecodeError, decode
 from grader.protocol.messages import Form, Recipe, Start
+from grader.protocol.trace import Deed
 from grader.record import CompiledKernel, Grid
 
 # Of the stored outcomes. Another number makes the entries of older versions unused.
@@ -59,7 +60,7 @@ class RecordedForm:
 
     recipe: of its inputs. outputs: what it returned. owners: for each output, the argument in whose memory it lies, or
     "". unread: tensor arguments that no launch gets, nor a copy of them. unwritten: places of outputs whose memory no
-    launch gets, nor anything that was copied to them.
+    launch gets, nor anything that was copied to them. beside: operators that computed beside the launches.
     """
 
     recipe: Recipe
@@ -67,6 +68,7 @@ class RecordedForm:
     owners: tuple[str, ...]
     unread: tuple[str, ...]
     unwritten: tuple[int, ...]
+    beside: tuple[Deed, ...] = ()
 
 
 @dataclass(frozen=True)

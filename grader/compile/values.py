@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
 from grader.calls.modes import LightMode
-from grader.calls.storage import span
+from grader.protocol.trace import span
 
 # Contractions take minutes on a CPU, at sizes that are nothing to a GPU.
 _CONTRACTIONS = frozenset({"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "convolution"})

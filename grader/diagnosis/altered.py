@@ -24,6 +24,7 @@ from grader.judge.failures import Failure, WrongCall
 from grader.judge.truth import Expected
 from grader.phrases import all_of
 from grader.protocol.messages import LaunchInfo
+from grader.protocol.trace import span
 
 # Block sizes that a loop may have, besides those of the launch.
 _USUAL_BLOCKS = (16, 32, 64, 128)
@@ -571,8 +572,7 @@ def _scattered(one: Tensor, strides: Sequence[int]) -> Tensor | None:
 
 def _by_strides(one: Tensor, strides: Sequence[int]) -> Tensor | None:
     """Return a tensor as other strides read its memory; None if they lead out of it."""
-    last = sum((size - 1) * stride for size, stride in zip(one.shape, strides, strict=True))
-    own = sum((size - 1) * stride for size, stride in zip(one.shape, one.stride(), strict=True))
-    if not one.numel() or last > own or tuple(strides) == one.stride():
+    leads_out = span(one.shape, strides) > span(one.shape, one.stride())
+    if not one.numel() or leads_out or tuple(strides) == one.stride():
         return None
     return one.as_strided(one.shape, strides)

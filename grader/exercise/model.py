@@ -296,7 +296,7 @@ class Compiles(Rule):
 
     The call is the one that is compiled for the scorecard (grader.grading.part_compiler.case_for). capabilities: the
     targets (grader.gpus). Each kernel must fit the target's shared memory and spill no registers; with
-    `tensor_cores`, some kernel must multiply on tensor cores.
+    `tensor_cores`, some kernel must multiply on tensor cores. Nothing besides the kernels may compute.
     """
 
     capabilities: tuple[int, ...]

@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from time import monotonic
 
-from grader.diagnosis.diagnosis import Diagnosis
 from grader.exercise.cases import Case
 from grader.exercise.model import Part, check_id
 from grader.exercise.plan import PlannedCase, PlannedCheck
@@ -43,11 +42,11 @@ _COUNTED = frozenset({"traffic", "stores", "memory", "out_of_bounds", "race", "u
 class Answers:
     """The checks of one grading that judge answers. The GPU, if there is one, is held shared."""
 
-    def __init__(self, job: Job, workplace: Workplace, diagnosis: Diagnosis) -> None:
+    def __init__(self, job: Job, workplace: Workplace) -> None:
         self._job = job
         self._workplace = workplace
         self._session = workplace.pair.session
-        self._diagnosis = diagnosis
+        self._diagnosis = workplace.diagnosis
         self._shrinking = Shrinking(job)
         self._load_failure: Failure | None = None
         self._blocked: dict[str, Failure] = {}
@@ -179,14 +178,14 @@ class Answers:
         return self._judge_counted(bench, planned) if counted else self._judge_check(bench, planned)
 
     def _judge_check(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
-        started, worked_s = monotonic(), bench.pair.worked_s
+        started, before_s = monotonic(), bench.pair.worked_s
         try:
             ruling = decide(bench, planned)
             failure, failing = ruling.failure, ruling.failing
             if crowded := crowded_out(failure, bench.pair, on_gpu=bench.device != "cpu"):
                 duration_s = monotonic() - started
                 return result_of(planned, None, duration_s=duration_s, status="inconclusive", reason=crowded)
-            worked_s = bench.pair.worked_s - worked_s
+            worked_s = bench.pair.worked_s - before_s
             least = self._shrinking.least(bench, planned, failure, failing) if failure and failing else None
             if failure and self._job.diagnosed:
                 with spent("look for causes"):

@@ -338,7 +338,8 @@ class PartCompiler:
         message, trace = recorded
         if has_form:
             outputs = tuple(one.form for one in trace.outputs)
-            outcome = replace(outcome, form=RecordedForm(call.recipe, outputs, owners(trace), *unreached(trace)))
+            reached = owners(trace), *unreached(trace)
+            outcome = replace(outcome, form=RecordedForm(call.recipe, outputs, *reached, message.deeds))
         if not compiles:
             return recorded_outcome(outcome, message.untold)
         answer, announced = self._compiler.compile(

@@ -15,7 +15,6 @@ from time import monotonic
 import torch
 
 from grader import __version__, machine
-from grader.diagnosis.diagnosis import Diagnosis
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
 from grader.exercise.plan import PlannedCheck
@@ -73,11 +72,10 @@ def grade(
     torch.set_num_threads(1)
     parts = [(part, list(planned)) for part, planned in groupby(job.plan.checks, key=lambda check: check.part)]
     results: dict[str, CheckResult] = {}
-    diagnosis = Diagnosis(job.entry.exercise, truth)
-    with open_workplace(job, server, truth, diagnosis, gpu, baseline_process) as workplace:
+    with open_workplace(job, server, truth, gpu, baseline_process) as workplace:
         pair, gate, part_compiler = workplace.pair, workplace.gate, workplace.part_compiler
         session = pair.session
-        answers = Answers(job, workplace, diagnosis)
+        answers = Answers(job, workplace)
         speed = SpeedResult(job, pair, workplace.setup, answers)
 
         def report_results(found: Iterable[CheckResult]) -> None:
@@ -111,7 +109,7 @@ def grade(
     def finished(planned: PlannedCheck) -> CheckResult:
         """Return a result as the record holds it. on_result got it without prediction, suspects and excerpt."""
         seen = compiled[planned.part.name]
-        result = diagnosis.explained(planned, speed.predicted(planned, results, gpu, seen))
+        result = workplace.diagnosis.explained(planned, speed.predicted(planned, results, gpu, seen))
         return with_repeats(with_excerpt(result, job.source), job.source)
 
     checks = tuple(map(finished, job.plan.checks))

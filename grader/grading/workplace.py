@@ -32,12 +32,13 @@ from grader.speed.setup import TimingSetup, open_setup
 class Workplace:
     """Hold what the grading of one submission works with.
 
-    pair: the submission's process, and its replayers. interpreter: on a GPU, a second pair, which interprets and counts
-    bytes; None if nothing is counted or `pair` itself interprets. part_compiler: compiles beside the grading. gate: of
-    the checks that wait for a compiler. refusal: as in Bench.
+    diagnosis: collects clues to the causes of failures. pair: the submission's process, and its replayers. interpreter:
+    on a GPU, a second pair, which interprets and counts bytes; None if nothing is counted or `pair` itself interprets.
+    part_compiler: compiles beside the grading. gate: of the checks that wait for a compiler. refusal: as in Bench.
     """
 
     truth: Truth
+    diagnosis: Diagnosis
     pair: Pair
     interpreter: Pair | None
     setup: TimingSetup
@@ -51,7 +52,6 @@ def open_workplace(
     job: Job,
     server: Server,
     truth: Truth,
-    diagnosis: Diagnosis,
     gpu: CudaDevice | None,
     baseline_process: BaselineProcess | None,
 ) -> Iterator[Workplace]:
@@ -61,6 +61,7 @@ def open_workplace(
     """
     entry, limits = job.entry, job.entry.exercise.limits
     start = entry.start(job.source)
+    diagnosis = Diagnosis(entry.exercise, truth)
     versions = machine.version("triton"), machine.version("torch")
     kernel_cache = cache_entry_for(job.owner, entry.id, versions) if gpu else None
     outcomes_file = place_for(start, (*versions, __version__))
@@ -90,7 +91,7 @@ def open_workplace(
             cache_file=outcomes_file.with_suffix(ACCEPTED),
         ) as gate,
     ):
-        yield Workplace(truth, pair, interpreter, setup, part_compiler, gate, compiler.refusal)
+        yield Workplace(truth, diagnosis, pair, interpreter, setup, part_compiler, gate, compiler.refusal)
 
 
 @contextmanager

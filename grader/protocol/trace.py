@@ -183,6 +183,11 @@ class Window:
     strides: tuple[int, ...]
 
 
+def span(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """Return the number of elements in memory from a tensor's first to its last one, both included; 0 without any."""
+    return 0 if 0 in shape else 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+
+
 @dataclass(frozen=True)
 class KernelText:
     """A function that a launch runs, and the values of the global and enclosing names in it.

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from grader.calls.arguments import GUARD_BYTES
-from grader.calls.storage import bytes_of, span
+from grader.calls.storage import bytes_of
 from grader.exercise.tensors import dtype_name, is_whole, same_bytes
-from grader.protocol.trace import Constant, Window
+from grader.protocol.trace import Constant, Window, span
 
 _MOST_GUARDED_BYTES = 4 << 20
 # Another byte than the 0xFF around arguments: NaN that is read beyond an input and stored beyond an output must show.

@@ -13,13 +13,12 @@ from typing import Literal
 import numpy as np
 from torch import Tensor
 
-from grader.calls.storage import span
 from grader.interpreter.accesses.races import Operation
 from grader.interpreter.accesses.touched import Kind, Ranges, Touched, before_waiting, joined, touched_by
 from grader.interpreter.memory import MemoryWatch
 from grader.protocol.messages import GuardFinding
 from grader.protocol.operators import EMPTY
-from grader.protocol.trace import Choose, Launch, Operator, Step, StreamStep
+from grader.protocol.trace import Choose, Launch, Operator, Step, StreamStep, span
 
 _MOST_FINDINGS = 4
 _HOST = _EVERYTHING = -1

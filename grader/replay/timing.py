@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from grader.calls.outputs import form_of
-from grader.calls.storage import bytes_of, span
+from grader.calls.storage import bytes_of
 from grader.calls.tuning import is_passed_over
 from grader.calls.watching import fill_uninitialised_memory
 from grader.exercise.tensors import unwritten
@@ -30,7 +30,7 @@ from grader.protocol.messages import (
     Show,
     TunedChoice,
 )
-from grader.protocol.trace import Choose, KernelText, Trace, Window
+from grader.protocol.trace import Choose, KernelText, Trace, Window, span
 from grader.replay.clock import Clock, Graph, TimedWork
 from grader.replay.cute_programs import Program
 from grader.replay.kernels import Kernels

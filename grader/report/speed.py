@@ -6,7 +6,7 @@ Numbers may come from a file. A number that is not finite, or not above zero whe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -17,6 +17,8 @@ from grader.report import view
 OWN = "submission"
 MOST_SIZES = 40
 MOST_CONTENDERS = 8
+# Of one size.
+MOST_NOTES = 4
 NONE = "–"
 
 
@@ -326,16 +328,24 @@ def _log_ratio(submission: Contender | None, other: Contender | None) -> float |
 
 
 def baseline_names(speed: Speed) -> list[str]:
-    """Return every baseline that ran, the band's own first, then in the record's order."""
+    """Return the baselines that ran, the band's own first, then in the record's order: as many as have room."""
+    return _all_baseline_names(speed)[:MOST_CONTENDERS]
+
+
+def _all_baseline_names(speed: Speed) -> list[str]:
     ran = dict.fromkeys(one.name for size in speed.sizes for one in size.contenders if one.name != OWN)
     listed = [one.name for one in speed.baselines if one.name in ran]
     names = dict.fromkeys([*([speed.baseline] if speed.baseline in ran else []), *listed, *ran])
-    return list(names)[:MOST_CONTENDERS]
+    return list(names)
 
 
 def absent(speed: Speed) -> tuple[Baseline, ...]:
-    """Return the baselines that could not run here."""
-    return tuple(one for one in speed.baselines if one.missing)[:MOST_CONTENDERS]
+    """Return the baselines that could not run here: as many as have room."""
+    return _all_absent(speed)[:MOST_CONTENDERS]
+
+
+def _all_absent(speed: Speed) -> tuple[Baseline, ...]:
+    return tuple(one for one in speed.baselines if one.missing)
 
 
 def absent_by_reason(speed: Speed) -> dict[str, list[str]]:
@@ -350,13 +360,15 @@ def absent_by_reason(speed: Speed) -> dict[str, list[str]]:
 class Remark:
     """A remark about some sizes; `sizes` is empty if it holds for all."""
 
-    kind: Literal["not judged", "undecided", "note"]
+    kind: Literal["not judged", "undecided", "note", "cut"]
     text: str
     sizes: tuple[str, ...]
 
     @property
     def label(self) -> str:
         """Return the kind of remark and its sizes, in a few words."""
+        if self.kind == "cut":
+            return "Left out"
         kind = {"not judged": "Shown, not judged", "undecided": "Undecided", "note": "Finding"}[self.kind]
         return kind + in_brackets(self.sizes)
 
@@ -370,7 +382,7 @@ def in_brackets(sizes: Sequence[str]) -> str:
 
 
 def remarks(speed: Speed) -> tuple[Remark, ...]:
-    """Return the reasons why sizes do not count, and findings about the measurement.
+    """Return the reasons why sizes do not count, findings about the measurement, and what a report leaves out.
 
     Each remark appears once, with its sizes.
     """
@@ -380,11 +392,22 @@ def remarks(speed: Speed) -> tuple[Remark, ...]:
         if not size.judged or size.reason:
             kind: Literal["not judged", "undecided"] = "undecided" if size.judged else "not judged"
             groups.setdefault((kind, view.line(size.reason, 240) or "no reason given"), []).append(words)
-        for note in dict.fromkeys(view.line(note, 240) for note in size.notes[:4]):
+        for note in dict.fromkeys(view.line(note, 240) for note in size.notes[:MOST_NOTES]):
             groups.setdefault(("note", note), []).append(words)
-    return tuple(
+    found = (
         Remark(kind, text, () if len(words) == len(sizes) else tuple(words)) for (kind, text), words in groups.items()
     )
+    return (*found, *_left_out(speed))
+
+
+def _left_out(speed: Speed) -> Iterator[Remark]:
+    """Yield the number of contenders and notes that no report has room for; the sizes are counted below their table."""
+    contenders = (_all_baseline_names(speed), _all_absent(speed))
+    beyond = sum(max(0, len(names) - MOST_CONTENDERS) for names in contenders)
+    notes = sum(max(0, len(size.notes) - MOST_NOTES) for size in shown_sizes(speed))
+    said = counted(beyond, "more baseline"), counted(notes, "more note on a size", "more notes on sizes")
+    if cut := [words for many, words in zip((beyond, notes), said, strict=True) if many]:
+        yield Remark("cut", f"the JSON record has {' and '.join(cut)}", ())
 
 
 def method_words(speed: Speed) -> str:

@@ -150,11 +150,14 @@ class Pair:
         self.recorded_anew = 0
         # Storages that no replayer kept.
         self._gone: set[int] = set()
+        # The seconds that answers of other processes of the submission took.
+        self._elsewhere_s = 0.0
 
     @property
     def worked_s(self) -> float:
         """Return the seconds that all answers of all processes took."""
-        return self.session.worked_s + sum(replayer.worked_s for replayer in self._replayers)
+        of_replayers = sum(replayer.worked_s for replayer in self._replayers)
+        return self._elsewhere_s + self.session.worked_s + of_replayers
 
     def record(self, call: Call) -> RecordedAnswer | Raised | Unanswered:
         """Record a call on decoys in place of the inputs that its recipe names."""
@@ -253,12 +256,14 @@ class Pair:
         text: of the submission; "": the same one. multiprocessors: of the GPU that launch code sees; 0: as usual.
         """
         kept = self.session
-        try:
-            with kept.another(text, multiprocessors=multiprocessors) as self.session:
-                self._apart = True
+        with kept.another(text, multiprocessors=multiprocessors) as other:
+            self._elsewhere_s += kept.worked_s
+            self.session, self._apart = other, True
+            try:
                 yield
-        finally:
-            self.session, self._apart = kept, True
+            finally:
+                self._elsewhere_s += other.worked_s - kept.worked_s
+                self.session, self._apart = kept, True
 
     def end_all_but_one(self) -> Session:
         """End the submission's process and all replayers but one; return that one, which times."""

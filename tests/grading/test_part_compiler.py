@@ -12,19 +12,20 @@ from typing import Any
 
 import pytest
 
-from grader.compile.outcome_cache import CompileOutcome, CompileState, load, place_for
+from grader.compile.outcome_cache import CompileOutcome, CompileState, RecordedForm, load, place_for
 from grader.errors import GradeError
 from grader.exercise.cases import Value
 from grader.exercise.catalogue import Entry, resolve
 from grader.exercise.model import Agrees, Compiles, Limits, Part, SpeedBand
 from grader.exercise.plan import default_seed
 from grader.gpus import why_unknown
-from grader.grading import Job, grade, part_compiler
+from grader.grading import Job, grade, part_compiler, truth_of
 from grader.grading.compile_outcomes import state_of
 from grader.grading.part_compiler import PartCompiler, case_for, telling_cases
 from grader.judge.rules.compiles import compiles_nowhere, decide_compiled
 from grader.judge.ruling import Ruling
-from grader.protocol.messages import UNTOLD, Raised, Start
+from grader.protocol.messages import UNTOLD, Form, Raised, Recipe, Start
+from grader.protocol.trace import Deed
 from grader.record import PartInfo, Record
 from grader.sandbox.outcome import CompiledTooLong, Died, Garbled, OutOfMemory, OutOfSpace, TimedOut
 from grader.sandbox.server import ForkServer
@@ -528,3 +529,34 @@ def test_a_kernel_that_fits_on_no_gpu_fails_unless_an_autotuner_passes_over_it()
     assert (nowhere.status, nowhere.cause.title) == ("fail", "The kernel fits on no GPU")
     assert compiles_nowhere([compiled("sm_80", large), compiled("sm_90")]) is None
     assert compiles_nowhere([compiled("sm_80", large, configurations=2)]) is None
+
+
+# -- what computes beside kernels ------------------------------------------------------------------------------------
+
+
+def test_work_beside_compiled_kernels_is_told_with_its_line(compiler: ForkServer, ex_15: Entry, part: Part) -> None:
+    text = COPY + ADD.replace("return y", "return y.add_(x)")
+    asked = replace(part, checks=(*part.checks, replace(part.checks[0], name="compiles", rule=Compiles((90,)))))
+    start = Start("ex.py", HEAD + text, ex_15.source("inputs.py"), (part.name,))
+    with PartCompiler(lambda: compiler, start, Limits(), [asked], for_checks=True) as compiling:
+        compiling.run()
+    forms = [one.form for one in compiling.judged(part.name, 90, 0.0) if one.form]
+    assert [[deed.name for deed in form.beside] for form in forms] == [["aten.add_"]] * len(telling_cases(asked))
+    assert {deed.line for form in forms for deed in form.beside} == {len((HEAD + text).splitlines())}
+
+
+def test_kernels_beside_which_something_computes_earn_nothing() -> None:
+    entry = resolve(ROOT, "ex_17")[0]
+    gemm = entry.exercise.part("gemm")
+    assert gemm is not None
+    recipe = Recipe("gemm", {"M": 8, "N": 264, "K": 400, "dtype": "float16", "values": "normal"}, 0)
+    form = RecordedForm(recipe, (Form("tensor", "float16", (8, 264)),), ("",), (), ())
+    fine = CompileOutcome("gemm", "sm_90", state="recorded", form=form)
+    broken = replace(fine, form=replace(form, beside=(Deed("aten.mm", 295),)))
+
+    truth = truth_of(entry, on_gpu=False)
+    assert decide_compiled([fine], Compiles((90,)), gemm, truth).failure is None
+    failure = decide_compiled([broken], Compiles((90,)), gemm, truth).failure
+    assert failure is not None
+    assert (failure.status, failure.cause.kind) == ("policy", "library_call")
+    assert failure.cause.rationale.endswith("these ran beside your kernels: aten.mm (line 295).")

@@ -138,7 +138,7 @@ def test_the_card_holds_every_counted_case_the_memory_and_every_named_gpu() -> N
     text = Page(html.render(samples.on_paper())).text
 
     for words in (
-        "case loaded stored together model allowed no points from share launches",
+        "case loaded stored together model allowed no points from of allowed launches",
         "N=10000, float32 80,000 40,000 120,000 120,000 132,000 – 91% 1",
         "N=10000, float16 42,000 21,000 63,000 60,000 66,000 – 95% 1",
         "case taken allowed no points from N=10000, float32 0 4,096 – N=10000, float16 4,000 4,096 –",

@@ -30,7 +30,7 @@ from grader.report.figures import chart, gauge, plots
 from grader.report.page import html, speedcard
 from grader.report.text import terminal
 from tests.hostile import without_our_script
-from tests.records import flat, samples
+from tests.records import flat, samples, widest
 from tests.report.test_html import Page
 
 pytestmark = pytest.mark.process
@@ -132,6 +132,21 @@ def test_remarks_are_said_once_with_the_sizes_that_they_concern() -> None:
         ("Finding (M=N=512, K=16384)", "the GPU's even"),
     ]
     assert timing.remarks(samples.unsteady_speed())[0].label == "Undecided (all sizes)"
+
+
+def test_baselines_and_notes_without_room_are_counted() -> None:
+    speed = samples.gemm_speed()
+    size, of_gemm = speed.sizes[0], speed.baselines[0]
+    names = [f"b{place}" for place in range(9)]
+    beside = [dataclasses.replace(size.contenders[-1], name=name) for name in names]
+    absent = [dataclasses.replace(of_gemm, name=name, missing="no GPU") for name in names]
+    notes = tuple(f"finding {place}" for place in range(6))
+    wide = dataclasses.replace(size, contenders=(size.contenders[0], *beside), notes=notes)
+    record = record_of(changed(speed, sizes=(wide,), baselines=tuple(absent), baseline="b0"))
+
+    assert timing.remarks(samples.gemm_speed())[-1].kind == "note"
+    assert "Left out the JSON record has 2 more baselines and 2 more notes on sizes" in Page(html.render(record)).text
+    assert "2 more remarks are on the scorecard" in terminal.render(record)
 
 
 def test_a_range_of_times_says_its_unit_once() -> None:
@@ -247,7 +262,7 @@ def test_too_slow_is_told_by_its_measurements_not_by_a_second_card() -> None:
 def test_the_table_fits_any_width_and_never_loses_the_ratio(width: int, ascii_only: bool) -> None:
     text = terminal.render(samples.timed(), width=width, ascii_only=ascii_only)
 
-    assert max(map(len, text.splitlines())) <= width
+    assert widest(text) <= width
     assert "…" not in text
     assert width < 40 or re.search(r"219 .s +0\.88", text)
 
@@ -263,7 +278,7 @@ def test_a_record_without_speed_looks_as_before() -> None:
 
 def test_the_page_begins_with_the_speed_of_every_part() -> None:
     page = Page(html.render(samples.timed()))
-    summary = page.text.partition("What you have shown")[0]
+    summary = page.text.partition("Objectives")[0]
 
     assert "Matrix product 0.81× the speed of cuBLAS 95% interval 0.80 to 0.82" in summary
     assert "0.72× the speed of torch's addition" in summary
@@ -551,7 +566,7 @@ def test_any_numbers_and_names_are_rendered(speed: Speed) -> None:
     record = record_of(speed, points=1)
 
     assert Page(html.render(record)).open == []
-    assert max(map(len, terminal.render(record, width=60).splitlines())) <= 60
+    assert widest(terminal.render(record, width=60)) <= 60
     ElementTree.fromstring(junit.render(record).encode("utf-8"))
     assert "nan" not in gauge.draw(speed)
 

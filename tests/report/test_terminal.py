@@ -11,7 +11,7 @@ from grader.record import Cause, Counterexample, Mismatch, Neighbour, PrintedOut
 from grader.report import view
 from grader.report.status import LOOKS
 from grader.report.text import terminal
-from tests.records import flat, samples
+from tests.records import flat, samples, widest
 from tests.report.test_html import loading_error
 
 
@@ -169,7 +169,16 @@ def test_the_environment_of_the_process_changes_nothing(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("width", [40, 63, 100, 200])
 def test_no_line_is_wider_than_asked(width: int) -> None:
     for record in (samples.failing(), samples.passing(), samples.untouched(), samples.every_status()):
-        assert max(map(len, terminal.render(record, width=width).splitlines())) <= width
+        assert widest(terminal.render(record, width=width)) <= width
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 200])
+def test_a_command_is_one_line_that_can_be_copied_at_any_width(width: int) -> None:
+    lines = [line.strip() for line in terminal.render(samples.failing(), width=width).splitlines()]
+    command = "grade replay ex_15:row_softmax.tail:0x5f"
+
+    assert sum(line.endswith(command) for line in lines) == 2
+    assert (f"Replay: {command}" in lines) == (width >= 60)
 
 
 def test_a_narrow_terminal_has_the_word_before_the_title_and_the_device_on_a_line_of_its_own() -> None:

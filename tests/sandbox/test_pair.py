@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
 from threading import Event
 from types import SimpleNamespace
@@ -294,3 +295,17 @@ def vector_add(x, y):
 """
     with recording(server, ex_15, source) as one:
         assert not one.pair.depends_on_kernels(one.record(), one.call())
+
+
+def test_the_seconds_of_another_process_count_during_its_block_and_after_it() -> None:
+    other: Any = SimpleNamespace(worked_s=2.0)
+    own: Any = SimpleNamespace(worked_s=8.0, another=lambda text, multiprocessors: nullcontext(other))
+    replayer: Any = SimpleNamespace(worked_s=1.0)
+    pair = Pair(own, [replayer])
+
+    with pair.in_new_process():
+        assert pair.worked_s == 11.0
+        other.worked_s = 4.0
+    assert pair.worked_s == 13.0
+    with pair.in_new_process():
+        assert pair.worked_s == 17.0

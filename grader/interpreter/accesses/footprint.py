@@ -23,6 +23,7 @@ from grader.protocol.footprint import (
     Footprint,
     TensorFootprint,
 )
+from grader.protocol.trace import span
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -137,12 +138,11 @@ def _axes(layout: TensorLayout) -> tuple[tuple[int, ...], tuple[int, ...]]:
     Rows that lie in the same memory are one row. A tensor whose rows overlap is a vector.
     """
     shape = tuple(size if stride else 1 for size, stride in zip(layout.shape, layout.strides, strict=True))
-    span = 1
+    reach = 1
     for stride, size in sorted(zip(layout.strides, shape, strict=True)):
-        if size > 1 and stride < span:
-            overall = sum((size - 1) * stride for size, stride in zip(shape, layout.strides, strict=True))
-            return (1 + overall,), (1,)
-        span += (size - 1) * stride
+        if size > 1 and stride < reach:
+            return (span(shape, layout.strides),), (1,)
+        reach += (size - 1) * stride
     return shape, layout.strides
 
 

@@ -41,6 +41,7 @@ from grader.interpreter.accesses.reloads import reloaded_bytes
 from grader.interpreter.accesses.sectors import sectors_of
 from grader.protocol.footprint import Footprint
 from grader.protocol.messages import GuardFinding, Pause, Traffic
+from grader.protocol.trace import span
 
 Addresses = npt.NDArray[np.uint64]
 Lanes = npt.NDArray[np.bool_]
@@ -164,15 +165,15 @@ def extent_of(name: str, tag: int, tensor: Tensor) -> Extent:
     if tensor.numel() == 0:
         return Extent(name, tag, tensor.data_ptr(), 0, itemsize, shape, strides, None)
     whole = not tensor.is_floating_point()
-    span = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+    reach = span(shape, strides)
     storage = tensor.untyped_storage()
     room = storage.data_ptr() + storage.nbytes() - tensor.data_ptr()
-    common = name, tag, tensor.data_ptr(), span * itemsize, itemsize, shape, strides
+    common = name, tag, tensor.data_ptr(), reach * itemsize, itemsize, shape, strides
     extent = partial(Extent, *common, room=room, whole=whole)
     spread = [size for size, stride in zip(shape, strides, strict=True) if stride != 0]
-    if int(np.prod(spread, dtype=np.int64)) == span:
+    if int(np.prod(spread, dtype=np.int64)) == reach:
         return extent(gaps=None)
-    if span <= _MOST_FLAGS:
+    if reach <= _MOST_FLAGS:
         return extent(gaps=_flags(shape, strides))
     widest = max(range(len(shape)), key=lambda axis: strides[axis] if shape[axis] > 1 else 0)
     within = [axis for axis in range(len(shape)) if axis != widest]
@@ -182,7 +183,7 @@ def extent_of(name: str, tag: int, tensor: Tensor) -> Extent:
 
 def _flags(shape: Sequence[int], strides: Sequence[int]) -> Lanes:
     """Return a flag for each place from the first element to the last, True for an element."""
-    flags = np.zeros(1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)), dtype=bool)
+    flags = np.zeros(span(shape, strides), dtype=bool)
     np.lib.stride_tricks.as_strided(flags, shape, strides)[...] = True
     return flags
 

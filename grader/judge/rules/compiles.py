@@ -12,7 +12,9 @@ from grader.exercise.cases import Case
 from grader.exercise.model import Compiles, Part
 from grader.exercise.tensors import dtype_name
 from grader.judge.clue import Clue, sure
+from grader.judge.evidence import with_line
 from grader.judge.failures import Failure, check_forms, unloadable
+from grader.judge.rules.kernels_only import library_failure
 from grader.judge.ruling import Ruling
 from grader.judge.truth import Expected, Truth
 from grader.judge.wording import in_words
@@ -48,7 +50,8 @@ _HALVES = {"float16": "bfloat16", "bfloat16": "float16"}
 def decide_compiled(outcomes: Sequence[CompileOutcome], rule: Compiles, part: Part, truth: Truth) -> Ruling:
     """Pass when every kernel compiles for every target, fits there, and spills no registers.
 
-    The calls must return what the part's contract says, and their launches must get every tensor and the result.
+    The calls must return what the part's contract says, their launches must get every tensor and the result, and
+    nothing besides them may compute.
     """
     metrics: dict[str, Number] = {}
     for outcome in outcomes:
@@ -100,7 +103,8 @@ def _breach(outcome: CompileOutcome, form: RecordedForm, part: Part, truth: Trut
         return _unread(where, unread)
     if form.unwritten:
         return _unwritten(where, returned[form.unwritten[0]].name)
-    return None
+    allowed = [name for check in part.checks for name in check.rule.allowed_operators]
+    return library_failure(where, [with_line(one.name, one.line) for one in form.beside], allowed)
 
 
 def _returns_argument(where: str, owner: str, wanted: Expected, inputs: Mapping[str, object]) -> Failure:

@@ -48,19 +48,32 @@ def by_evidence(
                 f"For {seen.case.words()} the function returned an answer without launching a kernel of yours.",
             )
             return replace(found, clues=_remembered_clues(seen, evidence, allowed))
-        computing = [name for name in seen.operators if name.partition(" ")[0] not in allowed]
+        computing = _computing(seen.operators, allowed)
         # Who does the work comes before how it is launched.
         if seen.idle and not seen.untold and (seen.reads or not computing):
             return _idle_kernels_failure(seen, computing)
         if computing and seen.reads:
             return _reading_failure(seen, computing, bounds)
-        if computing:
-            return policy_failure(
-                "library_call",
-                "Something besides your kernels computed",
-                f"For {seen.case.words()} these ran beside your kernels: {_first_names(computing)}.",
-            )
+        if failure := library_failure(f"For {seen.case.words()}", computing):
+            return failure
     return None
+
+
+def library_failure(where: str, operators: Sequence[str], allowed: Sequence[str] = ()) -> Failure | None:
+    """Return the failure of a call in which operators computed beside kernels; None without any, or if all may.
+
+    where: the call, as the beginning of a sentence.
+    """
+    computing = _computing(operators, allowed)
+    if not computing:
+        return None
+    said = f"{where} these ran beside your kernels: {_first_names(computing)}."
+    return policy_failure("library_call", "Something besides your kernels computed", said)
+
+
+def _computing(operators: Sequence[str], allowed: Sequence[str]) -> list[str]:
+    """Return the operators that are not allowed. An operator is a name, with its line behind it if that is known."""
+    return [name for name in operators if name.partition(" ")[0] not in allowed]
 
 
 def _idle_kernels_failure(seen: Evidence, computing: Sequence[str]) -> Failure:
@@ -148,7 +161,7 @@ def interpreted_trial(bench: Bench, one: PlannedCase) -> Trial | None:
 
 
 def _computes_nothing(seen: Evidence, allowed: Sequence[str]) -> bool:
-    return not any(name.partition(" ")[0] not in allowed for name in seen.operators)
+    return not _computing(seen.operators, allowed)
 
 
 def _launches_elsewhere(seen: Evidence, evidence: Sequence[Evidence]) -> bool:

@@ -47,10 +47,10 @@ def card(ink: Ink, record: Record, group: list[CheckResult]) -> RenderableType:
         lines += [labelled(ink, label, text) for label, text in view.suspected(cause)]
     if len(group) > 1 and check.status != "invalid_submission":
         lines.append(labelled(ink, "Alike: ", "; ".join(_in_passing(one, alone=len(group) == 2) for one in group[1:])))
-    if example is not None and example.replay:
-        lines.append(CommandLine(ink, "Replay: ", view.replay_command(example, record)))
     title = symbol.append_text(ink(f" {' — '.join(names)}", "bold"))
-    return Group(Text(), indent(title, 2), *(indent(entry, 4) for entry in lines))
+    replays = [view.replay_command(example, record)] if example is not None and example.replay else []
+    commands = (CommandLine(ink, "Replay:", one, column=4) for one in replays)
+    return Group(Text(), indent(title, 2), *(indent(entry, 4) for entry in lines), *commands)
 
 
 def _in_passing(check: CheckResult, *, alone: bool) -> str:

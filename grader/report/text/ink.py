@@ -6,7 +6,6 @@ Nothing is read as markup. Control characters are removed first, and no line can
 from __future__ import annotations
 
 import io
-import re
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -70,35 +69,26 @@ class Quote:
 
 @dataclass(frozen=True)
 class CommandLine:
-    """A command behind a dim label. A word that is wider than the terminal is broken behind a comma or a colon."""
+    """A command behind a dim label, or below it if it is too long.
+
+    It is never broken: a terminal wraps what is wider, and what is copied from there is one line. So give it a column
+    and no `indent`, which would cut it.
+    """
 
     ink: Ink
     label: str
     command: str
+    column: int = 0
 
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
-        label = self.ink(self.label, "dim")
-        lines = _folded_command(self.ink(self.command).plain, options.max_width, label.cell_len)
-        yield label.append_text(self.ink("\n".join(lines), "bold"))
-
-
-def _folded_command(command: str, width: int, used: int) -> list[str]:
-    """Return a command in lines of at most this width; the first line has `used` columns less."""
-    lines, line, room = [], "", width - used
-    for word in command.split(" "):
-        longer = f"{line} {word}" if line else word
-        if len(longer) <= room:
-            line = longer
-            continue
-        if line:
-            lines.append(line)
-        line, room = "", width
-        for piece in re.split(r"(?<=[,:])", word):
-            if line and len(line) + len(piece) > room:
-                lines.append(line)
-                line = ""
-            line += piece
-    return [*lines, line]
+        margin, label, command = Text(" " * self.column), self.ink(self.label, "dim"), self.ink(self.command, "bold")
+        if self.column + label.cell_len + 1 + command.cell_len <= options.max_width:
+            yield margin.append_text(label).append(" ").append_text(command)
+            return
+        yield indent(label, self.column)
+        whole = margin.append_text(command)
+        whole.no_wrap, whole.overflow = True, "ignore"
+        yield whole
 
 
 @dataclass(frozen=True)
@@ -179,6 +169,7 @@ def to_text(content: RenderableType, width: int, colour: bool) -> str:
         _environ={},
     )
     with console.capture() as capture:
-        console.print(content)
+        # A command may be longer than a line.
+        console.print(content, crop=False)
     text = "\n".join(entry.rstrip() for entry in capture.get().rstrip("\n").split("\n")) + "\n"
     return disarmed(text)

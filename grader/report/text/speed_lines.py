@@ -35,7 +35,11 @@ def measured(ink: Ink, check: CheckResult, speed: Speed, *, brief: bool, several
     lines.append(_sizes(ink, speed))
     cut = len(speed.sizes) - _SIZES
     lines += [ink(f"… {counted(cut, 'more size is', 'more sizes are')} in the record …", "dim")] if cut > 0 else []
-    lines += [labelled(ink, f"{remark.label}: ", remark.text) for remark in timing.remarks(speed)[:_REMARKS]]
+    remarks = timing.remarks(speed)
+    lines += [labelled(ink, f"{remark.label}: ", remark.text) for remark in remarks[:_REMARKS]]
+    if len(remarks) > _REMARKS:
+        more = counted(len(remarks) - _REMARKS, "more remark is", "more remarks are")
+        lines.append(ink(f"… {more} on the scorecard …", "dim"))
     chosen = tuned.choices(speed)
     lines += [labelled(ink, f"{one.label}: ", one.text) for one in chosen[:_CHOICES]]
     if len(chosen) > _CHOICES:

@@ -321,7 +321,7 @@ def _notes(ink: Ink, checks: Iterable[CheckResult]) -> RenderableType:
 
 
 def _footer(ink: Ink, record: Record, step: view.Step) -> RenderableType:
-    return Group(ink(headline(record), "bold"), CommandLine(ink, f"Next: {step.words}: ", step.command))
+    return Group(ink(headline(record), "bold"), CommandLine(ink, f"Next: {step.words}:", step.command))
 
 
 def folded(text: str, width: int, ascii_only: bool = False) -> list[str]:
