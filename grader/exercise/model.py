@@ -294,7 +294,7 @@ class WorkModel(RunsCases):
 class Compiles(Rule):
     """The rule that a call's kernels compile for every target, whether such a GPU is there or not.
 
-    The call is the one that is compiled for the scorecard (grader.grading.part_compiler.case_for). capabilities: the
+    The call is the one that is compiled for the scorecard (grader.grading.target_compiler.case_for). capabilities: the
     targets (grader.gpus). Each kernel must fit the target's shared memory and spill no registers; with
     `tensor_cores`, some kernel must multiply on tensor cores. Nothing besides the kernels may compute.
     """

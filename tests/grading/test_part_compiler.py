@@ -21,7 +21,8 @@ from grader.exercise.plan import default_seed
 from grader.gpus import why_unknown
 from grader.grading import Job, grade, part_compiler, truth_of
 from grader.grading.compile_outcomes import state_of
-from grader.grading.part_compiler import PartCompiler, case_for, telling_cases
+from grader.grading.part_compiler import PartCompiler
+from grader.grading.target_compiler import case_for, telling_cases
 from grader.judge.rules.compiles import compiles_nowhere, decide_compiled
 from grader.judge.ruling import Ruling
 from grader.protocol.messages import UNTOLD, Form, Raised, Recipe, Start
@@ -240,7 +241,7 @@ def test_what_is_not_done_when_it_is_recalled_is_late_and_its_process_is_gone(
     with PartCompiler(lambda: compiler, start, Limits(), [part]) as compiling:
         compiling.send()
         deadline = time.monotonic() + 30
-        while not (pid := compiling._session and compiling._session.pid) and time.monotonic() < deadline:
+        while not (pid := compiling._compilers[0].pid) and time.monotonic() < deadline:
             time.sleep(0.01)
         assert pid
         began = time.monotonic()
