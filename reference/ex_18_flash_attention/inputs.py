@@ -102,11 +102,10 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
     around -1.2e4, at a positive scale. rising: apart from noise, each key's logit is larger than the one before, so
     that no maximum lasts. constant: all keys are equal, and so are all weights. shifted: values around 1e4, or around
     1e6 in bfloat16, and logits with a large mean: before the division by their sum, the weights' sum of values does not
-    fit into float16. swamped: all weights are equal, and every sum, of o and of the gradients, begins with a large
-    number; 16 bits lose the terms of a further tile, float32 keeps them. stretch: the keys of one stretch, anywhere,
-    are far below all others, or far above them, or 0, or all equal, at random for each head. cancelling: equal weights
-    of values around 200 in the first half of the keys and around -200 in the second: partial sums are large, and o is
-    not. outlier: one key of each head, anywhere, has most of the weight; each other key has little, and all of them
+    fit into float16. swamped: all weights are equal, and every sum, of o and of the
+    gradients, begins with a large number; 16 bits lose the terms of a further tile, float32 keeps them. stretch: the
+    keys of one stretch, anywhere, are far below all others, or far above them, or 0, or all equal, at random for each
+    head. outlier: one key of each head, anywhere, has most of the weight; each other key has little, and all of them
     together have enough to be seen.
     """
     batch, width, dtype = int(case["B"]), int(case["D"]), dtype_of(case["dtype"])
@@ -137,9 +136,6 @@ def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor,
             q = torch.where(in_q, q.abs() + 1, 0.0)
             k = torch.where(in_q, 0.0, _swamping(k, dtype, keys[2]))
             v = _swamping(v, dtype)
-        case "cancelling":
-            k = k[:, :, :1].expand(keys)
-            v = v + torch.where(torch.arange(keys[2], device=v.device) < keys[2] // 2, 200.0, -200.0)[:, None]
         case "stretch":
             q[..., 0] = 4.0
             k = _with_stretch(k, generator)

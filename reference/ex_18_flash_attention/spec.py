@@ -208,11 +208,7 @@ UNUSUAL: Named = (
 )
 # Sums so long that those of 16 bits err by several units in the last place: over keys for o and dq, and over queries
 # for dk and dv. Where heads are widest, registers are scarcest.
-LONG_O: Named = (
-    sized(16, 2048, 128, values="swamped"),
-    # The sum over half of the keys is large, and that over all of them is not.
-    sized(16, 1024, 16, values="cancelling"),
-)
+LONG_O: Named = (sized(16, 2048, 128, values="swamped"),)
 LONG_GRADIENTS: Named = (sized(16, 1024, 128, values="swamped"), sized(1024, 16, 16, values="swamped"))
 SCALED: Named = (
     sized(30, 70, 16, scale=1.0),
@@ -258,7 +254,6 @@ def correctness(
     small = sized(36, 40, 32, Hq=2, Hkv=1)
     full = (sized(128, 128, 64), sized(256, 256, 16), sized(128, 128, 128, "bfloat16"))
     two_heads = problems(heads=Choice((1, 2)))
-    long_families = (str(one["values"]) for one in long_sums)
     return (
         Check(
             "full_tiles",
@@ -318,7 +313,7 @@ def correctness(
                         heads=Choice((1, 4)),
                         kv_heads=Choice((1, 2, 4)),
                         causal=(0, 1),
-                        values=tuple({one: one for one in ("normal", "sunken", *FAMILIES[1:], *long_families)}),
+                        values=("normal", "sunken", *FAMILIES[1:]),
                         scales=("default", 1.0),
                         layouts=("bhsd", "mixed"),
                         where=little_work,
