@@ -32,9 +32,11 @@ def tree_of(text: str, most_levels: int = MOST_LEVELS) -> ast.Module:
     with _ONE_AT_A_TIME:
         tree = ast.parse(text)
     level: list[ast.AST] = [tree]
-    for _ in range(most_levels):
+    levels = 0
+    while level and levels <= most_levels:
         level = [child for node in level for child in ast.iter_child_nodes(node)]
-    if level:
+        levels += 1
+    if levels > most_levels:
         raise RecursionError(f"a text must nest at most {most_levels} levels deep, got more")
     return tree
 

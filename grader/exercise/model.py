@@ -251,13 +251,13 @@ class WorkModel(RunsCases):
     moved: loaded and stored bytes together, each access counted. stored: the different bytes that are stored; storing
     again into the same place counts once, and so do atomics. extra: the most memory that tensors take up at one time
     beyond inputs and results. enlarged: the bytes by which copies that PyTorch makes are larger than what they copy:
-    repeated for several heads, or cast to a wider type. again: what a program loads although it
-    loaded it before, and has stored no result since. A count without an allowance is not judged. The worst share of all
-    counts and cases decides. copies: what PyTorch reads and writes to copy and cast counts as
-    moved; for parts where kernels do the copying. everywhere: calls of other checks on cases of the space are judged as
-    well; for parts whose honest designs never move more at small sizes than the formula says. models: small copies of
-    timed sizes, with the same tiles; they are counted as well, judged by nothing, and scaled to predict the times of
-    those sizes.
+    repeated for several heads, or cast to a wider type. again: what a program loads although it loaded it before, and
+    has stored no result since. in_a_row: what it loads although its last load of the same tensor had it; for parts in
+    which a program may pass over its inputs twice. A count without an allowance is not judged. The worst share of all
+    counts and cases decides. copies: what PyTorch reads and writes to copy and cast counts as moved; for parts where
+    kernels do the copying. everywhere: calls of other checks on cases of the space are judged as well; for parts whose
+    honest designs never move more at small sizes than the formula says. models: small copies of timed sizes, with the
+    same tiles; they are counted as well, judged by nothing, and scaled to predict the times of those sizes.
     """
 
     counts_bytes = True
@@ -267,12 +267,13 @@ class WorkModel(RunsCases):
     extra: Allowance | None = None
     enlarged: Allowance | None = None
     again: Allowance | None = None
+    in_a_row: Allowance | None = None
     copies: bool = False
     everywhere: bool = False
     models: tuple[Mapping[str, Value], ...] = ()
 
     def __post_init__(self) -> None:
-        counts = ("moved", "stored", "extra", "enlarged", "again")
+        counts = ("moved", "stored", "extra", "enlarged", "again", "in_a_row")
         limits: dict[str, Allowance | None] = {name: getattr(self, name) for name in counts}
         require(any(limits.values()), "WorkModel", "allow something", None)
         for name, limit in limits.items():

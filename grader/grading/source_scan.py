@@ -14,6 +14,7 @@ from grader.syntax import tree_of
 from grader.text import clean
 
 _MOST_SIGHTINGS = 20
+_MOST_LEVELS = 10_000
 # Ways into the interpreter, the process, the machine or the network.
 _MODULES = frozenset(
     {
@@ -97,7 +98,8 @@ _PATCHED = frozenset({"torch", "triton", "tl", "numpy", "np", "cutlass", "cute"}
 def sightings(source: str) -> tuple[Sighting, ...]:
     """Return code that an instructor may want to look at, by line; nothing for text that is no Python."""
     try:
-        tree = tree_of(source)
+        # A deep expression hides nothing here: the tree is walked level by level.
+        tree = tree_of(source, most_levels=_MOST_LEVELS)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     found = {

@@ -367,8 +367,8 @@ class Traffic:
     dots: how many tl.dot. exponentials, operations: elements that special functions and all other operations compute,
     those on addresses and masks too. used_bytes, sector_bytes: what programs use of the sectors that they touch, and
     these sectors; 0 unless lanes of apart_line lie apart. reloaded_bytes: what programs load again although they have
-    stored no result since. complete: all accesses were recorded; if not, these and unique bytes are missing, and there
-    was no race check.
+    stored no result since. in_a_row_bytes: what they load again although their last load of the same tensor had it.
+    complete: all accesses were recorded; if not, these and unique bytes are missing, and there was no race check.
     """
 
     loaded_bytes: int
@@ -384,6 +384,7 @@ class Traffic:
     sector_bytes: int = 0
     apart_line: int = 0
     reloaded_bytes: int = 0
+    in_a_row_bytes: int = 0
 
 
 @dataclass(frozen=True)

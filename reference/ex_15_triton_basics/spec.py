@@ -73,6 +73,7 @@ def suite(*lengths: int, halves: int) -> Cases:
 
 ADDABLE = ("normal", "large", "huge", "tiny", "constant", "one_hot", "nonfinite", "stretch")
 CHAINABLE = (*ADDABLE, "cancelling")
+EXTREME = ("huge", "tiny", "nonfinite")
 # Its contract promises finite values: a compensated sum makes NaN of an infinity.
 SUMMABLE = ("normal", "constant", "one_hot", "shifted", "stretch")
 ROWS = (
@@ -105,6 +106,10 @@ def elementwise(
     `telling`: canonical cases besides one of each family of values; this part's usual mistakes show there.
     """
     families = tuple({"N": 700, "values": kind} for kind in values[1:])
+    # Full blocks and each dtype may have kernels of their own.
+    families += tuple(
+        {"N": 8192, "values": kind, "dtype": one} for kind in EXTREME if kind in values for one in FLOATS.values
+    )
     return (
         Check(
             "full_blocks",
@@ -127,7 +132,7 @@ def elementwise(
             "Right for large, tiny, constant and other unusual values",
             points[2],
             WRITES,
-            Agrees(Cases(vectors(values), (*families, *telling), generated=5)),
+            Agrees(Cases(vectors(values, length=Size(1, FULL.high)), (*families, *telling), generated=5)),
         ),
         Check(
             "slices",
@@ -492,7 +497,12 @@ ROW_SOFTMAX = Part(
             WorkModel(
                 Cases(
                     ONCE,
-                    ({"M": 6, "N": 500}, {"M": 3, "N": 8192, "dtype": "float16"}, {"M": 2, "N": 8000, "stride": 13}),
+                    (
+                        {"M": 6, "N": 500},
+                        {"M": 3, "N": 8192, "dtype": "float16"},
+                        {"M": 2, "N": 8000, "stride": 13},
+                        {"M": 4, "N": 1000, "stride": 13, "dtype": "bfloat16"},
+                    ),
                     generated=0,
                 ),
                 # A row that is read twice costs 1.5 times as much, for some of the points.

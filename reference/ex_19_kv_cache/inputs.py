@@ -37,6 +37,8 @@ DEPTH = 1.2e4
 AWAY = 100.0
 # Factor of stale numbers, so that a read past the length shows.
 STALE = 30.0
+# Pages that 16 bits do not count.
+LARGE_POOL = (1 << 15) + 100
 # Factor of keys whose products with the query cancel.
 LONG_KEY = 100.0
 
@@ -110,7 +112,8 @@ def paged_decode_attention(
     table, pages = _table(case, generator)
     blocks = table.shape[1]
     shape, dtype = (pages, page, heads, width), dtype_of(case["dtype"])
-    if case["values"] == "normal":
+    # Drawing all numbers of a large pool takes seconds.
+    if case["values"] == "normal" and case["table"] != "scattered":
         q = values("normal", (batch, heads * int(case["group"]), width), dtype, generator)
         pools = [values("normal", shape, dtype, generator) for _ in "kv"]
     else:
@@ -283,7 +286,8 @@ def _table(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, in
     """Return the page of each block of each sequence, [B, blocks], int32; and the number of pages.
 
     ordered: one after another. permuted: in any order, with unused pages between them unless they lie far apart.
-    shared: permuted, and all sequences share the pages of their first half.
+    shared: permuted, and all sequences share the pages of their first half. scattered: permuted, in a large pool; the
+    first page of the first sequence is the last of the pool.
     """
     batch, blocks = int(case["B"]), -(-int(case["S"]) // int(case["page"]))
     device, count = generator.device, batch * blocks
@@ -292,7 +296,12 @@ def _table(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, in
     # Room for stale pages, but not for gigabytes of them. Of pages that lie far apart only the last is out of reach of
     # 32 bits, so a sequence has it.
     pages = count if case["layout"] == FAR_APART else count + min(count, 5)
+    if case["table"] == "scattered":
+        pages = max(pages, LARGE_POOL)
     table = torch.randperm(pages, generator=generator, device=device)[:count].view(batch, blocks).to(torch.int32)
+    if case["table"] == "scattered":
+        table = torch.where(table == pages - 1, table[0, 0], table)
+        table[0, 0] = pages - 1
     if case["table"] == "shared":
         table[:, : (blocks + 1) // 2] = table[0, : (blocks + 1) // 2].clone()
     return table, pages

@@ -94,6 +94,11 @@ def little_work(case: Case) -> bool:
     return has_room(case) and int(case["B"]) * int(case["Hkv"]) * int(case["S"]) <= 1000
 
 
+def in_a_pool(case: Case) -> bool:
+    """Return whether the case is small enough, its pool of pages included."""
+    return little_work(case) and (case["table"] != "scattered" or (case["page"] == 16 and case["D"] == 64))
+
+
 def some_work(case: Case) -> bool:
     """Return whether the case is small enough; a long context of several heads still fits."""
     return has_room(case) and int(case["B"]) * int(case["Hkv"]) * int(case["S"]) <= 2400
@@ -249,8 +254,8 @@ APPEND_KV = Part(
                     far=(
                         # More rows than 256 programs of 16 rows copy.
                         sized(1420, T=1400, Hkv=3),
-                        # Slots that 16 bits do not count.
-                        sized(33000, T=3),
+                        # Slots that 16 bits do not count, with a sign or without.
+                        sized(66_000, T=3),
                     ),
                 ),
                 every_configuration=True,
@@ -837,8 +842,8 @@ DECODE_ATTENTION = Part(
                         ),
                         LONG_CONTEXTS,
                         generated=0,
-                        # More splits than 16, the last one partly filled.
-                        far=(sized(9001, group=4),),
+                        # More splits than 32 of 512 slots, or 64 of 256; the last one partly filled.
+                        far=(sized(16_500, group=4),),
                         # More splits than are joined at once.
                         large=(sized(9000, group=4, values="sinking"), ragged(20000, 3, dtype="bfloat16")),
                     )
@@ -901,8 +906,8 @@ PAGED_DECODE_ATTENTION = Part(
                             lengths=("equal", "ragged"),
                             groups=GROUPS,
                             unused=Size(0, 200),
-                            paged=ORDERS,
-                            where=little_work,
+                            paged=(*ORDERS, "scattered"),
+                            where=in_a_pool,
                         ),
                         (
                             ragged(100, 3, table="shared"),
@@ -912,8 +917,10 @@ PAGED_DECODE_ATTENTION = Part(
                         ),
                         generated=2,
                         far=(
-                            # More pages of one sequence than any tile of the table.
-                            sized(9001, group=4, table="permuted", page=16),
+                            # More pages of one sequence than any tile of the table, and more splits than 32 of 512.
+                            sized(16_500, group=4, table="permuted", page=16),
+                            # Pages that 16 bits do not count.
+                            sized(60, group=4, table="scattered", page=16),
                             # Enough sequences for a GPU, so that nobody splits them; each has many pages.
                             sized(300, MANY, table="permuted", page=16),
                         ),

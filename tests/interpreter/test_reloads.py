@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from grader.interpreter.accesses.races import Access, Kind, Operation
-from grader.interpreter.accesses.reloads import reloaded_bytes
+from grader.interpreter.accesses.reloads import reloads_of
 
 KEYS, RESULT, ROW_NUMBERS = 4096, 1 << 20, 1 << 21
 TILE = np.arange(64)
@@ -34,7 +34,7 @@ def together(*elements: object, line: int = 7, first: int = 0) -> Operation:
 
 
 def counted(operations: Sequence[Operation]) -> int:
-    return reloaded_bytes([replace(one, time=time) for time, one in enumerate(operations)])
+    return reloads_of([replace(one, time=time) for time, one in enumerate(operations)]).since_a_result
 
 
 @pytest.mark.parametrize(
@@ -84,6 +84,7 @@ def test_what_a_program_does_not_have_is_not_loaded_again(operations: list[Opera
         ([access(TILE), access(TILE[:8], kind="atomic", tensor=ROW_NUMBERS), access(TILE), stored(TILE)], 256),
         ([together(TILE, TILE), together(TILE, TILE + 64), together(TILE, TILE)], 768),
         ([access(TILE), stored(TILE[:8], tensor=ROW_NUMBERS), access(TILE), stored(TILE)], 256),
+        ([access(TILE), stored(TILE), access(TILE), stored(TILE)], 256),
     ],
     ids=[
         "twice",
@@ -97,9 +98,43 @@ def test_what_a_program_does_not_have_is_not_loaded_again(operations: list[Opera
         "at one line of a loop with an atomic",
         "at one line at which one of two programs loads something else between",
         "with a number for each row stored between",
+        "with a store between that a later one covers",
     ],
 )
 def test_what_a_program_loads_although_it_has_it_is_counted_to_the_byte(
     operations: list[Operation], again: int
 ) -> None:
     assert counted(operations) == again
+
+
+def in_a_row(operations: Sequence[Operation]) -> int:
+    return reloads_of([replace(one, time=time) for time, one in enumerate(operations)]).in_a_row
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [access(TILE), access(TILE + 64), access(TILE), access(TILE + 64)],
+        [access(TILE), access(TILE, 1), access(TILE, 2)],
+        [together(TILE, TILE, TILE)],
+        [access(TILE), access(TILE, tensor=RESULT)],
+    ],
+    ids=["a second walk", "each program its own", "each program its own, together", "another tensor"],
+)
+def test_only_what_the_last_load_had_is_loaded_twice_in_a_row(operations: list[Operation]) -> None:
+    assert in_a_row(operations) == 0
+
+
+@pytest.mark.parametrize(
+    ("operations", "again"),
+    [
+        ([access(TILE), access(TILE, line=8)], 256),
+        ([access(TILE), access(TILE, line=8), access(TILE, line=9)], 512),
+        ([access(TILE), stored(TILE), access(TILE)], 256),
+        ([access(TILE), access(TILE, 1), access(TILE + 16)], 192),
+        ([together(TILE, TILE + 9), together(TILE, TILE + 9, line=8), access(TILE, 5)], 512),
+    ],
+    ids=["twice", "three times", "with a result between", "with another program between", "programs together"],
+)
+def test_what_is_loaded_twice_in_a_row_is_counted_to_the_byte(operations: list[Operation], again: int) -> None:
+    assert in_a_row(operations) == again

@@ -251,7 +251,7 @@ import torch, triton
 import triton.language as tl
 
 @triton.jit
-def kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+def kernel(x_ptr, y_ptr, z_ptr, w_ptr, n, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     total = tl.load(x_ptr + offsets, mask=offsets < n)
     {between}
@@ -259,8 +259,8 @@ def kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
     tl.store(z_ptr + offsets, total, mask=offsets < n)
 
 def vector_add(x, y):
-    z = torch.empty_like(x)
-    kernel[(triton.cdiv(x.numel(), 256),)](x, y, z, x.numel(), BLOCK=256)
+    z, w = torch.empty_like(x), torch.empty_like(x)
+    kernel[(triton.cdiv(x.numel(), 256),)](x, y, z, w, x.numel(), BLOCK=256)
     return z
 """
 
@@ -269,7 +269,8 @@ def vector_add(x, y):
     ("between", "share"),
     [
         pytest.param("pass", 0.0, id="nothing_between"),
-        pytest.param("tl.store(z_ptr + offsets, total, mask=offsets < n)", 1.0, id="a_result_between"),
+        pytest.param("tl.store(w_ptr + offsets, total, mask=offsets < n)", 1.0, id="a_result_between"),
+        pytest.param("tl.store(z_ptr + offsets, total, mask=offsets < n)", 0.0, id="a_store_that_the_last_one_covers"),
     ],
 )
 def test_what_a_program_loads_although_it_has_it_costs_points(

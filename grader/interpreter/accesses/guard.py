@@ -37,7 +37,7 @@ from grader.interpreter.accesses.races import (
     without_idle_loads,
     without_repeated_stores,
 )
-from grader.interpreter.accesses.reloads import reloaded_bytes
+from grader.interpreter.accesses.reloads import Reloads, reloads_of
 from grader.interpreter.accesses.sectors import sectors_of
 from grader.protocol.footprint import Footprint
 from grader.protocol.messages import GuardFinding, Pause, Traffic
@@ -546,7 +546,7 @@ class Guard:
                     self.findings.append(self._told(race))
         sectors = sectors_of(self._operations)
         # If no byte is loaded twice, no program loads it again.
-        again = reloaded_bytes(self._operations) if self._loaded > unique_loaded and not self._thinned else 0
+        again = reloads_of(self._operations) if self._loaded > unique_loaded and not self._thinned else Reloads()
         return Traffic(
             loaded_bytes=self._loaded,
             stored_bytes=self._stored + self._spilled,
@@ -559,7 +559,8 @@ class Guard:
             used_bytes=sectors.used,
             sector_bytes=sectors.moved,
             apart_line=sectors.line,
-            reloaded_bytes=again,
+            reloaded_bytes=again.since_a_result,
+            in_a_row_bytes=again.in_a_row,
             complete=not self._thinned,
         )
 

@@ -1,9 +1,11 @@
 """Count the bytes that a program loads again although it has them: it loaded them, and has stored no result since.
 
+Those that its last load of the same tensor had are counted apart: no second pass over the inputs explains them.
+
 A program that computes several tiles, one after the other, loads what they share again for each of them. One that
 computes a tile in two passes over its inputs, or loads a tile at the top of a loop and at its bottom, moves bytes that
 it could keep. What a program stores tells them apart. Small results beside the others, as a number for each row, may
-belong to the first of two passes.
+belong to the first of two passes; and what a program stores over later is no result.
 
 A load that repeats itself, without a store between, is no second one: in a loop that only reads, Triton's compiler
 moves it out of the loop. Pure: reads operations only.
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -30,15 +33,24 @@ _RESULTS = 0.25
 _PROGRAM = 1 << 32
 
 
-def reloaded_bytes(operations: Sequence[Operation]) -> int:
-    """Return the bytes that programs load again without a result between; 0 of a large launch."""
+@dataclass(frozen=True)
+class Reloads:
+    """Bytes that programs load again. since_a_result: without a result between; in_a_row: their last load had them."""
+
+    since_a_result: int = 0
+    in_a_row: int = 0
+
+
+def reloads_of(operations: Sequence[Operation]) -> Reloads:
+    """Return the bytes that programs load again; none of a large launch."""
     if sum(one.offsets.size for one in operations) > _MOST_LANES:
-        return 0
+        return Reloads()
     ends = _ends_of_work(operations)
     loads: dict[int, list[Operation]] = {}
     for one in _loads_that_change(operations):
         loads.setdefault(one.start, []).append(one)
-    return sum(_loaded_again(made, ends) for made in loads.values())
+    ranges = [_ranges_of(made) for made in loads.values()]
+    return Reloads(sum(_since_a_result(one, ends) for one in ranges), sum(map(_in_a_row, ranges)))
 
 
 def _loads_that_change(operations: Sequence[Operation]) -> Iterator[Operation]:
@@ -72,14 +84,21 @@ def _repeats(one: Operation, before: Operation) -> bool:
 
 
 def _ends_of_work(operations: Sequence[Operation]) -> Ints:
-    """Return when each program stored to one of the largest results, in ascending order."""
+    """Return when each program stored to one of the largest results for good, in ascending order."""
     stores = [one for one in operations if one.access.kind != "load" and one.offsets.size]
+    last: dict[tuple[int, int, bytes], int] = {}
+    for one in stores:
+        last |= {(program, one.start, one.offsets.tobytes()): one.time for program in _programs(one)}
     stored: Counter[int] = Counter()
     for one in stores:
         stored[one.start] += one.access.width * one.offsets.size
     least = _RESULTS * max(stored.values(), default=0)
     times = [
-        program * _PROGRAM + one.time for one in stores if stored[one.start] >= least for program in _programs(one)
+        program * _PROGRAM + one.time
+        for one in stores
+        if stored[one.start] >= least
+        for program in _programs(one)
+        if one.access.kind == "atomic" or last[program, one.start, one.offsets.tobytes()] == one.time
     ]
     return np.unique(np.array(times, dtype=np.int64))
 
@@ -91,8 +110,43 @@ def _programs(one: Operation) -> Iterator[int]:
         yield from np.unique(one.programs).tolist()
 
 
-def _loaded_again(loads: Sequence[Operation], ends: Ints) -> int:
-    """Return the bytes of one tensor that programs load again. Neighbouring lanes of an access are one range."""
+@dataclass(frozen=True)
+class _Ranges:
+    """What programs load of one tensor: ranges of bytes, each with the program and the time of its load."""
+
+    begins: Ints
+    stops: Ints
+    programs: Ints
+    times: Ints
+
+    def repeated(self, apart: Ints, chosen: Ints | slice = slice(None)) -> int:
+        """Return the bytes that chosen ranges have more than once among those with the same number in `apart`."""
+        span = int(self.stops.max()) + 1
+        begins, stops = self.begins[chosen], self.stops[chosen]
+        different = joined([np.stack([apart * span + begins, apart * span + stops], axis=1)])
+        return int((stops - begins).sum() - (different[:, 1] - different[:, 0]).sum())
+
+
+def _since_a_result(ranges: _Ranges, ends: Ints) -> int:
+    pieces = np.searchsorted(ends, ranges.programs * _PROGRAM + ranges.times) + ranges.programs
+    return ranges.repeated(pieces)
+
+
+def _in_a_row(ranges: _Ranges) -> int:
+    """Return the bytes that each load has in common with its program's load before, whatever was stored between."""
+    loads, place = np.unique(ranges.programs * _PROGRAM + ranges.times, return_inverse=True)
+    follows = np.diff(loads // _PROGRAM, prepend=-1) == 0
+    # Each range belongs to the pair that its load ends, and to the pair that it begins.
+    ends, begins = np.flatnonzero(follows[place]), np.flatnonzero(np.append(follows[1:], [False])[place])
+    if not ends.size:
+        return 0
+    chosen = np.concatenate([ends, begins])
+    pairs = np.concatenate([place[ends], place[begins] + 1])
+    return ranges.repeated(pairs, chosen)
+
+
+def _ranges_of(loads: Sequence[Operation]) -> _Ranges:
+    """Return what programs load of one tensor. Neighbouring lanes of an access are one range."""
     offsets = np.concatenate([one.offsets for one in loads])
     of_access = np.cumsum([0, *(one.offsets.size for one in loads)])
     width = loads[0].access.width
@@ -112,11 +166,8 @@ def _loaded_again(loads: Sequence[Operation], ends: Ints) -> int:
     )
     times = np.array([one.time for one in loads])[accesses]
     widths = np.array([one.access.width for one in loads])[accesses]
-    work = np.searchsorted(ends, programs * _PROGRAM + times) + programs
     begins, stops = offsets[firsts].astype(np.int64), offsets[lasts].astype(np.int64) + widths
-    span = int(stops.max()) + 1
-    different = joined([np.stack([work * span + begins, work * span + stops], axis=1)])
-    return int((stops - begins).sum() - (different[:, 1] - different[:, 0]).sum())
+    return _Ranges(begins, stops, programs, times)
 
 
 def _places(accesses: Ints, firsts: Ints, of_access: Ints) -> Iterator[Ints]:

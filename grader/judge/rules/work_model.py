@@ -144,8 +144,7 @@ def weigh(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> We
     work = _work_of(trial, traffic, one, model, returned)
     assert isinstance(trial.outcome, Finished)
     enlarged = min(max(trial.outcome.answer.enlarged_bytes, 0), _MOST)
-    again = sum(each.reloaded_bytes for each in traffic)
-    limits = tuple(_limits(work, enlarged, again, model))
+    limits = tuple(_limits(work, enlarged, traffic, model))
     share = min(limit.share(one) for limit in limits)
     if share == 1:
         return Weighed(work, share)
@@ -165,7 +164,7 @@ def weigh(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> We
     elif tightest.kind == "copies":
         clues = (Clue("copied_by_torch", 0.9, copying),)
     elif tightest.kind == "again":
-        clues = (Clue("read_again", 0.9, f"{_bytes(again)} of them are loaded by a program that had them."),)
+        clues = (Clue("read_again", 0.9, f"{_bytes(tightest.used)} of them are loaded by a program that had them."),)
     elif tightest.kind == "stores":
         clues = (_stored_clue(work, results),)
     return Weighed(work, share, advice, Failure("fail", _cause(tightest, work, launches, advice, copying), clues))
@@ -261,10 +260,10 @@ class _Limit:
         return self.allowance.share(self.used, one.case)
 
 
-def _limits(work: Work, enlarged: int, again: int, model: WorkModel) -> Iterator[_Limit]:
+def _limits(work: Work, enlarged: int, traffic: Sequence[Traffic], model: WorkModel) -> Iterator[_Limit]:
     """Yield the limits of the model. The first of equally bad ones decides.
 
-    enlarged: bytes by which copies are larger than what they copy. again: bytes that programs load again.
+    enlarged: bytes by which copies are larger than what they copy.
     """
     if model.extra:
         yield _Limit("memory", work.extra_bytes, model.extra)
@@ -275,7 +274,9 @@ def _limits(work: Work, enlarged: int, again: int, model: WorkModel) -> Iterator
     if model.enlarged:
         yield _Limit("copies", enlarged, model.enlarged)
     if model.again:
-        yield _Limit("again", again, model.again)
+        yield _Limit("again", sum(each.reloaded_bytes for each in traffic), model.again)
+    if model.in_a_row:
+        yield _Limit("again", sum(each.in_a_row_bytes for each in traffic), model.in_a_row)
     if model.moved:
         yield _Limit("traffic", work.moved_bytes, model.moved)
 
@@ -298,7 +299,7 @@ def _cause(limit: _Limit, work: Work, launches: Sequence[LaunchInfo], advice: st
             needed = ""
         case "again":
             title, (full, none) = "Programs load again what they have", limit.allowance.bounds(Case(work.case))
-            used = f"{_bytes(limit.used)} are loaded by programs that loaded them before, and stored no result since."
+            used = f"{_bytes(limit.used)} are loaded by programs that loaded them before, and had them still."
             needed = ""
         case "traffic":
             title, full, none = "Moves more bytes than needed", work.allowed_bytes, work.none_bytes
