@@ -68,7 +68,7 @@ def compiled_in(
     call = Call(Recipe("launch", {"N": 1 << 16, "dtype": dtype, "offset": offset}, 0), ("x",), (), ())
     limits = Limits(call_s=limit_s)
     with Session(server, start, limits) as session, CleanCompiler(lambda: server, start, limits) as compiler:
-        recorded = session.record(RecordCall(call, afresh=True, bare=True))
+        recorded = session.record(RecordCall(call, afresh=True, inputs="timed"))
         if not isinstance(recorded, tuple):
             return recorded, ""
         return compiler.compile(call, recorded[0].trace, capability, every=every, until=until, limit_s=limit_s)

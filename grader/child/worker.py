@@ -211,10 +211,11 @@ class Worker:
         function: Callable[..., object] = getattr(self._submission, call.recipe.part)
         if request.afresh:
             self._recorder.forget()
+        if request.inputs != "guarded":
+            # They are not checked.
+            self._decoys = PlacedArguments(self._device, guarded=False)
         placed = self._cpu_decoys if call.on_cpu else self._decoys
-        if request.bare:
-            # Large decoys are not checked: they get no guard bands, and no copy to compare with.
-            placed = self._decoys = PlacedArguments(self._device)
+        if request.inputs == "timed":
             with self._without_values():
                 arguments = list(self._build(call.recipe, "cpu" if call.on_cpu else self._device))
         else:

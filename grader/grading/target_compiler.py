@@ -161,7 +161,7 @@ class TargetCompiler:
         """Record a call, and compile its kernels."""
         outcome = CompileOutcome(part.name, self.target.name, dtype=str(case.get("dtype", "")))
         call = part.call(Recipe(part.name, dict(case), _SEED))
-        recorded = self._begun().record(RecordCall(call, afresh=True, bare=True))
+        recorded = self._begun().record(RecordCall(call, afresh=True, inputs="timed"))
         if not isinstance(recorded, tuple):
             return not_compiled(outcome, recorded)
         message, trace = recorded
@@ -187,7 +187,7 @@ class TargetCompiler:
             if self._stopped.is_set():
                 return
             call = part.call(Recipe(part.name, dict(case), _SEED))
-            recorded = self._begun().record(RecordCall(call, afresh=True, bare=True))
+            recorded = self._begun().record(RecordCall(call, afresh=True, inputs="timed"))
             if not isinstance(recorded, tuple):
                 # Another process costs 2 s, and larger sizes need no less.
                 return

@@ -154,17 +154,21 @@ class Call:
         return [*values[:count]]
 
 
+RecordedInputs = Literal["guarded", "bare", "timed"]
+
+
 @dataclass(frozen=True)
 class RecordCall:
     """Call one function on decoys, and return its trace (grader.protocol.trace).
 
     call: its recipe is that of the decoys. afresh: memory of earlier calls was not replayed, and must be recorded anew.
-    bare: the inputs are drawn on the device, without guard bands, as for a timed call and for a call under a tool.
+    inputs: "bare" have no guard bands, as for a call under a tool; "timed" are also drawn on the device, as for a timed
+    call, which the inputs of other cases may not be.
     """
 
     call: Call
     afresh: bool
-    bare: bool = False
+    inputs: RecordedInputs = "guarded"
     op: Literal["record"] = "record"
 
 

@@ -31,6 +31,7 @@ from grader.protocol.messages import (
     Raised,
     Recipe,
     RecordCall,
+    RecordedInputs,
     ReplayCall,
     Start,
     Unwritten,
@@ -121,8 +122,8 @@ def _launched(trace: Trace, step: Launch | CuteCall) -> str:
 class Pair:
     """Records in one session, and replays in others: in order in the first of them, side by side in all.
 
-    bare: calls are recorded on inputs without guard bands. compilers: processes that may compile beside the replayers,
-    into the same folder. slow: the kernels that were too slow to compile before.
+    inputs: those that calls are recorded on, as in messages.RecordCall. compilers: processes that may compile beside
+    the replayers, into the same folder. slow: the kernels that were too slow to compile before.
     """
 
     def __init__(
@@ -131,12 +132,12 @@ class Pair:
         replayers: Sequence[Session],
         compilers: Sequence[Session] = (),
         *,
-        bare: bool = False,
+        inputs: RecordedInputs = "guarded",
         slow: SlowKernels | None = None,
     ) -> None:
         self.session = session
         self.compilers = tuple(compilers)
-        self._bare = bare
+        self._inputs: RecordedInputs = inputs
         self._slow = slow or SlowKernels()
         self._replayers = tuple(replayers)
         self._processes = (0, 0)
@@ -169,7 +170,7 @@ class Pair:
         afresh = self._apart or self._processes != now
         self.recorded_anew += afresh
         on_decoys = replace(call, recipe=decoys_of(call.recipe))
-        answer = self.session.record(RecordCall(on_decoys, afresh, bare=self._bare))
+        answer = self.session.record(RecordCall(on_decoys, afresh, self._inputs))
         self._processes, self._apart = now, not isinstance(answer, tuple)
         if not isinstance(answer, tuple):
             return answer
@@ -234,7 +235,7 @@ class Pair:
             loaded = self.session.load()
             if not isinstance(loaded, Loaded):
                 return loaded
-            answer = self.session.record(RecordCall(call, afresh, bare=True))
+            answer = self.session.record(RecordCall(call, afresh, "timed"))
             if not isinstance(answer, tuple):
                 return answer
             recorded_answers.append(self._recorded_answer(call, *answer, afresh=afresh))
@@ -433,12 +434,18 @@ def _tells_content(row: object) -> bool:
 
 @contextmanager
 def paired(
-    server: Spawner, start: Start, limits: Limits, session: Session, entry: Path | None = None, *, bare: bool = False
+    server: Spawner,
+    start: Start,
+    limits: Limits,
+    session: Session,
+    entry: Path | None = None,
+    *,
+    inputs: RecordedInputs = "guarded",
 ) -> Iterator[Pair]:
     """Start replayers beside a submission's session; they share a folder and a user.
 
-    entry: the cache entry of compiled kernels (grader.sandbox.kernel_cache), None for no cache. bare: calls are
-    recorded on inputs without guard bands, for a server whose processes have none.
+    entry: the cache entry of compiled kernels (grader.sandbox.kernel_cache), None for no cache. inputs: as in Pair; a
+    server whose processes have no guard bands needs others than "guarded".
     """
     role = replace(start, role="replay")
     with ExitStack() as stack:
@@ -450,7 +457,7 @@ def paired(
         sessions = [Session(server, role, limits, scratch, beside=True) for _ in range(replayers + compilers)]
         for one in sessions:
             stack.enter_context(one)
-        yield Pair(session, sessions[:replayers], sessions[replayers:], bare=bare, slow=SlowKernels(entry))
+        yield Pair(session, sessions[:replayers], sessions[replayers:], inputs=inputs, slow=SlowKernels(entry))
 
 
 def decoys_of(recipe: Recipe) -> Recipe:

@@ -162,7 +162,7 @@ def examine_by_tool(
     try:
         with (
             Session(server, subject.start, limits) as session,
-            paired(replays.server, subject.start, slow, session, bare=True) as pair,
+            paired(replays.server, subject.start, slow, session, inputs="bare") as pair,
             Session(calls.server, subject.start, slow) as own,
         ):
             for visit in _visits(subject, pair, own, on_line, lock):

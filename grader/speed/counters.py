@@ -241,7 +241,7 @@ def _count_call(
     try:
         with (
             Session(server, start, limits) as session,
-            paired(watched, start, roomy, session, bare=True) as pair,
+            paired(watched, start, roomy, session, inputs="timed") as pair,
             Session(watched, start, roomy) as own,
         ):
             answered = answer(pair, call, salt, own, is_replayed=part.is_replayed)

@@ -191,7 +191,7 @@ QUESTIONS = [
     Reap("reap", 17, 1000),
     Start("ex.py", "x = 1\n", "y = 2\n", ("copy", "scale")),
     COPY,
-    RecordCall(COPY, afresh=True, bare=True),
+    RecordCall(COPY, afresh=True, inputs="bare"),
     ReplayCall(COPY, {}, "alone", launches=False),
     Precompile(COPY, {}),
     Prepare(COPY, (), "graph", 1 << 30),

@@ -841,6 +841,19 @@ def test_the_model_solution_is_clean_under_every_tool(tool: ToolName, look_with:
     assert examined.looked == examined.planned == len(checks)
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(find() is None, reason="compute-sanitizer is not installed")
+def test_calls_whose_inputs_no_gpu_can_draw_are_looked_at_too(gpu_server: ForkServer, tmp_path: Path) -> None:
+    # On a GPU, o and lse come from a kernel that takes no tensor at an odd address.
+    entry, _ = resolve(ROOT, "ex_18")
+    looked_at = subject(entry, entry.solution, "attention_backward.strides")
+    told = command(str(find()), "memcheck")
+    examined = examine_by_tool(looked_at, gpu_server, "memcheck", told, GpuLock("none", tmp_path))
+    assert examined.stopped == (), render(examined)
+    assert examined.findings == (), render(examined)
+    assert examined.looked == examined.planned
+
+
 UNWRITTEN = """
 import torch, triton, triton.language as tl
 
