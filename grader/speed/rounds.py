@@ -50,7 +50,7 @@ _FEWEST = 5
 # Limits for a baseline that is only shown: most rounds, least rounds, GPU time at one size.
 _BESIDE_ROUNDS = 8
 _BESIDE_LEAST = 3
-_BESIDE_US = 1e5
+_BESIDE_US = 3e4
 
 # Seeds, orders and the round that the oracle checks come from the operating system: nothing can predict them.
 _CHANCE = random.SystemRandom()
