@@ -44,6 +44,10 @@ _OF_ARGUMENTS = (
     "Memory of an earlier call was changed",
     "Keep no tensor that a caller gave or got: let kernels store into memory that this call allocates.",
 )
+_UNSTORED = (
+    "They were right by chance: NaN is the right value there, and this is what fresh memory holds here. Exactly one "
+    "program must store each element: does the grid have a program for all of them, and does a mask leave some out?"
+)
 # Statuses that need no explanation: the learner did nothing wrong, or nothing yet.
 NO_CAUSE = (*UNJUDGED, "not_implemented", "invalid_submission", "skipped_dependency")
 
@@ -286,18 +290,25 @@ def wrong_with_other_lanes(failure: Failure, lines: Sequence[int], words: str) -
     return Failure("fail", cause, (sure("stores_collide", seen, title, help_text),))
 
 
-def wrong_with_other_garbage(failure: Failure, lines: Sequence[int], filling: str) -> Failure:
+def wrong_with_other_garbage(
+    failure: Failure, lines: Sequence[int], filling: str, *, unstored: bool = False
+) -> Failure:
     """Return the failure of a call that is right only while unwritten memory holds NaN.
 
-    filling: the numbers there instead. lines: of loads that mask lanes without `other`.
+    filling: the numbers there instead. lines: of loads that mask lanes without `other`. unstored: the kernels store
+    fewer elements than the results have.
     """
+    seen = f"With NaN there the result is right, with {filling} it is not."
+    if unstored and not lines:
+        rationale = f"With {filling} in memory that nobody wrote: {failure.cause.rationale}"
+        cause = Cause("undefined", "Elements of the result that no program stores", rationale, _UNSTORED)
+        return Failure("fail", cause, (sure("not_all_covered", seen, cause.title, cause.help),))
     lanes = f"in masked lanes without `other=` ({lines_named(lines)}) and " if lines else ""
     what = "Masked lanes of a load without `other=` reach" if lines else "Memory that nobody wrote reaches"
     help_text = (
         "A maximum, a minimum and a comparison pass over NaN, which stands for such numbers elsewhere. On a GPU they "
         f"can be any. {'Give these lanes a value by `other=`.' if lines else 'Write this memory before you read it.'}"
     )
-    seen = f"With NaN there the result is right, with {filling} it is not."
     cause = Cause(
         "undefined",
         f"{what} the result",
@@ -444,8 +455,9 @@ def _recognise(
     if pattern.startswith("tail"):
         return (
             "tail",
-            "Looks like a wrong mask: only the end is wrong",
-            "Which lanes of the last program have no data, and what do they do?",
+            "Only the end is wrong",
+            "Compute one of these elements by hand. Which program, step and lane computes it, and does a count, a "
+            "bound or a mask leave it out?",
         )
     return "mismatch", "Wrong values", ""
 
