@@ -707,6 +707,14 @@ def test_a_number_that_is_taken_apart_wrongly_and_an_index_of_another_axis_are_t
     assert {one.kinds[0] for one in repairs} == {kind}
 
 
+def test_a_quotient_and_a_remainder_of_two_divisors_are_made_to_belong_together() -> None:
+    source = TAKEN_APART.replace("tile % tiles_n", "tile % tiles_m")
+    found = edits_of(source, {("copied", 5): ((), {"M": 5, "N": 70, "BLOCK": 16})}, "copy")
+    (edit,) = (one for one in found if one.applied(source) == TAKEN_APART)
+    assert edit.kinds[0] == "parts_exchanged"
+    assert edit.weight >= max(one.weight for one in found if one.before == "tiles_n")
+
+
 def test_what_two_places_exchange_is_shown_short() -> None:
     source = TAKEN_APART.replace("tile // tiles_n", "tile // tiles_m").replace("tile % tiles_n", "tile % tiles_m")
     found = edits_of(source, {("copied", 5): ((), {"M": 5, "N": 70, "BLOCK": 16})}, "copy")
