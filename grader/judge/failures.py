@@ -44,10 +44,6 @@ _OF_ARGUMENTS = (
     "Memory of an earlier call was changed",
     "Keep no tensor that a caller gave or got: let kernels store into memory that this call allocates.",
 )
-_UNSTORED = (
-    "They were right by chance: NaN is the right value there, and this is what fresh memory holds here. Exactly one "
-    "program must store each element: does the grid have a program for all of them, and does a mask leave some out?"
-)
 # Statuses that need no explanation: the learner did nothing wrong, or nothing yet.
 NO_CAUSE = (*UNJUDGED, "not_implemented", "invalid_submission", "skipped_dependency")
 
@@ -301,8 +297,9 @@ def wrong_with_other_garbage(
     seen = f"With NaN there the result is right, with {filling} it is not."
     if unstored and not lines:
         rationale = f"With {filling} in memory that nobody wrote: {failure.cause.rationale}"
-        cause = Cause("undefined", "Elements of the result that no program stores", rationale, _UNSTORED)
-        return Failure("fail", cause, (sure("not_all_covered", seen, cause.title, cause.help),))
+        cause = Cause("undefined", "Elements of the result that no program stores", rationale, "")
+        seen = f"Fresh memory holds NaN here, which is the right value there; with {filling} the result is wrong."
+        return Failure("fail", cause, (sure("not_all_covered", seen),))
     lanes = f"in masked lanes without `other=` ({lines_named(lines)}) and " if lines else ""
     what = "Masked lanes of a load without `other=` reach" if lines else "Memory that nobody wrote reaches"
     help_text = (

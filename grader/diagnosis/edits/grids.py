@@ -45,7 +45,9 @@ def _other_lengths(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 def _missing_lengths(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Multiply a product of lengths that a grid counts by another length: B * T rows, of H heads each."""
     above = scope.parents.get(node)
-    if node not in scope.in_grids or (isinstance(above, ast.BinOp) and isinstance(above.op, ast.Mult)):
+    if not isinstance(node, ast.BinOp) or node not in scope.in_grids:
+        return
+    if isinstance(above, ast.BinOp) and isinstance(above.op, ast.Mult):
         return
     factors = [*map(scope.text, _factors(node))]
     if len(factors) < 2 or not {*factors} <= {*scope.lengths}:

@@ -206,9 +206,10 @@ def _ends_of_blocks(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             place, size = (number, block) if block in scope.constants else (block, number)
         case _:
             return
-    inside, at = node, scope.parents.get(node)
+    inside: ast.AST | None = node
+    at = scope.parents.get(node)
     while isinstance(at, ast.BinOp) or called(at) in (*LIMITS, "cdiv"):
-        inside, at = at, scope.parents.get(at)
+        inside, at = at, scope.parents[at] if at else None
     is_bound = isinstance(at, ast.Assign) and bare_name(at.targets[0]) in scope.bounds
     if inside is not node and (is_bound or (at in scope.ranges and inside in at.args[:2])):
         yield scope.edit(node, f"({place} + 1) * {size}", _TOO_EARLY, OFTEN)
