@@ -32,6 +32,7 @@ from grader.confinement import system
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.exercise.planted import read
 from grader.record import Record, from_json
+from grader.report.status import LOOKS
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("vector_add", "matmul")
@@ -169,7 +170,7 @@ def whole(source: Path, folder: Path, origin: dict[str, str], jobs: int) -> None
     got = outcomes(folder / "whole")
     verdicts = Counter(from_json(path.read_text()).verdict for path in (folder / "whole/records").glob("*/*.json"))
     print(f"graded {len(got)} in {seconds:.0f} s, {jobs} at a time: {60 * len(got) / seconds:.1f} a minute", flush=True)
-    print(", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()), flush=True)
+    print(", ".join(f"{count} {LOOKS[verdict].word}" for verdict, count in verdicts.most_common()), flush=True)
     kinds = {name: _kind(name, ROOT / path) for name, path in origin.items()}
     by_kind = alone(sorted(set(kinds.values())))
     report("beside each graded alone", got, {name: by_kind[kind] for name, kind in kinds.items()}, origin)

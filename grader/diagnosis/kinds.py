@@ -175,7 +175,7 @@ _KINDS = (
     ),
     Kind(
         "parts_exchanged",
-        "a quotient and a remainder that are exchanged",
+        "a quotient and a remainder that are exchanged, or that have two divisors",
         "Of a number i that counts through rows of n: i // n is the row, and i % n the place in it.",
         families=("addresses",),
         by_edit=True,

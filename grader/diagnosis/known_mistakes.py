@@ -183,7 +183,8 @@ def _explains(value: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, outpu
     if bool(wide[wrong].isnan().all()) and not output.signed:
         # How far NaN spreads depends on the tiles. In a copy, it does not spread.
         near |= value.isnan()
-        if not _has_nan_rows(value, got):
+        finite = ~(value.isnan() | wide.isnan())
+        if not _has_nan_rows(value, got) or float(near[finite].double().mean()) < _EXPLAINED_SHARE:
             return False
     # A zero of the wrong sign equals the true value: no mistake in values explains it.
     nearer = near & (wide != truth) & ~(off > _NEARER * (wide - truth).abs())

@@ -286,18 +286,26 @@ def wrong_with_other_lanes(failure: Failure, lines: Sequence[int], words: str) -
     return Failure("fail", cause, (sure("stores_collide", seen, title, help_text),))
 
 
-def wrong_with_other_garbage(failure: Failure, lines: Sequence[int], filling: str) -> Failure:
+def wrong_with_other_garbage(
+    failure: Failure, lines: Sequence[int], filling: str, *, unstored: bool = False
+) -> Failure:
     """Return the failure of a call that is right only while unwritten memory holds NaN.
 
-    filling: the numbers there instead. lines: of loads that mask lanes without `other`.
+    filling: the numbers there instead. lines: of loads that mask lanes without `other`. unstored: the kernels store
+    fewer elements than the results have.
     """
+    seen = f"With NaN there the result is right, with {filling} it is not."
+    if unstored and not lines:
+        rationale = f"With {filling} in memory that nobody wrote: {failure.cause.rationale}"
+        cause = Cause("undefined", "Elements of the result that no program stores", rationale, "")
+        seen = f"Fresh memory holds NaN here, which is the right value there; with {filling} the result is wrong."
+        return Failure("fail", cause, (sure("not_all_covered", seen),))
     lanes = f"in masked lanes without `other=` ({lines_named(lines)}) and " if lines else ""
     what = "Masked lanes of a load without `other=` reach" if lines else "Memory that nobody wrote reaches"
     help_text = (
         "A maximum, a minimum and a comparison pass over NaN, which stands for such numbers elsewhere. On a GPU they "
         f"can be any. {'Give these lanes a value by `other=`.' if lines else 'Write this memory before you read it.'}"
     )
-    seen = f"With NaN there the result is right, with {filling} it is not."
     cause = Cause(
         "undefined",
         f"{what} the result",
@@ -444,8 +452,9 @@ def _recognise(
     if pattern.startswith("tail"):
         return (
             "tail",
-            "Looks like a wrong mask: only the end is wrong",
-            "Which lanes of the last program have no data, and what do they do?",
+            "Only the end is wrong",
+            "Compute one of these elements by hand. Which program, step and lane computes it, and does a count, a "
+            "bound or a mask leave it out?",
         )
     return "mismatch", "Wrong values", ""
 

@@ -118,8 +118,16 @@ def _with_other_garbage(pair: Pair, right: RightCall) -> Failure | None:
                 # Masked lanes are to blame only where memory alone does not explain it.
                 alone = pair.replay_refilled(right.recorded, right.call, wanted, (), filling, backwards=backwards)
                 lines = lines if is_unfinished(alone) or right.failure_of(alone) is None else ()
-            return wrong_with_other_garbage(failure, lines, filling)
+            return wrong_with_other_garbage(failure, lines, filling, unstored=_stores_too_little(right))
     return None
+
+
+def _stores_too_little(right: RightCall) -> bool:
+    """Return whether all launches together store fewer bytes than the results have."""
+    traffic = [one.traffic for one in right.outcome.answer.launches]
+    stored = sum(one.unique_stored_bytes for one in traffic if one is not None)
+    is_known = bool(traffic) and all(one is not None and one.complete for one in traffic)
+    return is_known and stored < sum(one.nbytes for one in right.expected if not one.mutated)
 
 
 def _other_fillings(right: RightCall) -> Iterator[Filling]:

@@ -707,6 +707,14 @@ def test_a_number_that_is_taken_apart_wrongly_and_an_index_of_another_axis_are_t
     assert {one.kinds[0] for one in repairs} == {kind}
 
 
+def test_a_quotient_and_a_remainder_of_two_divisors_are_made_to_belong_together() -> None:
+    source = TAKEN_APART.replace("tile % tiles_n", "tile % tiles_m")
+    found = edits_of(source, {("copied", 5): ((), {"M": 5, "N": 70, "BLOCK": 16})}, "copy")
+    (edit,) = (one for one in found if one.applied(source) == TAKEN_APART)
+    assert edit.kinds[0] == "parts_exchanged"
+    assert edit.weight >= max(one.weight for one in found if one.before == "tiles_n")
+
+
 def test_what_two_places_exchange_is_shown_short() -> None:
     source = TAKEN_APART.replace("tile // tiles_n", "tile // tiles_m").replace("tile % tiles_n", "tile % tiles_m")
     found = edits_of(source, {("copied", 5): ((), {"M": 5, "N": 70, "BLOCK": 16})}, "copy")
@@ -748,3 +756,60 @@ def test_a_term_of_a_quotient_that_a_helper_returns_shifts_no_position() -> None
     found = edits_of(source, {("scaled", 11): ((), VALUES)}, "scale")
     (edit,) = (one for one in found if one.before.endswith("+ 1.0") and one.after == "tl.sum(e, axis=1)[:, None]")
     assert edit.kinds == ("slip",)
+
+
+WALKED = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def walked(x, y, z, n, end, sx0, sx1, sy0, sy1, CAUSAL: tl.constexpr, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    lanes = tl.arange(0, BLOCK)
+    px = x + lanes[:, None] * sx0 + lanes[None, :] * sx1
+    py = y + lanes[:, None] * sy0 + lanes[None, :] * sy1
+    last = n
+    if CAUSAL:
+        last = tl.minimum(n, (pid + 1) * BLOCK + end)
+    total = tl.zeros((BLOCK, BLOCK), tl.float32)
+    left = n
+    while left > 0:
+        total += tl.load(px) * tl.load(py)
+        px += BLOCK * sx1
+        py += BLOCK * sy0
+        left -= BLOCK
+    for k in range(0, last, BLOCK):
+        total += tl.load(z + k + lanes)
+    for k in range(0, n, BLOCK):
+        total += tl.load(z + k + lanes)
+    for k in range(0, n, BLOCK):
+        tl.store(z + k + lanes, tl.sum(total, axis=0))
+
+
+def walk(x):
+    walked[(1,)](x, x, x, 5, 3, 1, 2, 1, 2, CAUSAL=True, BLOCK=16)
+"""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "kind"),
+    [
+        ("        py += BLOCK * sy0\n", "", "not_advanced"),
+        ("range(0, n, BLOCK)", "range(1)", "not_all_covered"),
+        ("(pid + 1) * BLOCK + end", "pid * BLOCK + end", "causal_loop"),
+    ],
+    ids=["a pointer of a while loop", "a literal number of steps", "an end before the block"],
+)
+def test_a_loop_that_ends_early_or_reads_one_block_again_is_taken_back(right: str, wrong: str, kind: str) -> None:
+    assert right in WALKED
+    source = WALKED.replace(right, wrong, 1)
+    found = edits_of(source, {("walked", 5): ((), {"n": 5, "end": 3, "CAUSAL": True, "BLOCK": 16})}, "walk")
+    wanted = ast.dump(ast.parse(WALKED))
+    assert {one.kinds[0] for one in found if ast.dump(ast.parse(one.applied(source))) == wanted} == {kind}
+
+
+def test_a_branch_that_only_sets_the_end_of_a_loop_is_left_out_because_of_that_end() -> None:
+    found = edits_of(WALKED, {("walked", 5): ((), {"n": 5, "end": 3, "CAUSAL": True, "BLOCK": 16})}, "walk")
+    kinds = {one.after: one.kinds[0] for one in found if one.before == "CAUSAL"}
+    assert kinds["False"] == "causal_loop"
+    assert kinds["True"] == "wrong_branch"

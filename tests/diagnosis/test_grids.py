@@ -84,6 +84,18 @@ def test_a_limited_grid_is_launched_without_its_limit() -> None:
     assert "Beyond the limit" in edit.help
 
 
+def test_a_limit_whose_rest_another_axis_counts_loses_no_program() -> None:
+    right = "across = min(M, 4); grid = (across, triton.cdiv(M, across))"
+    assert "across = M; grid = (across, triton.cdiv(M, across))" not in grid_edits(right)
+
+
+@pytest.mark.parametrize("wrong", ["rows = M * K; grid = (triton.cdiv(rows, 32),)", "grid = (M * K,)"])
+def test_a_product_of_lengths_may_lack_a_length(wrong: str) -> None:
+    edit = grid_edits(wrong)[wrong.replace("M * K", "M * K * N")]
+    assert edit.kinds[0] == "not_all_covered"
+    assert "count its programs over this length" in edit.help
+
+
 @pytest.mark.process
 def test_the_card_names_the_length_and_says_what_to_count(server: ForkServer, ex_15: Entry) -> None:
     right = "(triton.cdiv(x.numel(), 64),)"

@@ -96,6 +96,17 @@ def test_nan_in_one_row_is_not_that_of_a_mistake_that_has_it_in_many() -> None:
         assert _explains(everywhere, got, compare(got, output).wrong, output) == fits
 
 
+def test_a_few_numbers_of_another_value_are_not_those_of_a_mistake_that_is_nan_elsewhere() -> None:
+    truth = torch.linspace(1.0, 2.0, 128, dtype=torch.float64).reshape(2, 64)
+    output = Expected("y", truth, torch.float16, 2 * ulp(truth, torch.float16))
+    got, mistake = truth.half(), truth / 2
+    got[:, 2:] = torch.nan
+    mistake[:, 1:] = torch.nan
+    assert not _explains(mistake, got, compare(got, output).wrong, output)
+    got[:, 0] = mistake[:, 0].half()
+    assert _explains(mistake, got, compare(got, output).wrong, output)
+
+
 def test_a_few_small_errors_are_not_those_of_a_mistake_with_many() -> None:
     got, coarse = TRUTH.half(), TRUTH + 3 * ulp(TRUTH, torch.float16)
     got[0, 0] = coarse[0, 0]

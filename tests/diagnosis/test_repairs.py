@@ -63,6 +63,13 @@ def test_an_edit_that_leads_to_another_kernel_is_no_repair(server: ForkServer, e
     assert clues(server, ex_15, source) == []
 
 
+def test_a_call_that_is_right_alone_does_not_end_the_search(server: ForkServer, ex_15: Entry) -> None:
+    source = wrong("offsets < n", "offsets <= n")
+    with bench_of(server, ex_15, source, "vector_add") as bench:
+        alone = [bench.try_case(Case({**SMALL, "N": n}), 5).recipe for n in (64, 100)]
+        assert [one.kind for one in repair_clues(bench, source, alone, ())] == ["missing_mask"]
+
+
 def test_without_such_an_edit_nothing_is_told(server: ForkServer, ex_15: Entry) -> None:
     assert clues(server, ex_15, wrong("x + y", "x * x * y * y + x * x * x")) == []
 

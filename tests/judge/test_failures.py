@@ -347,6 +347,12 @@ def test_wrong_values_are_counted_and_recognised(output: Tensor, kind: str, rati
     assert failure.cause.mismatch.output == "y"
 
 
+def test_wrong_elements_at_the_end_blame_no_mask() -> None:
+    cause = judged(returned(changed((slice(5, None), 0.5)))).cause
+    assert cause.title == "Only the end is wrong"
+    assert "a count, a bound or a mask" in cause.help
+
+
 def test_an_argument_that_was_copied_is_counted_from_one() -> None:
     outcome = returned(X.clone())
     failure, _ = examine(outcome, (DOUBLED,), lambda: (torch.ones(7), X, 3), PATH)

@@ -93,7 +93,7 @@ def out_dir(folder: Path) -> Path:
 EXERCISES = tuple(Assignment(f"ex_{number}", f"Exercise number {number}", 100.0) for number in (91, 92, 93, 94, 95))
 _CAUSES = (
     ("Looks like unwritten memory, or a read beyond an input", "unwritten"),
-    ("Looks like a wrong mask: only the end is wrong", "tail"),
+    ("Only the end is wrong", "tail"),
     ("Wrong values", "mismatch"),
     ("The output is all zeros", "zeros"),
     ("A race between programs", "race"),

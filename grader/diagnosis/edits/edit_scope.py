@@ -23,6 +23,8 @@ _ARGUMENTS_OF_WHERE = 3
 _OF_VALUES = frozenset({"load", "exp", "exp2", "log", "log2", "dot", "sum"})
 # Functions that access memory, each with the place of a mask among its arguments.
 _ACCESSES = {"load": 1, "store": 2}
+# Functions that limit a bound.
+LIMITS = ("minimum", "maximum", "min", "max")
 # Functions that loops iterate over: Python's, and those of Triton.
 _RANGES = ("range", "static_range")
 # Functions of which all arguments lead to addresses.
@@ -363,6 +365,12 @@ class Scope:
         """Return the ranges that the loops of the function iterate over."""
         loops = (one.iter for one in ast.walk(self.function) if isinstance(one, ast.For))
         return tuple(one for one in loops if isinstance(one, ast.Call) and called(one) in _RANGES and one.args)
+
+    @cached_property
+    def bounds(self) -> frozenset[str]:
+        """Return the names in ranges of loops, and limited ones that are passed to another function of the text."""
+        limited = (name for name in self.handed_on if any(called(one) in LIMITS for one in self.given.get(name, ())))
+        return frozenset(limited).union(*(names_in(one) for call in self.ranges for one in call.args))
 
     @cached_property
     def used(self) -> frozenset[str]:

@@ -42,6 +42,30 @@ def _other_lengths(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         yield replace(scope.edit(node, length, _KINDS, weight), help=_OTHER_LENGTH)
 
 
+def _missing_lengths(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Multiply a product of lengths that a grid counts by another length: B * T rows, of H heads each."""
+    above = scope.parents.get(node)
+    if not isinstance(node, ast.BinOp) or node not in scope.in_grids:
+        return
+    if isinstance(above, ast.BinOp) and isinstance(above.op, ast.Mult):
+        return
+    factors = [*map(scope.text, _factors(node))]
+    if len(factors) < 2 or not {*factors} <= {*scope.lengths}:
+        return
+    for length, line in scope.lengths.items():
+        if length not in factors and line < node.lineno:
+            product = " * ".join([*factors, length])
+            yield replace(scope.edit(node, product, _KINDS, SOMETIMES), help=_OTHER_LENGTH)
+
+
+def _factors(node: ast.AST) -> list[ast.expr]:
+    """Return the factors of a product; the expression itself if it is none."""
+    match node:
+        case ast.BinOp(left, ast.Mult(), right):
+            return [*_factors(left), *_factors(right)]
+    return [node] if isinstance(node, ast.expr) else []
+
+
 def _exchanged_lengths(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Exchange the lengths over which two axes of a grid are counted."""
     if node not in scope.in_grids or not isinstance(node, ast.Tuple):
@@ -86,8 +110,16 @@ def _rounded_together(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _limits_of_grids(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Launch as many programs as there are blocks, without a limit: `min(128, blocks)`."""
+    """Launch as many programs as there are blocks, without a limit: `min(128, blocks)`.
+
+    If another axis of the grid counts what is beyond the limit, as `cdiv(blocks, limited)`, none is lost.
+    """
     if node not in scope.in_grids or not isinstance(node, ast.Call) or called(node) != "min":
+        return
+    parent = scope.parents.get(node)
+    limited = bare_name(parent.targets[0]) if isinstance(parent, ast.Assign) else scope.text(node)
+    divisors = [_divisor(scope, one) for one in scope.in_grids]
+    if limited in [scope.text(one) for one in divisors if one is not None]:
         return
     for one in node.args:
         if not isinstance(one, ast.Constant):
@@ -96,6 +128,7 @@ def _limits_of_grids(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 IN_GRIDS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _other_lengths,
+    _missing_lengths,
     _exchanged_lengths,
     _rounded_together,
     _limits_of_grids,

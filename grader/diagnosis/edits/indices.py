@@ -85,6 +85,23 @@ def _other_wholes(scope: Scope, node: ast.AST) -> Iterator[Edit]:
                     yield scope.edit(node.left, scope.text(whole), _UNEVEN, 2 * OFTEN)
 
 
+def _other_divisors(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Divide by the same number for the quotient and the remainder of one number: `i // heads`, `i % heads`."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mod | ast.FloorDiv):
+        return
+    divisors = [
+        scope.text(one.right)
+        for one in ast.walk(scope.function)
+        if isinstance(one, ast.BinOp)
+        and isinstance(one.op, ast.Mod | ast.FloorDiv)
+        and type(one.op) is not type(node.op)
+        and scope.text(one.left) == scope.text(node.left)
+    ]
+    if scope.text(node.right) not in divisors:
+        for divisor in dict.fromkeys(divisors):
+            yield scope.edit(node.right, divisor, ("parts_exchanged", "wrong_address"), OFTEN)
+
+
 def _steps(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Advance a pointer by another number for each row of a block: `ptr += ROWS * D`."""
     if not scope.in_kernel or not isinstance(node, ast.AugAssign) or not isinstance(node.op, ast.Add):
@@ -116,6 +133,7 @@ IN_INDICES: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _sums_of_quotients,
     _uneven_starts,
     _other_wholes,
+    _other_divisors,
     _steps,
     _unrounded_ends,
 )

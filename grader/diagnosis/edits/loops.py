@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
 
 from grader.diagnosis.edits.edit_scope import (
+    LIMITS,
     MOST,
     NOW_AND_THEN,
     OFTEN,
@@ -38,6 +39,9 @@ _BEYOND_PART = ("done_again", "causal_loop", "past_length", "missing_mask")
 _EXCHANGED = (ast.Assign, ast.AugAssign, ast.If, ast.For, ast.While)
 # The kinds of a comparison with a number that must be another one in some cases.
 _COUNTS = ("not_all_covered", "done_again", "missing_mask")
+# The kinds of a loop whose end is too small, and of one with a literal number of steps.
+_TOO_EARLY = ("causal_loop", "block_left_out")
+_STEPS = ("not_all_covered", "remainder_skipped", "size_assumed")
 _NEVER_MET = ("block_left_out", "remainder_skipped", "last_left_out")
 _HIDDEN = ("padding_counted", "maximum_start", "causal_missing", "overflow", "inf_minus_inf")
 
@@ -184,10 +188,31 @@ def _stale_values(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _branches(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Take a branch in no case, or in all."""
+    """Take a branch in no case, or in all.
+
+    If a call is right without a branch that only sets bounds of loops, one of these bounds is wrong.
+    """
     if isinstance(node, ast.If) and not isinstance(node.test, ast.Constant):
+        set_in = [bare_name(one.targets[0]) if isinstance(one, ast.Assign) else "" for one in node.body]
+        kinds = (*_TOO_EARLY, WRONG_BRANCH) if all(name in scope.bounds for name in set_in) else (WRONG_BRANCH,)
         for taken in ("False", "True"):
-            yield scope.edit(node.test, taken, (WRONG_BRANCH,), NOW_AND_THEN / 2)
+            yield scope.edit(node.test, taken, kinds if taken == "False" else (WRONG_BRANCH,), NOW_AND_THEN / 2)
+
+
+def _ends_of_blocks(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """End a loop behind the program's block, and not before it: `(pid + 1) * BLOCK`."""
+    match node:
+        case ast.BinOp(ast.Name(number), ast.Mult(), ast.Name(block)) if {number, block} & {*scope.constants}:
+            place, size = (number, block) if block in scope.constants else (block, number)
+        case _:
+            return
+    inside: ast.AST | None = node
+    at = scope.parents.get(node)
+    while isinstance(at, ast.BinOp) or called(at) in (*LIMITS, "cdiv"):
+        inside, at = at, scope.parents[at] if at else None
+    is_bound = isinstance(at, ast.Assign) and bare_name(at.targets[0]) in scope.bounds
+    if inside is not node and (is_bound or (at in scope.ranges and inside in at.args[:2])):
+        yield scope.edit(node, f"({place} + 1) * {size}", _TOO_EARLY, OFTEN)
 
 
 def _missing_terms(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -195,9 +220,7 @@ def _missing_terms(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if not scope.in_kernel or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add | ast.Sub):
         return
     parent = scope.parents.get(node)
-    if called(parent) not in ("minimum", "maximum", "min", "max", "range", "cdiv") and not isinstance(
-        parent, ast.Compare | ast.Assign
-    ):
+    if called(parent) not in (*LIMITS, "range", "cdiv") and not isinstance(parent, ast.Compare | ast.Assign):
         return
     for name, line in scope.known_from.items():
         meaning = scope.meaning(ast.Name(name))
@@ -221,7 +244,7 @@ def _limits(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         # Along two axes, one after the other: one of them is an axis of the result.
         twice = called(node.args[0]) == called(node)
         yield scope.edit(node, scope.text(node.args[0]), ("wrong_axis",), MOST if twice else SOMETIMES)
-    elif isinstance(node, ast.Call) and called(node) in ("minimum", "maximum", "min", "max") and len(node.args) == 2:
+    elif isinstance(node, ast.Call) and called(node) in LIMITS and len(node.args) == 2:
         kinds = _LIMITS["minimum" if called(node).startswith("min") else "maximum"]
         # A literal number limits values, not a bound.
         limits_values = any(_is_number(one) for one in node.args)
@@ -295,6 +318,16 @@ def _is_range(scope: Scope, node: ast.expr) -> bool:
     return called(scope.meaning(node)) == "arange"
 
 
+def _literal_ranges(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Iterate over the range of another loop, if the range of this one has literal numbers only."""
+    if not scope.in_kernel or node not in scope.ranges or not isinstance(node, ast.Call):
+        return
+    if not all(map(_is_number, node.args)):
+        return
+    for other in dict.fromkeys(map(scope.text, (one for one in scope.ranges if not all(map(_is_number, one.args))))):
+        yield scope.edit(node, other, _STEPS, OFTEN)
+
+
 def _counts(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Compare with the number of steps of a loop, or with its last step, and not with another number."""
     if not scope.in_kernel or not isinstance(node, ast.Compare):
@@ -347,8 +380,8 @@ def _is_of_maxima(scope: Scope, condition: str) -> bool:
 
 
 def _missing_steps(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Advance another pointer in a loop, in the same way as one that advances."""
-    if not isinstance(node, ast.For):
+    """Advance another pointer in a loop, in the same way as one that advances, by each stride of its own."""
+    if not isinstance(node, ast.For | ast.While):
         return
     loaded = {
         _pointer_in(one.args[0])
@@ -361,8 +394,9 @@ def _missing_steps(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         for step in steps if scope.known_from.get(name, node.lineno) < node.lineno else ():
             value, target = scope.text(step.value), step_of(step, loaded)
             sign = "+=" if isinstance(step, ast.AugAssign) else "="
-            moving = scope.renamed(step.value, {target: name, **_strides_of(scope, target, name)})
-            yield scope.edit(step.value, f"{value}; {name} {sign} {moving}", ("not_advanced",), MOST)
+            for strides in _strides_of(scope, step, target, name):
+                moving = scope.renamed(step.value, {target: name, **strides})
+                yield scope.edit(step.value, f"{value}; {name} {sign} {moving}", ("not_advanced",), MOST)
 
 
 def _pointer_in(address: ast.expr) -> str:
@@ -382,11 +416,26 @@ def step_of(one: ast.Assign | ast.AugAssign, pointers: Collection[str] = ()) -> 
     return name if called(one.value) == "advance" and name in {getattr(arg, "id", "") for arg in one.value.args} else ""  # type: ignore[attr-defined]
 
 
-def _strides_of(scope: Scope, one: str, other: str) -> dict[str, str]:
-    """Return the strides of a second pointer, by those of a first one, whose letter they have in their names."""
+def _strides_of(scope: Scope, step: ast.Assign | ast.AugAssign, one: str, other: str) -> Iterator[Mapping[str, str]]:
+    """Yield names of strides of a second pointer, by those in the step of a first one.
+
+    Names that tell the letter of the pointer come first. Otherwise each factor in the second pointer's own address may
+    stand in the place of a factor that only the first one's address has.
+    """
     strides = [name for name in scope.arguments if "stride" in name.lower()]
     pairs = {name: name.replace(f"_{one[0]}", f"_{other[0]}", 1) for name in strides}
-    return {name: found for name, found in pairs.items() if found in strides and found != name}
+    yield {name: found for name, found in pairs.items() if found in strides and found != name}
+    first, second = (_factors_in(scope, name) for name in (one, other))
+    for name, own in product(sorted(first & names_in(step.value)), sorted(second - first)):
+        if name not in second and pairs.get(name) != own:
+            yield {name: own}
+
+
+def _factors_in(scope: Scope, pointer: str) -> set[str]:
+    """Return the arguments by which the offsets in a pointer's address are multiplied."""
+    address = scope.meaning(ast.Name(pointer))
+    products = (one for one in ast.walk(address) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult))
+    return {bare_name(side) for one in products for side in (one.left, one.right)} & {*scope.arguments}
 
 
 IN_LOOPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
@@ -397,9 +446,11 @@ IN_LOOPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _kept_accumulators,
     _stale_values,
     _branches,
+    _ends_of_blocks,
     _missing_terms,
     _limits,
     _ends,
+    _literal_ranges,
     _counts,
     _negative_bounds,
     _hidden_elements,

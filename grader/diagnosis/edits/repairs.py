@@ -32,6 +32,8 @@ from grader.protocol.trace import ConstexprValue, DtypeValue, Launch, TensorValu
 _MOST_S, _CALL_S, _START_S = 8.0, 1.0, 0.1
 # Limits of a call that is not quick: its seconds, so that there is time for the likely edits, and its case's size.
 _EACH_S, _LARGEST = 0.4, 16 * QUICK_VOLUME
+# The number of failing calls that are made alone, until one of them is wrong.
+_ALONE = 3
 # Of these seconds, those for launch code: each of its edits takes as long as twenty of a kernel.
 _IN_LAUNCH_S = 2.5
 # Seconds of a failing call that is not quick, for an edit that passed all quick calls, and the number of such calls.
@@ -71,24 +73,16 @@ def repair_clues(
     run only in failing calls, or only in passing ones. among: the kinds whose edits are tried; () for all.
     """
     until_s = bench.pair.worked_s + _MOST_S
-    smallest, *others = _by_volume(failing)
-    volume = Case(smallest.case).volume
-    if volume > _LARGEST:
-        return []
     with bench.findings.aside(), closing(bench.pair.side_by_side()) as together:
         again = partial(Edited.of, bench)
-        call = again(smallest)
-        if call.recorded is None or call.recorded.trace.programs:
-            # Programs of CuTe take seconds to trace again.
+        found = _wrong_alone(bench, text, _by_volume(failing))
+        if found is None:
             return []
-        edits = edits_of(text, kernels_in(call.recorded.trace), bench.part.name)
+        call, trace = found
+        others = [one for one in _by_volume(failing) if one is not call.recipe]
+        edits = edits_of(text, kernels_in(trace), bench.part.name)
         edits = [one for one in edits if not among or one.kinds[0] in among]
-        began_s = bench.pair.worked_s
-        is_right = call.is_right(text, _CALL_S, in_kernel=True)
-        if is_right or (volume > QUICK_VOLUME and bench.pair.worked_s - began_s > _EACH_S):
-            # It is right alone: memory of earlier calls made it wrong, and any edit would seem to fix it.
-            return []
-        by_line = _by_line(call.wrong_outputs(text, _CALL_S), text, call.recorded.trace)
+        by_line = _by_line(call.wrong_outputs(text, _CALL_S), text, trace)
         fits = {one: _SUSPECTED if {*one.kinds} & {*suspected} else 1.0 for one in edits}
         if in_launch:
             fits |= {one: _IN_LAUNCH for one in edits if {*one.kinds} & {*suspected} and not one.in_kernel}
@@ -126,6 +120,27 @@ def repair_clues(
             if stands(edit, edited, [*map(again, large)], _LARGE_S):
                 return [_clue(edit, suspected, known)]
     return []
+
+
+def _wrong_alone(bench: Bench, text: str, failing: Sequence[Recipe]) -> tuple[Edited, Trace] | None:
+    """Return the first of some failing calls that is wrong alone too, with its trace; None if it takes too long.
+
+    Any edit would seem to fix a call that is right alone: memory of earlier calls made it wrong, or other numbers in
+    memory that nobody wrote.
+    """
+    for recipe in failing[:_ALONE]:
+        volume = Case(recipe.case).volume
+        if volume > _LARGEST:
+            return None
+        call = Edited.of(bench, recipe)
+        if call.recorded is None or call.recorded.trace.programs:
+            # Programs of CuTe take seconds to trace again.
+            return None
+        began_s = bench.pair.worked_s
+        if not call.is_right(text, _CALL_S, in_kernel=True):
+            is_slow = volume > QUICK_VOLUME and bench.pair.worked_s - began_s > _EACH_S
+            return None if is_slow else (call, call.recorded.trace)
+    return None
 
 
 @dataclass
