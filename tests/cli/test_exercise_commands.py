@@ -78,6 +78,18 @@ def test_the_list_follows_the_file_and_the_record(entry: Entry, capsys: pytest.C
     assert "no file; grade reset ex_15 brings the stub back" in said(capsys, "list")
 
 
+def test_the_list_names_files_as_they_are_found_from_here(
+    entry: Entry, tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRADE_ROOT", str(tree))
+    monkeypatch.chdir(tree)
+    assert f"\n       {entry.stub.relative_to(tree)}\n" in said(capsys, "list")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert f"\n       {entry.stub}\n" in said(capsys, "list")
+
+
 def graded(entry: Entry, path: Path, **statuses: Status) -> Record:
     """Let the parts of a file be graded, each with one status for all its checks."""
     checks = tuple(

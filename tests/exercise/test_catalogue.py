@@ -78,7 +78,7 @@ def test_a_broken_specification_names_its_file_its_line_and_the_field(
     [
         ("EXERCISE = Exercise(", "'(' was never closed"),
         ("from grader import Sizes", "cannot import name 'Sizes'"),
-        ("from grader import SpeedBand\nSpeedBand('torch', flor=0.5, full=0.9)", "spec.py, line 2: TypeError: SpeedBand"),
+        ("from grader import SpeedBand\nSpeedBand('torch', flor=0.5, full=0.9)", "spec.py, line 2: TypeError"),
         ("from grader import Size\n\nSize('1', 3)", "spec.py, line 3: TypeError"),
     ],
 )

@@ -484,7 +484,8 @@ def test_checks_that_passed_share_a_row_and_those_with_less_than_all_points_do_n
 @pytest.mark.parametrize(("others", "evidence"), [(0, {}), (0, {"kernels": "add"}), (4, {})])
 def test_the_figures_of_a_check_that_passed_stand_in_one_place(others: int, evidence: dict[str, str]) -> None:
     metrics = {"worst_error_over_allowed": 0.5, **{f"other_{i}": i for i in range(others)}}
-    passed = dataclasses.replace(samples.check("vector_add.tail", "Right", points=1), metrics=metrics, evidence=evidence)
+    check = samples.check("vector_add.tail", "Right", points=1)
+    passed = dataclasses.replace(check, metrics=metrics, evidence=evidence)
 
     page = Page(html.render(samples.record((passed,), (samples.VECTOR_ADD,))))
 

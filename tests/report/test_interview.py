@@ -88,7 +88,7 @@ def test_what_was_achieved_is_the_share_of_the_traffic_limit_and_the_time() -> N
     assert "of the roofline" in measured.sentences[0]
 
 
-def test_a_finished_page_names_the_next_exercise_once_and_ends_in_what_was_achieved_questions_and_the_solution() -> None:
+def test_a_finished_page_names_the_next_exercise_once_and_ends_in_achievements_questions_and_the_solution() -> None:
     question = Question("What is <Triton>?", "A `language`.", (Figures(TRAFFIC, "Yours moved {moved} bytes."),))
     finish = Finish("grade solution ex_15", (question,))
     text = html.render(samples.on_paper(), finish=finish, step=Step("go on with Triton GEMM", "grade watch ex_16"))
