@@ -622,6 +622,15 @@ def test_a_name_that_nothing_defines_may_stand_in_a_branch_that_is_left_out() ->
     assert caught.value.__cause__.python
 
 
+@pytest.mark.parametrize("elsewhere", ["", "def other():\n    offset = 1\n\n"])
+def test_a_name_that_nothing_defines_is_refused_with_the_variable_that_is_meant(elsewhere: str) -> None:
+    lines = "@triton.jit\ndef kernel(x):\n    offsets = 1\n    tl.store(x + {}, 1)\n"
+    with pytest.raises(RefusedFunction, match=r"`offset`: no line of .* defines it: did you mean offsets\?"):
+        built(elsewhere + lines.format("offset"))
+    with pytest.raises(RefusedFunction, match=r"`mask`: no line of .* defines it: assign it before this line, "):
+        built(elsewhere.replace("offset", "mask") + lines.format("mask"))
+
+
 @interpreted_only
 def test_a_refused_function_behind_a_condition_that_does_not_hold_is_in_nobodys_way() -> None:
     x = torch.ones(1)

@@ -64,7 +64,7 @@ def finished() -> str:
     question = Question(
         "What is Triton?", "A language.", (Figures("vector_add.traffic", "Yours moved {moved} bytes."),)
     )
-    finish = Finish("grade solution ex_15", "ex_16: Triton GEMM", "grade watch ex_16", (question,))
+    finish = Finish("grade solution ex_15", (question,))
     return html.render(samples.on_paper(), finish=finish)
 
 

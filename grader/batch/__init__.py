@@ -9,6 +9,9 @@
 | `store` | the files of OUT_DIR |
 | `reading` | a Mark of every record, and the Gradebook of all |
 
+Takes a folder or an archive of uploads, a roster and policies; gives the files of OUT_DIR, and a Gradebook of them. It
+unpacks no archive to disk, follows no link, and never decides a check: `grading` does, in workers.
+
 OUT_DIR/
   batch.json                        what was graded with what: exercises, students, submissions, late policy, overrides
   journal.jsonl                     one line per grading that ended, appended

@@ -130,7 +130,8 @@ def _recognised(upload: Upload, slugs: Mapping[str, str]) -> Upload:
 def _owned(upload: Upload, owner: Owner, file: str = "") -> Upload:
     """Return an upload, opened. file: the owner's name for it, if the platform put more in front."""
     if file and not upload.is_folder:
-        upload = replace(upload, name=file, files=tuple(replace(one, path=(file,)) for one in upload.files))
+        files = tuple(replace(one, path=(file,)) for one in upload.files)
+        upload = replace(upload, name=file, found_as=printable(upload.name), files=files)
     return replace(opened(upload), name=printable(upload.name), owners=(owner,))
 
 

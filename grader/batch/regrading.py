@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from grader.batch.gradebook import Gradebook, Mark
 from grader.phrases import counted
+from grader.report.status import LOOKS
 
 _SMALLEST = 0.005
 
@@ -53,7 +54,8 @@ def in_words(pairs: list[tuple[Mark, Mark]], handed_in_anew: set[tuple[str, str]
 
 
 def _figure(mark: Mark) -> str:
+    word = "missing" if mark.status == "missing" else LOOKS[mark.status].word
     if mark.status == "missing" and mark.override is None:
-        return "missing"
+        return word
     judged = "" if mark.judged == mark.max_points or mark.override is not None else f", {mark.judged:g} judged"
-    return f"{mark.status}, {mark.points:g} of {mark.max_points:g} points{judged}"
+    return f"{word}, {mark.points:g} of {mark.max_points:g} points{judged}"

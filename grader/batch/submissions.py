@@ -115,11 +115,11 @@ def _is_empty(upload: Upload) -> bool:
 
 def _shown(upload: Upload) -> str:
     """Return an upload's name, a folder's with a slash."""
-    return f"{upload.name}/" if upload.is_folder and not upload.name.lower().endswith(".zip") else upload.name
+    return f"{upload.place}/" if upload.is_folder and not upload.name.lower().endswith(".zip") else upload.place
 
 
 def _place(upload: Upload, file: UploadedFile) -> str:
-    return f"{upload.name}/{file}" if upload.is_folder else upload.name
+    return f"{upload.place}/{file}" if upload.is_folder else upload.place
 
 
 def _left_over(uploads: Sequence[Upload], submissions: Sequence[Submission]) -> Iterator[str]:

@@ -69,6 +69,7 @@ class Upload:
 
     trouble: why nothing of it can be graded. owners: empty before `layouts.recognise`, and if it belongs to nobody.
     exercise: the id in the upload's name; empty if there is none. late: the platform marks it as late, without a time.
+    found_as: its name in the folder of submissions, if a platform put the owner's name in front of `name`.
     """
 
     name: str
@@ -79,6 +80,12 @@ class Upload:
     exercise: str = ""
     submitted_at: str = ""
     late: bool = False
+    found_as: str = ""
+
+    @property
+    def place(self) -> str:
+        """Return its name in the folder of submissions."""
+        return self.found_as or self.name
 
 
 def printable(name: str) -> str:
@@ -145,10 +152,12 @@ def _walked(folder: str) -> Iterator[UploadedFile]:
         place, path = waiting.pop()
         if len(path) > _MOST_DEPTH:
             raise UsageError(f"folders must lie at most {_MOST_DEPTH} deep, got more below {printable(path[0])}")
-        for entry in sorted(os.scandir(place), key=lambda one: one.name):
+        entries = sorted(os.scandir(place), key=lambda one: one.name)
+        inner = [one for one in entries if one.is_dir(follow_symlinks=False) and one.name not in _MADE_BY_TOOLS]
+        # The last one is walked next.
+        waiting += [(one.path, (*path, one.name)) for one in reversed(inner)]
+        for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                if entry.name not in _MADE_BY_TOOLS:
-                    waiting.append((entry.path, (*path, entry.name)))
                 continue
             found += 1
             if found > MOST_FILES:

@@ -1,9 +1,8 @@
-"""Gather the end of a finished exercise's page: the model solution, the next exercise, and questions."""
+"""Gather the end of a finished exercise's page: the model solution, and questions."""
 
 from __future__ import annotations
 
 from grader.cli import saved
-from grader.cli.next_step import next_exercise
 from grader.exercise.catalogue import Entry, discover
 from grader.exercise.model import check_id
 from grader.record import Record
@@ -15,11 +14,8 @@ def finish_of(entry: Entry, record: Record) -> Finish | None:
     checks = {check_id(part, check) for part, check in entry.exercise.checks()}
     if record.verdict != "pass" or checks - {check.id for check in record.checks}:
         return None
-    following = next_exercise(entry)
     return Finish(
         solution=f"grade solution {entry.id}" if entry.solution.is_file() else "",
-        title=f"{following.id}: {following.exercise.title}" if following else "",
-        command=f"grade watch {following.id}" if following else "",
         questions=entry.questions,
         records=records_for(entry),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from grader.cli import saved
 from grader.cli.next_step import next_line, progress_words
@@ -52,7 +53,9 @@ def exercise_table(entries: Sequence[Entry], ascii_only: bool = False) -> str:
     for entry, progress in zip(entries, progresses, strict=True):
         lines.append(f"{entry.id}  {entry.exercise.title}: {progress_words(entry, progress)}")
         lines.append(f"       {', '.join(part.name for part in entry.exercise.parts)}")
-        lines.append(f"       {entry.stub.relative_to(entry.root)}")
+        # A course may lie elsewhere, and then its relative paths lead nowhere.
+        near = entry.stub.is_relative_to(Path.cwd())
+        lines.append(f"       {entry.stub.relative_to(Path.cwd()) if near else entry.stub}")
     if entries:
         lines += ["", bar(progresses, width=_BAR, ascii_only=ascii_only)]
     return "".join(f"{line}\n" for line in lines)

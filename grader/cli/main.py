@@ -8,6 +8,7 @@ import io
 import os
 import signal
 import sys
+from typing import Any
 
 import typer
 
@@ -77,7 +78,18 @@ def _explain(error: BaseException) -> tuple[str, int]:
             return "interrupted", 130
     # Typer brings its own click, so its errors are known by their methods.
     if hasattr(error, "format_message"):
-        return f"{error.format_message()} (grade --help)", int(getattr(error, "exit_code", 2))
+        return _misused(error), int(getattr(error, "exit_code", 2))
     if type(error).__name__ == "Abort":
         return "interrupted", 130
     raise error
+
+
+def _misused(error: Any) -> str:
+    """Return what typer says of a wrong command line, with the command whose help lists the right words."""
+    command = error.ctx.command_path if getattr(error, "ctx", None) else "grade"
+    said = error.format_message()
+    if type(error).__name__ == "MissingParameter" and error.param is not None:
+        # Typer names the parameter alone, and a learner does not know what may stand there.
+        name = error.param.opts[0]
+        said = f"{command} must get {name if name.startswith('-') else name.upper()}: {error.param.help}"
+    return f"{said} ({command} --help)"

@@ -43,7 +43,9 @@ def step_after(entry: Entry, record: Record) -> Step | None:
     if (part := saved.progress_of(entry).next_part) is not None:
         return Step(f"{_TO_DO[part.state]} {part.name}", f"grade {entry.id} --part {part.name}")
     following = next_exercise(entry)
-    return Step("go on to the next exercise", f"grade watch {following.id}") if following is not None else None
+    if following is None:
+        return None
+    return Step(f"go on with {following.exercise.title}", f"grade watch {following.id}")
 
 
 def next_exercise(entry: Entry) -> Entry | None:

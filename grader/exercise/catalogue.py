@@ -24,6 +24,7 @@ import hashlib
 import importlib.util
 import os
 import re
+import traceback
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -168,10 +169,10 @@ class Entry:
         try:
             module_spec.loader.exec_module(module)
         except SpecError as broken:
-            raise SpecError(f"{self.name}/{file}: {broken}") from broken
+            raise SpecError(f"{self.name}/{file}{_line(broken, path)}: {broken}") from broken
         except Exception as broken:
             # An author's file may fail in any way; the message must name the file.
-            raise SpecError(f"{self.name}/{file}: {type(broken).__name__}: {broken}") from broken
+            raise SpecError(f"{self.name}/{file}{_line(broken, path)}: {type(broken).__name__}: {broken}") from broken
         return getattr(module, name, None)
 
     def source(self, file: str) -> str:
@@ -295,6 +296,13 @@ def resolve(root: Path, requested: str) -> tuple[Entry, Path]:
             return entry, entry.stub
     names = [name for entry in entries for name in (entry.id, entry.name)]
     raise UsageError(f"the exercise must be one of {_listed(entries)}, got {requested!r}{meant(requested, names, 0.4)}")
+
+
+def _line(broken: BaseException, path: Path) -> str:
+    """Return the line of a file that an exception passed last: ", line 42"; '' if it passed none."""
+    frames = traceback.extract_tb(broken.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+    return f", line {lines[-1]}" if lines else ""
 
 
 def meant(word: str, known: Sequence[str], alike: float = 0.6) -> str:

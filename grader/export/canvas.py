@@ -169,7 +169,7 @@ def _identity(student: Student, notes: _Notes) -> list[str]:
             raise UsageError(f"a login of digits and dots must stand beside a Canvas or SIS ID, got {login!r} alone")
         login = ""
     if not (number or sis or login):
-        notes.add("written by name only, because the roster has no Canvas ID, SIS ID or login", student.id)
+        notes.add("Canvas ID, SIS ID and login, which the roster lacks; the name is written", student.id)
     return [safe(student.name or student.id), number, sis, login, safe(student.section)]
 
 

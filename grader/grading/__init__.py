@@ -1,5 +1,7 @@
 """Grade one submission: an exercise and a plan in, one record out. It prints nothing; the caller writes the record.
 
+It never runs a line of the submission in this process: `sandbox` holds the processes, and `judge` decides the checks.
+
 pipeline          from beginning to end: `grade`
 workplace         opens processes, compilers and the timing setup
 answers           judges the answers of every case, part by part, in fresh processes

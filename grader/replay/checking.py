@@ -32,7 +32,7 @@ from grader.replay.allowed import (
     unsafe_attributes,
 )
 from grader.replay.language import MADE, Offered, offers
-from grader.replay.things import Data, Foreign, KernelReference, Thing, Unknown
+from grader.replay.things import UNDEFINED, Data, Foreign, KernelReference, Thing, Unknown
 from grader.replay.values import RefusedFunction, Unusable, fields_of
 
 # A name that shares this part of its letters with another counts as a misspelling of it.
@@ -122,23 +122,28 @@ class _Checker(ast.NodeVisitor):
             case Foreign(path):
                 self._refuse_python(node, f"has no {name} ({path} is Python's): {_advice_for(name)}")
             case Unknown(rule, python):
-                self._refuse(node, f"`{name}`: {rule}", python=python)
+                advice = f": {self._instead_of(name)}" if found == UNDEFINED else ""
+                self._refuse(node, f"`{name}`: {rule}{advice}", python=python)
             case None if name in BUILTINS_OF[self._mode]:
                 return name
             case None if _is_builtin(name):
                 self._refuse_python(node, f"has no {name}, which is Python's: {_advice_for(name)}")
             case None:
-                self._refuse(
-                    node,
-                    f"no line at the top level defines `{name}`: define it there, or pass it as an argument",
-                    python=False,
-                )
+                rule = f"`{name}`: no line of this function or at the top level defines it"
+                self._refuse(node, f"{rule}: {self._instead_of(name)}", python=False)
             case Data(value, told) if self._mode == "jit" and not _is_constant(value):
                 self._refuse(node, _no_constant(name, told), python=True)
             case Data(Unusable(rule)):
                 self._refuse(node, f"`{name}`: {rule}", python=False)
         self.found.used[name] = found
         return found
+
+    def _instead_of(self, name: str) -> str:
+        """Return what to write for a name that nothing defines: the function's variable that is spelt most alike."""
+        near = get_close_matches(name, sorted(set().union(*self._scopes)), 1, _ALIKE)
+        if near:
+            return f"did you mean {near[0]}?"
+        return "assign it before this line, pass it as an argument, or define it at the top level"
 
     def _look_up_chain(self, node: ast.expr) -> Thing | str | None:
         """Return the thing behind a name, or behind names in a module; None for any other expression, a value."""

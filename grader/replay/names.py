@@ -27,7 +27,7 @@ from grader.protocol.trace import (
 )
 from grader.replay.language import GLUON, Offered, find
 from grader.replay.text import Function
-from grader.replay.things import Data, Foreign, KernelReference, Thing, Unknown
+from grader.replay.things import UNDEFINED, Data, Foreign, KernelReference, Thing, Unknown
 from grader.replay.values import RefusedFunction, Unusable, describe, plain_value
 
 
@@ -78,10 +78,7 @@ class Names:
             return _imported(self._imports[name])
         if name in _names_bound_in(self._tree) or hasattr(builtins, name):
             return None
-        # Triton meets it only if it compiles the line.
-        return Unknown(
-            "no line of the file defines it: define it at the top level, or pass it as an argument", python=True
-        )
+        return UNDEFINED
 
     def chain(self, node: ast.expr) -> Thing | None:
         """Return the thing behind a dotted name, or None."""

@@ -45,4 +45,7 @@ class Unknown:
     python: bool = False
 
 
+# A name that no line of the file binds. Triton meets it only if it compiles the line.
+UNDEFINED = Unknown("no line of the file defines it", python=True)
+
 Thing = Offered | KernelReference | Data | Foreign | Unknown

@@ -15,13 +15,11 @@ from grader.report import speed as timing
 class Finish:
     """The end of the page of a finished exercise, beside the record's own figures.
 
-    solution: the command that shows the model solution, '' where there is none. title, command: the next exercise that
-    is open, '' where none is. records: the learner's records of other exercises, by id, for answers that refer to them.
+    solution: the command that shows the model solution, '' where there is none. records: the learner's records of other
+    exercises, by id, for answers that refer to them.
     """
 
     solution: str = ""
-    title: str = ""
-    command: str = ""
     questions: tuple[Question, ...] = ()
     records: Mapping[str, Record] = field(default_factory=dict)
 

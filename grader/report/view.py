@@ -370,4 +370,4 @@ def next_step(record: Record) -> Step:
         return Step("read why some checks could not be judged, then", again)
     if parts_left_out(record.checks):
         return Step("see what this machine lacks", "grade doctor")
-    return Step("pick the next exercise", "grade list")
+    return Step("see what is left to do", "grade list")

@@ -302,7 +302,7 @@ def test_a_run_tells_the_marks_that_it_changed_old_and_new_the_ones_that_fell_fi
     # Bob has an override, and Cy had no result before.
     assert list(in_words(changed(before, after), set())) == [
         "1 mark changed, 1 of them fell",
-        "  fell  ada, ex_15: fail, 45 of 100 points, 75 judged -> fail, 30 of 100 points, 75 judged",
+        "  fell  ada, ex_15: failed, 45 of 100 points, 75 judged -> failed, 30 of 100 points, 75 judged",
     ]
     rising = [(other, one) for one, other in changed(before, after)]
     head, line = in_words(rising, {("ada", "ex_15")})
@@ -316,14 +316,14 @@ def test_who_hands_something_in_later_or_takes_it_back_has_a_changed_mark() -> N
     late = replace(BATCH, submissions=(*BATCH.submissions, Submission("dee", "ex_15", "ex_15.py", "k4")))
     assert list(in_words(changed(before, gradebook(late, [found("ada", 60.0), found("dee", 60.0)])), set())) == [
         "1 mark changed, none fell",
-        "  dee, ex_15: missing -> fail, 60 of 100 points, 75 judged",
+        "  dee, ex_15: missing -> failed, 60 of 100 points, 75 judged",
     ]
     # What waits for its first result has not changed yet.
     assert list(in_words(changed(before, gradebook(late, [found("ada", 60.0)])), set())) == []
     gone = replace(BATCH, students=BATCH.students[1:], submissions=BATCH.submissions[1:])
     assert list(in_words(changed(before, gradebook(gone, [])), set())) == [
         "1 mark changed, 1 of them fell",
-        "  fell  ada, ex_15: fail, 45 of 100 points, 75 judged -> missing",
+        "  fell  ada, ex_15: failed, 45 of 100 points, 75 judged -> missing",
     ]
 
 

@@ -311,6 +311,20 @@ def test_files_of_one_name_are_no_names_that_differ_in_case(tmp_path: Path) -> N
     assert collected(lay(tmp_path, canvas | archives)).notes == ()
 
 
+def test_a_file_is_named_as_it_lies_in_the_folder_of_submissions(tmp_path: Path) -> None:
+    lay(tmp_path, {f"lovelaceada_1_5_{FILE}": "1", f"lovelaceada_1_6_{FILE}": "2", f"turingalan_2_7_{FILE}": "3"})
+    ada, alan = collected(tmp_path).submissions
+    assert (alan.source, alan.path) == (f"turingalan_2_7_{FILE}", FILE)
+    places = f"lovelaceada_1_5_{FILE}, lovelaceada_1_6_{FILE}"
+    assert ada.trouble == f"there must be one file for ex_15, got 2: {places}"
+
+
+def test_the_files_of_a_folder_are_named_in_order(tmp_path: Path) -> None:
+    lay(tmp_path, {f"ada/{folder}/ex_15.py": folder for folder in "bca"})
+    (ada,) = collected(tmp_path).submissions
+    assert ada.trouble == "there must be one file for ex_15, got 3: a/ex_15.py, b/ex_15.py, c/ex_15.py"
+
+
 def test_every_file_that_nobody_grades_is_left_over(tmp_path: Path) -> None:
     lay(tmp_path, {f"ada/exercises/{FILE}": TEXT, f"ada/old/{FILE}": "old", "ada/notes.md": "", "README": ""})
     lay(tmp_path, {"bob/a/ex_15.py": "1", "bob/b/ex_15.py": "2"})

@@ -206,7 +206,7 @@ def test_what_changed_is_graded_again_and_overrides_stay(
     assert "the override for ada, ex_15 vector_add, gives 99 points; it is worth 20" in said
     assert "4 marks changed, none fell\n" in printed
     assert "  eve, ex_15: not_implemented, 0 of 20 points, 15 judged -> missing\n" in printed
-    assert "  cy, ex_15: not_implemented, 0 of 20 points, 15 judged -> fail, " in printed
+    assert "  cy, ex_15: not implemented, 0 of 20 points, 15 judged -> failed, " in printed
     assert "(another file)" in printed
     assert "  dee, ex_15: crash, 0 of 20 points, 15 judged -> crash, 7 of 20 points\n" in printed
     assert "Clear names." in (mine / "cards" / "ada" / "ex_15.html").read_text()

@@ -64,7 +64,8 @@ def bad_file(tree: Path, name: str, data: bytes) -> list[str]:
             "grade: a part must be one of vector_add, fused_multiply_add, row_softmax, global_sum, got 'vector_ad'; "
             "did you mean vector_add?",
         ),
-        (["reset"], "grade: Missing argument"),
+        (["reset"], "grade: grade reset must get EXERCISE: ex_15, 15, the full name, or a path to a file of that "),
+        (["list", "extra"], "grade: Got unexpected extra argument(s) (extra) (grade list --help)"),
         (["ex_15", "--sed", "1"], "grade: No such option"),
     ],
 )

@@ -17,9 +17,11 @@ from grader.cli.all import worst, write_index
 from grader.cli.finish import finish_of
 from grader.cli.main import dispatch
 from grader.cli.next_step import step_after
+from grader.cli.scorecard import card_page
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.exercise.model import check_id
 from grader.record import Counterexample, Record, Status, to_json
+from grader.report.view import next_step
 from tests.forwarded import command_in
 from tests.records import samples
 
@@ -76,6 +78,18 @@ def test_the_list_follows_the_file_and_the_record(entry: Entry, capsys: pytest.C
     assert "no file; grade reset ex_15 brings the stub back" in said(capsys, "list")
 
 
+def test_the_list_names_files_as_they_are_found_from_here(
+    entry: Entry, tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRADE_ROOT", str(tree))
+    monkeypatch.chdir(tree)
+    assert f"\n       {entry.stub.relative_to(tree)}\n" in said(capsys, "list")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert f"\n       {entry.stub}\n" in said(capsys, "list")
+
+
 def graded(entry: Entry, path: Path, **statuses: Status) -> Record:
     """Let the parts of a file be graded, each with one status for all its checks."""
     checks = tuple(
@@ -121,6 +135,9 @@ def test_what_anybody_elses_file_earned_is_not_the_learners(entry: Entry, capsys
     for path in (entry.solution, *entry.honest):
         record = graded(entry, path, **{part.name: "pass" for part in entry.exercise.parts})
         assert step_after(entry, record) is None
+        page = card_page(entry, record)
+        assert next_step(record).command in page
+        assert "grade watch" not in page
     assert rows(capsys)["ex_15"]["state"] == "not graded"
 
 
@@ -424,10 +441,10 @@ def test_all_goes_on_after_a_missing_file_and_gives_one_document(
     assert "0 of 2 exercises done" in page
 
 
-def test_the_page_of_a_finished_exercise_leads_to_the_solution_and_the_next_exercise(entry: Entry) -> None:
+def test_the_page_of_a_finished_exercise_leads_to_the_solution(entry: Entry) -> None:
     finish = finish_of(entry, keep(entry))
     assert finish is not None
-    assert (finish.solution, finish.command) == ("grade solution ex_15", "grade watch ex_16")
+    assert finish.solution == "grade solution ex_15"
     assert finish.questions == entry.questions != ()
     assert finish_of(entry, keep(entry, "fail")) is None
     record = keep(entry)

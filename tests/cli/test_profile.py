@@ -84,7 +84,7 @@ def test_launch_code_that_raises_is_told(tmp_path: Path, capsys: pytest.CaptureF
         (["ex_15", "--part", "nope"], "grade: a part must be one of vector_add, "),
         (["ex_15", "--submission", "/no/such.py"], "grade: a submission must exist, got /no/such.py"),
         (["ex_15", "--json", "/proc/profile.json"], "grade: an output must be writable, got /proc/profile.json: "),
-        ([], "grade: Missing argument"),
+        ([], "grade: grade profile must get EXERCISE: ex_15, "),
     ],
 )
 def test_bad_command_lines_are_refused_in_one_line(

@@ -59,12 +59,12 @@ def test_a_specification_must_define_an_exercise(tmp_path: Path, spec: str, got:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"low": -1}, "ex_7_copy/spec.py: Size.low must be at least 0, got -1"),
-        ({"points": 99}, "ex_7_copy/spec.py: Exercise.parts must carry 100 points together, got 99"),
-        ({"title": ""}, "ex_7_copy/spec.py: Exercise.title must be a title, got ''"),
+        ({"low": -1}, "ex_7_copy/spec.py, line 4: Size.low must be at least 0, got -1"),
+        ({"points": 99}, "ex_7_copy/spec.py, line 7: Exercise.parts must carry 100 points together, got 99"),
+        ({"title": ""}, "ex_7_copy/spec.py, line 7: Exercise.title must be a title, got ''"),
     ],
 )
-def test_a_broken_specification_names_its_file_and_the_field(
+def test_a_broken_specification_names_its_file_its_line_and_the_field(
     tmp_path: Path, fields: dict[str, object], message: str
 ) -> None:
     spec = SPEC.format(**{"title": "Copy", "points": 100, "low": 1, **fields})
@@ -78,7 +78,8 @@ def test_a_broken_specification_names_its_file_and_the_field(
     [
         ("EXERCISE = Exercise(", "'(' was never closed"),
         ("from grader import Sizes", "cannot import name 'Sizes'"),
-        ("from grader import SpeedBand\nSpeedBand('torch', flor=0.5, full=0.9)", "flor"),
+        ("from grader import SpeedBand\nSpeedBand('torch', flor=0.5, full=0.9)", "spec.py, line 2: TypeError"),
+        ("from grader import Size\n\nSize('1', 3)", "spec.py, line 3: TypeError"),
     ],
 )
 def test_a_specification_that_does_not_run_names_its_file_and_the_fault(tmp_path: Path, spec: str, fault: str) -> None:

@@ -93,7 +93,7 @@ def test_an_exercise_without_the_file_has_no_questions(tmp_path: Path) -> None:
     [
         ("QUESTIONS = 7", r"must define QUESTIONS = \(Question"),
         ("QUESTIONS = (1,)", r"must define QUESTIONS = \(Question"),
-        ("1 / 0", "ex_2_sums/interview.py: ZeroDivisionError"),
+        ("1 / 0", "ex_2_sums/interview.py, line 1: ZeroDivisionError"),
     ],
 )
 def test_a_file_without_questions_is_named(tmp_path: Path, text: str, words: str) -> None:

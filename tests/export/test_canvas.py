@@ -131,7 +131,7 @@ def test_the_sis_login_of_a_roster_is_the_one_that_canvas_gets() -> None:
 def test_whoever_the_roster_knows_by_name_only_is_named() -> None:
     mark = Mark("ada", "ex_15", "pass", 41.0, 41.0, 41.0)
     sheet = canvas.fresh(of_one(mark, dataclasses.replace(ADA, ids={})), "ex_15", PLAIN)
-    assert sheet.left_out == ("ex_15: written by name only, because the roster has no Canvas ID, SIS ID or login: ada",)
+    assert sheet.left_out == ("ex_15: Canvas ID, SIS ID and login, which the roster lacks; the name is written: ada",)
 
 
 def test_an_exported_gradebook_gets_our_scores_and_nothing_else_of_it_is_written() -> None:

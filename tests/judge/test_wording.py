@@ -276,6 +276,18 @@ def said(message: str, code: str, kind: str = "ValueError", launch: str = "kerne
         ("a tensor has no float", "z = x.float()", "`.float`", "`.to(tl.float32)`"),
         ("'int' object is not callable", "n = x_ptr.numel()", "without `.numel`", "as arguments of their own"),
         (
+            "`offset`: no line of the file defines it: did you mean offsets?",
+            "tl.store(z_ptr + offset, x)",
+            "`offset` is no variable and no argument of this kernel",
+            "Write `offsets`.",
+        ),
+        (
+            "`mask`: no line of the file defines it: assign it before this line, pass it as an argument, or …",
+            "tl.store(z_ptr, x, mask=mask)",
+            "is not defined at the top level",
+            "a line that is missing",
+        ),
+        (
             "`tl.arrange` is not of Triton's language: did you mean tl.arange?",
             "a = tl.arrange(0, BLOCK)",
             "There is no `tl.arrange`. The nearest name is `tl.arange`.",

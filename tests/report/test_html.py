@@ -479,3 +479,22 @@ def test_checks_that_passed_share_a_row_and_those_with_less_than_all_points_do_n
     text = Page(html.render(samples.record(checks, (samples.VECTOR_ADD,)))).text
     assert "✓ passed 2 checks: full, tail 2/2 ✓ passed Full" in text
     assert "◐ partly passed Traffic 0.5/1" in text
+
+
+@pytest.mark.parametrize(("others", "evidence"), [(0, {}), (0, {"kernels": "add"}), (4, {})])
+def test_the_figures_of_a_check_that_passed_stand_in_one_place(others: int, evidence: dict[str, str]) -> None:
+    metrics = {"worst_error_over_allowed": 0.5, **{f"other_{i}": i for i in range(others)}}
+    check = samples.check("vector_add.tail", "Right", points=1)
+    passed = dataclasses.replace(check, metrics=metrics, evidence=evidence)
+
+    page = Page(html.render(samples.record((passed,), (samples.VECTOR_ADD,))))
+
+    assert page.text.count("worst error over allowed") == 1
+
+
+def test_a_row_that_shows_all_its_figures_does_not_open() -> None:
+    passed = dataclasses.replace(samples.check("vector_add.tail", "Right", points=1), metrics={"cases": 3})
+
+    page = html.render(samples.record((passed,), (samples.VECTOR_ADD,)))
+
+    assert '<div class="check" id="check-vector_add.tail">' in page

@@ -12,6 +12,7 @@ from grader.report.achieved import Finish, achievements
 from grader.report.interview import answers
 from grader.report.page import html
 from grader.report.text import terminal
+from grader.report.view import Step
 from tests.records import compiled, samples
 from tests.report.test_html import Page
 
@@ -87,13 +88,14 @@ def test_what_was_achieved_is_the_share_of_the_traffic_limit_and_the_time() -> N
     assert "of the roofline" in measured.sentences[0]
 
 
-def test_a_finished_page_ends_in_what_was_achieved_the_solution_questions_and_the_next_exercise() -> None:
+def test_a_finished_page_names_the_next_exercise_once_and_ends_in_achievements_questions_and_the_solution() -> None:
     question = Question("What is <Triton>?", "A `language`.", (Figures(TRAFFIC, "Yours moved {moved} bytes."),))
-    finish = Finish("grade solution ex_15", "ex_16: Triton GEMM", "grade watch ex_16", (question,))
-    text = html.render(samples.on_paper(), finish=finish)
+    finish = Finish("grade solution ex_15", (question,))
+    text = html.render(samples.on_paper(), finish=finish, step=Step("go on with Triton GEMM", "grade watch ex_16"))
     page = Page(text)
     start, _, end = page.text.partition("What you achieved")
-    assert "Next: go on with ex_16: Triton GEMM: grade watch ex_16" in start
+    assert "Next: go on with Triton GEMM: grade watch ex_16" in start
+    assert page.text.count("grade watch ex_16") == 1
     for words in (
         "95% of the traffic limit",
         "What is <Triton>?",

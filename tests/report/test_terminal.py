@@ -257,7 +257,7 @@ def test_a_pass_with_unjudged_checks_never_claims_everything() -> None:
     record = samples.record(checks, (samples.VECTOR_ADD,))
 
     assert view.verdict_words(record) == "passed, as far as judged here"
-    assert view.next_step(record).words == "pick the next exercise"
+    assert view.next_step(record).words == "see what is left to do"
 
 
 @pytest.mark.parametrize("ascii_only", [False, True])

@@ -7,7 +7,7 @@ import re
 from difflib import get_close_matches
 
 from grader.judge.wording.rewriting import quoted
-from grader.judge.wording.rules import LAUNCH, Fault, Rules, Words
+from grader.judge.wording.rules import LAUNCH, Fault, Rules, Words, write
 
 RULES = Rules()
 
@@ -119,6 +119,15 @@ def _two_definitions(found: re.Match[str], _: Fault) -> Words:
 def _unknown_name(found: re.Match[str], _: Fault) -> Words:
     near = f"Is it `{found[1]}`? " if found[1] else ""
     return Words("A name that nothing defines", "", f"{near}Look for a misspelling, or for a line that is missing.")
+
+
+@RULES.rule(r"`(\w+)`: no line of [\w ]+ defines it: (?:did you mean (\w+)\?)?")
+def _unknown_in_kernel(found: re.Match[str], _: Fault) -> Words:
+    return Words(
+        "A name that nothing defines",
+        f"`{found[1]}` is no variable and no argument of this kernel, and is not defined at the top level.",
+        write(f"`{found[2]}`" if found[2] else "", "Look for a misspelling, or for a line that is missing."),
+    )
 
 
 # Keywords of torch's that Triton's language calls otherwise.

@@ -27,6 +27,7 @@ from grader.text import disarmed_markup
 
 MOST_BYTES = 1_500_000
 _ROWS, _COLUMNS = 48, 96
+_MOST_ON_A_ROW = 4
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class CheckView:
     """A check with the page's additions.
 
     same_as: an earlier check of the part with the same cause. alike: an earlier check that failed in the same kind of
-    way. brief: the reason on the closed row.
+    way. brief: the reason on the closed row. measured: the figures on the row, '' if they stand in the card.
     """
 
     result: CheckResult
@@ -70,6 +71,7 @@ class CheckView:
     same_as: CheckView | None
     alike: CheckView | None
     brief: str
+    measured: str
     speed: SpeedView | None
     efficiency: EfficiencyView | None = None
     selection: Markup | None = None
@@ -180,7 +182,7 @@ def render(
     record says.
     """
     page = ""
-    step = _step(record, finish, step)
+    step = step or view.next_step(record)
     for level, limits in enumerate(_LEVELS):
         page = disarmed_markup(_page(record, finish, step, limits, level))
         if len(page.encode("utf-8", "replace")) <= most_bytes:
@@ -225,12 +227,6 @@ def _page(record: Record, finish: Finish | None, step: view.Step, limits: _Limit
     )
 
 
-def _step(record: Record, finish: Finish | None, step: view.Step | None) -> view.Step:
-    if finish and finish.command:
-        return view.Step(f"go on with {finish.title}", finish.command)
-    return step or view.next_step(record)
-
-
 class _Compiled(BytecodeCache):
     """A cache of compiled templates.
 
@@ -262,7 +258,6 @@ def _environment(limits: _Limits, record: Record) -> Environment:
         "points": view.points,
         "number": view.number,
         "pair": lambda difference: view.pair(difference.expected, difference.got),
-        "measured": view.measured,
         "index": view.index,
         "moment": view.moment,
         "spread": view.spread,
@@ -411,6 +406,7 @@ def _checks(checks: list[CheckResult], limits: _Limits) -> tuple[CheckView, ...]
             same_as=same_as,
             alike=alike,
             brief=_brief(check, alike.result if alike else None, limits),
+            measured=_measured(check),
             speed=speed_view(check, anchor("speed", check.id), figures=limits.figures) if limits.cards else None,
             efficiency=efficiency_view(check) if limits.cards else None,
             selection=_selection(check, limits),
@@ -433,6 +429,14 @@ def _brief(check: CheckResult, alike: CheckResult | None, limits: _Limits) -> st
     title = check.cause.title if check.cause else check.reason
     where = f"; fails for {check.counterexample.words}" if check.counterexample else ""
     return view.line(title + where, max(min(limits.text, 400), 80))
+
+
+def _measured(check: CheckResult) -> str:
+    """Return the figures of a check that passed; '' if there are others to show, or too many for a row."""
+    shown_otherwise = check.speed or check.judged_work or check.selection or check.passed_in_part
+    if check.status != "pass" or shown_otherwise or len(check.metrics) > _MOST_ON_A_ROW:
+        return ""
+    return view.measured(check)
 
 
 def _selection(check: CheckResult, limits: _Limits) -> Markup:
