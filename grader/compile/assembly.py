@@ -125,8 +125,12 @@ _BRANCH = re.compile(r"\bbra(?:\.uni)?\s+(\$L\w+)")
 
 def local_arrays(ptx: str) -> LocalArrays:
     """Return what a PTX text keeps in local memory. Spills are not in it: a later compiler adds them."""
-    stored, loaded, dots, labels = [], [], [], {}
+    # By their lines in the text; accesses with their bytes.
+    stored: list[tuple[int, int]] = []
+    loaded: list[tuple[int, int]] = []
     loops: list[tuple[int, int]] = []
+    dots: list[int] = []
+    labels: dict[str, int] = {}
     for place, text in enumerate(ptx.splitlines()):
         if label := _LABEL.match(text):
             labels[label[1]] = place
