@@ -14,6 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from grader.calls.storage import has_storage
 from grader.exercise.tensors import distinct, same_bytes, unwritten
 from grader.protocol.trace import span
 
@@ -127,6 +128,8 @@ class PlacedArguments:
 
     def owner(self, tensor: Tensor) -> str:
         """Return the name of the argument in whose buffer a tensor lies, or an empty string."""
+        if not has_storage(tensor):
+            return ""
         address = tensor.untyped_storage().data_ptr()
         for name, placed in self._placed.items():
             start = placed.buffer.data_ptr()

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from grader.calls.storage import has_storage
 from grader.exercise import tensors
 from grader.protocol.messages import Form, Slot
 from grader.protocol.trace import span
@@ -88,8 +89,8 @@ def form_of(output: object, alias: str = "") -> Form:
         return Form(type(output).__name__[:80])
     if any(type(value) not in _NOTES or hasattr(Tensor, name) for name, value in vars(output).items()):
         return Form("tensor with attributes of its own")
-    if output.layout is not torch.strided:
-        return Form(f"tensor with layout {output.layout}")
+    if not has_storage(output):
+        return Form("nested tensor" if output.is_nested else f"tensor with layout {output.layout}")
     if _has_lost_memory(output):
         return Form("tensor whose memory was given back")
     dtype = tensors.dtype_name(output.dtype)

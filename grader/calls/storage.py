@@ -6,6 +6,11 @@ import torch
 from torch import Tensor
 
 
+def has_storage(tensor: Tensor) -> bool:
+    """Return whether a tensor's elements lie in one storage; those of sparse and nested tensors do not."""
+    return torch._C._has_storage(tensor) and not tensor.is_nested
+
+
 def bytes_of(tensor: Tensor) -> Tensor:
     """Return the whole storage of a tensor as bytes, sharing its memory."""
     storage = tensor.untyped_storage()

@@ -23,6 +23,7 @@ from grader.calls.arguments import PlacedArguments
 from grader.calls.modes import unobserved
 from grader.calls.outputs import MOST_OUTPUTS, copied_out, form_of, items_of, place_of
 from grader.calls.raising import Raising
+from grader.calls.storage import has_storage
 from grader.calls.tuning import Tuning
 from grader.calls.watching import Watching, fill_uninitialised_memory
 from grader.compile.announcing import Announcer, announce_compilation
@@ -290,12 +291,12 @@ class Worker:
         ]
         device = "cpu" if call.on_cpu else self._device.type
         forms = copied_out(outputs, call.slots, memory_fd, device)
-        tensors_returned = [one for one in returned if isinstance(one, Tensor)]
+        tensors_returned = [one for one in returned if isinstance(one, Tensor) and has_storage(one)]
         self._results = [*self._results, *tensors_returned][-_KEPT_RESULTS:]
         return forms
 
     def _alias(self, output: object) -> str:
-        if type(output) is not Tensor or output.numel() == 0:
+        if type(output) is not Tensor or not has_storage(output) or output.numel() == 0:
             return ""
         if owner := self._arguments.owner(output):
             return f"argument {owner}"

@@ -105,6 +105,79 @@ def instructions(ptx: str, path: str) -> Instructions:
     return found
 
 
+@dataclass(frozen=True)
+class LocalArrays:
+    """The arrays that a PTX text keeps in a thread's own memory, because it indexes them by numbers known too late.
+
+    stored, loaded: the bytes of their instructions. loaded_per_step: of those in the innermost loops with tensor cores.
+    """
+
+    nbytes: int = 0
+    stored: int = 0
+    loaded: int = 0
+    loaded_per_step: int = 0
+
+
+_ARRAY = re.compile(r"^\s*\.local\b[^\n]*\s\w+\[(\d+)\];", re.MULTILINE)
+_LABEL = re.compile(r"\s*(\$L\w+):")
+_BRANCH = re.compile(r"\bbra(?:\.uni)?\s+(\$L\w+)")
+
+
+def local_arrays(ptx: str) -> LocalArrays:
+    """Return what a PTX text keeps in local memory. Spills are not in it: a later compiler adds them."""
+    # By their lines in the text; accesses with their bytes.
+    stored: list[tuple[int, int]] = []
+    loaded: list[tuple[int, int]] = []
+    loops: list[tuple[int, int]] = []
+    dots: list[int] = []
+    labels: dict[str, int] = {}
+    for place, text in enumerate(ptx.splitlines()):
+        if label := _LABEL.match(text):
+            labels[label[1]] = place
+        elif (branch := _BRANCH.search(text)) and branch[1] in labels:
+            loops.append((labels[branch[1]], place))
+        elif _TENSOR_CORES.search(text):
+            dots.append(place)
+        elif (memory := _MEMORY.search(text)) and "local" in (words := memory[2].split(".")):
+            (loaded if memory[1] == "ld" else stored).append((place, _bytes_of(words)))
+    hot = [loop for loop in loops if any(_holds(loop, dot) for dot in dots)]
+    inner = [loop for loop in hot if not any(other != loop and _holds(loop, *other) for other in hot)]
+    return LocalArrays(
+        nbytes=sum(map(int, _ARRAY.findall(ptx))),
+        stored=sum(size for _, size in stored),
+        loaded=sum(size for _, size in loaded),
+        loaded_per_step=sum(size for place, size in loaded if any(_holds(loop, place) for loop in inner)),
+    )
+
+
+# CUDA C++ programming guide, "Technical Specifications per Compute Capability": of one thread, and of one block.
+_MOST_OF_A_THREAD = 255
+_MOST_OF_A_BLOCK = 65536
+
+
+def registers_left(found: Instructions) -> int:
+    """Return how many registers the assembler may give to each thread of a PTX text."""
+    limits = (_MOST_OF_A_THREAD, found.most_registers, found.threads and _MOST_OF_A_BLOCK // found.threads)
+    return min(filter(None, limits))
+
+
+# An access to local memory in machine code; its bits stand in its last qualifiers: LDL.LU.64, STL.U16.
+_LOCAL = re.compile(r"\b(STL|LDL)((?:\.\w+)*)")
+
+
+def local_bytes(code: str) -> Counter[Access]:
+    """Count the bytes that a thread moves from and to its local memory, in machine code: arrays and spills."""
+    moved: Counter[Access] = Counter()
+    for name, qualifiers in _LOCAL.findall(code):
+        bits = re.findall(r"\d+", qualifiers)
+        moved["load" if name == "LDL" else "store"] += int(bits[-1] if bits else 32) // 8
+    return moved
+
+
+def _holds(loop: tuple[int, int], *places: int) -> bool:
+    return all(loop[0] <= place <= loop[1] for place in places)
+
+
 def source_line(ptx: str, number: int, path: str) -> int:
     """Return the line of the source file at `path` that line `number` of a PTX text comes from, or 0."""
     ours = _numbers_of(ptx, path)

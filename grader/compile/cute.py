@@ -18,9 +18,9 @@ from grader.protocol.messages import Binary
 
 # DLPack's number for memory of a CUDA device.
 _CUDA = 2
+# The assembler gives registers in pieces of this size.
+_GRANULE = 8
 _REGISTERS = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+)")
-# Accesses to a thread's own memory in SASS, with their bits where they move more than 32.
-_LOCAL = re.compile(r"\b(STL|LDL)(?:\.(64|128))?\b")
 # The launch configuration in the host code: grid, block, then the bytes of dynamic shared memory.
 _SHARED_PLACE = re.compile(
     r"(%\d+) = llvm\.getelementptr %\d+\[0, 2\] : [^\n]*struct<\(array<3 x i32>, array<3 x i32>, i64"
@@ -76,10 +76,13 @@ def read_binary(name: str, line: int, folder: Path, host_code: str, path: str, s
     cubin = next(folder.glob("*.cubin"))
     counted = assembly.instructions(ptx, path)
     used = [tuple(map(int, found)) for found in _REGISTERS.findall(_tool("cuobjdump", "--dump-resource-usage", cubin))]
-    spilled = {"STL": 0, "LDL": 0}
-    if any(stack for _, stack, _ in used):
-        for access, bits in _LOCAL.findall(_tool("nvdisasm", cubin)):
-            spilled[access] += int(bits or 32) // 8
+    # Without a stack, nothing can be there.
+    spilled = assembly.local_bytes(_tool("nvdisasm", cubin) if any(stack for _, stack, _ in used) else "")
+    arrays = assembly.local_arrays(ptx)
+    registers = max((registers for registers, _, _ in used), default=0)
+    if arrays.nbytes and registers < assembly.registers_left(counted) - _GRANULE:
+        # The assembler may repeat accesses to an array, but it spills only what registers no longer hold.
+        spilled.clear()
     return Binary(
         kernel=name[:80],
         line=line,
@@ -88,11 +91,13 @@ def read_binary(name: str, line: int, folder: Path, host_code: str, path: str, s
         num_warps=-(-counted.threads // 32),
         num_stages=0,
         threads=counted.threads,
-        registers=max((registers for registers, _, _ in used), default=0),
+        registers=registers,
         most_registers=counted.most_registers,
         stack_bytes=max((stack for _, stack, _ in used), default=0),
-        spill_store_bytes=spilled["STL"],
-        spill_load_bytes=spilled["LDL"],
+        spill_store_bytes=max(0, spilled["store"] - arrays.stored),
+        spill_load_bytes=max(0, spilled["load"] - arrays.loaded),
+        array_bytes=arrays.nbytes,
+        array_step_bytes=arrays.loaded_per_step,
         shared_bytes=_dynamic_shared_bytes(host_code),
         dots=assembly.products(ptx),
         tensor_cores=dict(counted.tensor_cores),

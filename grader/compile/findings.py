@@ -62,6 +62,7 @@ def _can_be(binary: Binary) -> bool:
     counts = [count for table in named for count in table.values()]
     sizes = [
         *(binary.stack_bytes, binary.spill_store_bytes, binary.spill_load_bytes, binary.shared_bytes),
+        *(binary.array_bytes, binary.array_step_bytes),
         *(size for one in binary.narrow for size in (one.bytes, one.possible)),
     ]
     lines = [binary.line, binary.error_line, *(one.line for one in binary.narrow)]
@@ -131,11 +132,22 @@ def _findings(binary: Binary, target: Architecture) -> Iterator[KernelFinding]:
         yield KernelFinding("tensor_memory", f"uses {columns} where there are {target.tensor_memory_columns}: {fails}")
     if spilled := binary.spill_store_bytes or binary.spill_load_bytes:
         yield KernelFinding("spills", f"spills {spilled} bytes of each thread's registers: {_too_few(binary)}")
+    if binary.array_step_bytes:
+        loaded = f"each step of the loop with the tensor cores loads {binary.array_step_bytes} bytes of them"
+        yield KernelFinding("array_in_loop", f"{_in_memory(binary)}, and {loaded}")
+    elif binary.array_bytes:
+        yield KernelFinding(
+            "local_array", f"{_in_memory(binary)}, but the loop with the tensor cores loads none of them"
+        )
     if binary.dots and not sum(binary.tensor_cores.values()):
         yield KernelFinding("no_tensor_cores", _no_tensor_cores(binary.dots, target))
     for remark in binary.remarks:
         yield KernelFinding("serialised", f"loses performance, says ptxas ({one_line(remark, 240)})")
     yield from _narrow_accesses(binary.narrow)
+
+
+def _in_memory(binary: Binary) -> str:
+    return f"holds {binary.array_bytes} bytes of each thread's fragments in memory, not in registers"
 
 
 def _too_few(binary: Binary) -> str:

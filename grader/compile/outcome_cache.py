@@ -22,7 +22,7 @@ from grader.protocol.trace import Deed
 from grader.record import CompiledKernel, Grid
 
 # Of the stored outcomes. Another number makes the entries of older versions unused.
-_FORM = "3"
+_FORM = "4"
 # The suffix of the file of accepted calls that lies beside an entry.
 ACCEPTED = ".accepted"
 _MOST_ENTRIES = 200

@@ -571,6 +571,13 @@ _KINDS = (
         explains=_NO_VALUES,
     ),
     Kind(
+        "array_in_loop",
+        "a fragment that is indexed by a number of the running program",
+        "Registers have no addresses. Which loop indexes a fragment? `cutlass.range_constexpr` makes its index known.",
+        symptoms=("array_in_loop",),
+        explains=_NO_VALUES,
+    ),
+    Kind(
         "no_tensor_cores",
         "a kernel that uses no tensor cores",
         "Which operation does the MMA atom use? The universal one is a multiply-add of a single thread.",

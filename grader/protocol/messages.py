@@ -645,10 +645,11 @@ class Binary:
 
     line: of the definition; 0 where it is not in the submission's file. constants: numbers among the compile-time
     arguments. configurations: the number that an autotuner chooses from, 0 without one. most_registers: the launch's
-    limit for a thread, 0 without one. dots: the types that tl.dot multiplies, or CuTe's tensor-core instructions.
-    tensor_cores, copies: instructions in the PTX, by name. loads, stores: instructions in the PTX for global memory, by
-    bytes. seconds: of compiling. error, error_line: the reason for a missing binary, and its line. other_branch: the
-    reason is a condition that turned out otherwise in the interpreter.
+    limit for a thread, 0 without one. array_bytes: of arrays in local memory; array_step_bytes: the bytes of them that
+    a step of the loop with tensor cores loads. dots: the types that tl.dot multiplies, or CuTe's tensor-core
+    instructions. tensor_cores, copies: instructions in the PTX, by name. loads, stores: instructions in the PTX for
+    global memory, by bytes. seconds: of compiling. error, error_line: the reason for a missing binary, and its line.
+    other_branch: the reason is a condition that turned out otherwise in the interpreter.
     """
 
     kernel: str
@@ -663,6 +664,8 @@ class Binary:
     stack_bytes: int = 0
     spill_store_bytes: int = 0
     spill_load_bytes: int = 0
+    array_bytes: int = 0
+    array_step_bytes: int = 0
     shared_bytes: int = 0
     tensor_memory_columns: int = 0
     dots: tuple[str, ...] = ()

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from grader.calls.modes import tensors_in, unobserved
+from grader.calls.storage import has_storage
 from grader.recorder.storages import Storages
 
 # They make a tensor on torch's default device unless a call names another.
@@ -65,7 +66,7 @@ class HostMemory(TorchFunctionMode):
         return makers[0] if makers and all(makers) else None
 
     def _note(self, tensor: Tensor, maker: tuple[str, int] | None) -> None:
-        if maker is None and self.maker_of(tensor) is None:
+        if not has_storage(tensor) or (maker is None and self.maker_of(tensor) is None):
             return
         for number in self._storages.forget_dead():
             self._makers.pop(number, None)

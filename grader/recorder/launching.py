@@ -75,12 +75,18 @@ def install(log: Log, *, on_gpu: bool) -> None:
     trials = Trials()
     InterpretedFunction.__setattr__ = _set_attribute
     for kind in (JITFunction, InterpretedFunction):
-        kind.run = _around_run(log, trials, kind.run, on_gpu=on_gpu)
+        kind.run = _named(kind, _around_run(log, trials, kind.run, on_gpu=on_gpu))
         kind.__call__ = _around_call(log, kind.__call__)
-    Autotuner.run = _around_tuning(log, trials, Pruned(), Autotuner.run)
+    Autotuner.run = _named(Autotuner, _around_tuning(log, trials, Pruned(), Autotuner.run))
     for name in ("do_bench", "do_bench_cudagraph"):
         setattr(triton.testing, name, _around_timing(log, trials, getattr(triton.testing, name)))
     CompiledKernel.__getitem__ = _around_compiled(log, CompiledKernel.__getitem__)
+
+
+def _named(owner: type, run: Callable[..., Any]) -> Callable[..., Any]:
+    """Name a stand-in as Triton's own: Python's errors show it, as where two autotuners set the same argument."""
+    run.__module__, run.__qualname__ = owner.__module__, f"{owner.__name__}.run"
+    return run
 
 
 def _set_attribute(kernel: Any, name: str, value: object) -> None:

@@ -21,6 +21,8 @@ from grader.calls import streams
 from grader.calls.launches import has_allocator
 from grader.calls.modes import Functions, Operators, tensors_in, unobserved
 from grader.calls.see_through import see_through
+from grader.calls.storage import has_storage
+from grader.calls.watching import run_with_filling
 from grader.protocol.messages import Form
 from grader.protocol.operators import RECORDED, SHAPING
 from grader.protocol.trace import (
@@ -190,12 +192,15 @@ class RecordedCall:
     def run_operator(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Run an operator that does no part of the work, and record it."""
         name = func._schema.name.partition("::")[2]
-        known = [*tensors_in((args, tuple(kwargs.values())))]
+        known = [*filter(has_storage, tensors_in((args, tuple(kwargs.values()))))]
         sizes = {one.untyped_storage()._cdata: one.untyped_storage().nbytes() for one in known}
         encoded: tuple[list[Any], dict[str, Any]] = [], {}
         if name in RECORDED:
             encoded = [self.telling.encode(one) for one in args], {n: self.telling.encode(v) for n, v in kwargs.items()}
-        result = func(*args, **kwargs)
+        result = run_with_filling(func, args, kwargs)
+        if not all(map(has_storage, tensors_in(result))):
+            self.cannot_tell("a tensor whose elements do not lie in memory as they are")
+            return result
         if name in RECORDED:
             self._record_operator(name, func, encoded, tensors_in(result))
             self._record_origins(known, tensors_in(result))

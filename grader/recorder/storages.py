@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, UntypedStorage
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from grader.calls.storage import bytes_of
+from grader.calls.storage import bytes_of, has_storage
 
+_ELSEWHERE = "a tensor whose elements do not lie in memory as they are"
 # A tensor of more numbers is no list of addresses.
 _MOST_ADDRESSES = 1024
 
@@ -30,7 +31,7 @@ class Storages:
 
     def number_of(self, tensor: Tensor) -> int | None:
         """Return the number of a tensor's storage, or None if it has none."""
-        found = self._known.get(tensor.untyped_storage()._cdata)
+        found = self._known.get(tensor.untyped_storage()._cdata) if has_storage(tensor) else None
         return found[0] if found else None
 
     def add(self, tensor: Tensor) -> int:
@@ -76,13 +77,15 @@ def _numbers_in(value: object, levels: int = 3) -> Iterator[int]:
 def window_of(tensor: Tensor, storage: int) -> list[object]:
     """Return a tensor as a window onto its storage, for the trace. Raises Untold."""
     if tensor.layout != torch.strided or tensor.is_conj() or tensor.is_neg() or tensor.is_quantized:
-        raise Untold("a tensor whose elements do not lie in memory as they are")
+        raise Untold(_ELSEWHERE)
     dtype = str(tensor.dtype).removeprefix("torch.")
     return [storage, dtype, int(tensor.storage_offset()), [*map(int, tensor.shape)], [*map(int, tensor.stride())]]
 
 
 def content_of(tensor: Tensor, most_bytes: int, most_characters: int) -> tuple[int, str]:
     """Return the size of a tensor's storage, and its bytes as they are now. Raises Untold where they are too many."""
+    if not has_storage(tensor):
+        raise Untold(_ELSEWHERE)
     size = tensor.untyped_storage().nbytes()
     if size > most_bytes:
         raise Untold(f"{size} bytes that were made before the call")

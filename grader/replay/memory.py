@@ -13,6 +13,7 @@ from torch import Tensor
 
 from grader.calls.arguments import GUARD_BYTES
 from grader.calls.storage import bytes_of
+from grader.calls.watching import run_with_filling
 from grader.exercise.tensors import dtype_name, is_whole, same_bytes
 from grader.protocol.trace import Constant, Window, span
 
@@ -263,9 +264,8 @@ class Memory:
             # A launch can reach the guard bands through this window, and the guard reports no access outside.
             self._outside[window] = None
         storage = place.content.untyped_storage()
-        return torch.empty(0, dtype=dtype, device=self._device).set_(
-            storage, window.offset, window.shape, window.strides
-        )
+        nothing: Tensor = run_with_filling(torch.empty, (0,), {"dtype": dtype, "device": self._device})
+        return nothing.set_(storage, window.offset, window.shape, window.strides)
 
     def free(self, numbers: tuple[int, ...]) -> None:
         """Release storages, after a check for writes around them."""

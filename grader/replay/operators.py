@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from grader.calls.watching import run_with_filling
 from grader.protocol.operators import RECORDED
 from grader.protocol.trace import Operator
 from grader.replay.arguments import ArgumentBuilder
@@ -46,7 +47,7 @@ class Supporting:
             name: _check_argument(name, kinds[name], values.of_operator(one)) for name, one in step.kwargs.items()
         }
         kwargs.pop("pin_memory", None)
-        return self.overload(*args, **kwargs)
+        return run_with_filling(self.overload, args, kwargs)
 
 
 @cache

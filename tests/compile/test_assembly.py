@@ -5,7 +5,19 @@ from __future__ import annotations
 import pytest
 
 from grader.compile import assembly
-from grader.compile.assembly import dots, instructions, narrow, products, resources, source_line
+from grader.compile.assembly import (
+    Instructions,
+    LocalArrays,
+    dots,
+    instructions,
+    local_arrays,
+    local_bytes,
+    narrow,
+    products,
+    registers_left,
+    resources,
+    source_line,
+)
 from grader.protocol.messages import Narrow
 
 LOG = """ptxas info    : 0 bytes gmem
@@ -160,3 +172,53 @@ def test_the_types_that_tensor_cores_multiply_are_those_of_the_left_operands() -
     assert products(PTX) == ("float16",)
     assert products(mixed) == ("bfloat16", "float32 (tf32)", "s8")
     assert products("") == ()
+
+
+# -- arrays in local memory ------------------------------------------------------------------------------------------
+
+IN_TWO_LOOPS = """
+	.local .align 8 .b8 	__local_depot0[64];
+$L__BB0_1:
+	st.local.v2.b32 	[%rd1], {%r1, %r2};
+$L__BB0_2:
+	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
+	INSIDE
+	@%p1 bra 	$L__BB0_2;
+$L__BB0_3:
+	ld.local.b32 	%r3, [%rd2];
+	@%p2 bra 	$L__BB0_3;
+	@%p3 bra 	$L__BB0_1;
+	bra.uni 	$L__BB0_4;
+$L__BB0_4:
+	ret;
+"""
+
+
+def test_local_arrays_are_counted_by_what_loads_and_stores_them() -> None:
+    found = local_arrays(IN_TWO_LOOPS)
+    assert (found.nbytes, found.stored, found.loaded) == (64, 8, 4)
+
+
+def test_local_loads_of_an_epilogue_are_no_part_of_a_step_even_in_a_loop_over_tiles() -> None:
+    assert local_arrays(IN_TWO_LOOPS).loaded_per_step == 0
+
+
+def test_local_loads_between_tensor_core_instructions_are() -> None:
+    text = IN_TWO_LOOPS.replace("INSIDE", "ld.local.v4.b32 	{%r4, %r5, %r6, %r7}, [%rd2];")
+    assert local_arrays(text).loaded_per_step == 16
+
+
+def test_machine_code_tells_the_bytes_of_an_access_by_its_last_qualifier() -> None:
+    code = "LDL R1, [R1+0x4] ; LDL.U16 R2, [R3] ; LDL.LU.64 R4, [R1] ; STL.128 [R1], R8 ; STG.E.64 [R2], R4 ;"
+    assert local_bytes(code) == {"load": 4 + 2 + 8, "store": 16}
+
+
+@pytest.mark.parametrize(
+    ("threads", "most", "left"), [(128, 0, 255), (0, 0, 255), (384, 0, 170), (128, 96, 96), (1024, 0, 64)]
+)
+def test_registers_of_a_thread_are_limited_by_its_block_and_by_the_launch(threads: int, most: int, left: int) -> None:
+    assert registers_left(Instructions(threads=threads, most_registers=most)) == left
+
+
+def test_text_without_arrays_has_none_in_local_memory() -> None:
+    assert local_arrays("	mov.b32 	%r1, 0;") == LocalArrays()

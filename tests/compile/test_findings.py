@@ -105,6 +105,20 @@ def test_or_that_of_a_limit_that_was_asked_for() -> None:
     assert only(spill_store_bytes=8, registers=64, most_registers=64)[1] == text
 
 
+def test_fragments_in_memory_are_a_fault_where_the_main_loop_loads_them() -> None:
+    text = (
+        "holds 256 bytes of each thread's fragments in memory, not in registers, and each step of the loop with the "
+        "tensor cores loads 64 bytes of them"
+    )
+    assert only(array_bytes=256, array_step_bytes=64) == ("array_in_loop", text, 0)
+
+
+def test_elsewhere_they_are_only_told() -> None:
+    kind, text, _ = only(array_bytes=64)
+    assert kind == "local_array"
+    assert text.endswith("but the loop with the tensor cores loads none of them")
+
+
 def test_too_much_shared_memory_will_not_launch() -> None:
     text = "uses 240 KiB of shared memory where a program has 227 KiB: it will not launch"
     assert only(shared_bytes=240 << 10) == ("shared_memory", text, 0)

@@ -11,6 +11,7 @@ from grader.exercise.catalogue import Entry
 from grader.protocol.messages import COMPUTED, NEEDS_GPU, Raised
 from grader.recorder.storages import Storages
 from grader.report.text.trace_lines import trace_lines
+from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer
 from tests.recordings import CASE, HEAD, answer_in, recording
 
@@ -460,6 +461,50 @@ def test_a_launch_that_triton_would_refuse_is_refused(
         raised = one.pair.record(one.call())
     assert isinstance(raised, Raised)
     assert raised.message.startswith(message)
+
+
+def test_an_autotuner_on_an_autotuner_fails_in_triton_s_words(server: ForkServer, ex_15: Entry) -> None:
+    source = """
+one = triton.autotune([triton.Config({}, num_warps=4)], key=["n"])
+two = triton.autotune([triton.Config({"BLOCK": 64}, num_warps=4)], key=["n"])
+tuned = two(one(add))
+
+def vector_add(x, y):
+    tuned[(2,)](x, y, torch.empty_like(x), x.numel())
+"""
+    with recording(server, ex_15, source) as one:
+        raised = one.pair.record(one.call())
+    assert isinstance(raised, Raised)
+    assert raised.message.startswith("triton.runtime.")
+    assert raised.message.endswith("run() got multiple values for keyword argument 'num_warps'")
+
+
+@pytest.mark.parametrize(
+    ("result", "kind"),
+    [
+        ("torch.empty(x.shape, layout=torch.sparse_coo)", "tensor with layout torch.sparse_coo"),
+        ("added(x, y).to_sparse()", "tensor with layout torch.sparse_coo"),
+        ("added(x, y).to_mkldnn()", "tensor with layout torch._mkldnn"),
+        ("torch.nested.nested_tensor([added(x, y)])", "nested tensor"),
+    ],
+)
+def test_a_result_without_a_storage_of_its_own_is_of_the_wrong_type(
+    server: ForkServer, ex_15: Entry, result: str, kind: str
+) -> None:
+    with recording(server, ex_15, f"def vector_add(x, y):\n    return {result}\n") as one:
+        told = one.record()
+    assert [output.form.kind for output in told.trace.outputs] == [kind]
+
+
+@pytest.mark.parametrize("dtype", ["uint4", "int1", "float4_e2m1fn_x2", "bits8"])
+def test_a_result_of_a_dtype_that_torch_cannot_fill_is_of_the_wrong_dtype(
+    server: ForkServer, ex_15: Entry, dtype: str
+) -> None:
+    source = f"def vector_add(x, y):\n    return torch.empty(x.shape, dtype=torch.{dtype}, device=x.device)\n"
+    with recording(server, ex_15, source) as one:
+        outcome = one.replay(one.record())
+    assert isinstance(outcome, Finished)
+    assert [form.dtype for form in outcome.answer.outputs] == [dtype]
 
 
 def test_kernels_are_not_run_while_they_are_recorded(server: ForkServer, ex_15: Entry) -> None:

@@ -27,7 +27,11 @@ RULE = Compiles
 # Findings that fail a kernel; others only cost speed.
 _TOO_LARGE = ("shared_memory", "tensor_memory")
 _REFUSED = ("compile_error", "other_branch")
-_FATAL = (*_REFUSED, *_TOO_LARGE, "spills")
+_FATAL = (*_REFUSED, *_TOO_LARGE, "spills", "array_in_loop")
+_TITLES = {
+    "compile_error": "The kernel does not compile",
+    "array_in_loop": "The main loop works in memory, not in registers",
+}
 
 _BRANCH = (
     "The compiler decides this condition before the kernel runs, and leaves the other branch out. Ask for the values "
@@ -48,7 +52,7 @@ _HALVES = {"float16": "bfloat16", "bfloat16": "float16"}
 
 
 def decide_compiled(outcomes: Sequence[CompileOutcome], rule: Compiles, part: Part, truth: Truth) -> Ruling:
-    """Pass when every kernel compiles for every target, fits there, and spills no registers.
+    """Pass when every kernel compiles for every target, fits there, and keeps its numbers in registers.
 
     The calls must return what the part's contract says, their launches must get every tensor and the result, and
     nothing besides them may compute.
@@ -257,7 +261,7 @@ def _unfit(kernel: CompiledKernel, fatal: Sequence[str] = _FATAL, *, case: str =
                 "compile_error" if finding.kind == "compile_error" else "fail",
                 Cause(
                     finding.kind,
-                    "The kernel does not compile" if finding.kind == "compile_error" else "The kernel does not fit",
+                    _TITLES.get(finding.kind, "The kernel does not fit"),
                     f"For {kernel.target} {kernel.kernel}{where} {finding.text.rstrip('.')}{_with(kernel, case)}.",
                     f"{words.rule} {words.help}".strip() if words else "",
                 ),
