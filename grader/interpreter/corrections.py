@@ -82,6 +82,7 @@ def apply_corrections() -> None:
     ask_before_descriptors()
     _make_blocks_of_types()
     _let_kernels_wait_for_none()
+    _let_kernels_be_named()
     _refuse_short_products()
     _let_conditions_decide()
     _let_tuples_hold_tensors()
@@ -473,6 +474,18 @@ def _let_kernels_wait_for_none() -> None:
         # Triton loads its extra.cuda twice.
         for module in (cuda, tl.extra.cuda):
             setattr(module, function.__name__, function)
+
+
+def _let_kernels_be_named() -> None:
+    """Let a file set the name of a kernel, as that of a compiled one. The kernel still shows its function's name."""
+
+    def set_attribute(kernel: Any, name: str, value: object) -> None:
+        if name == "__name__":
+            vars(kernel)[name] = value
+        else:
+            object.__setattr__(kernel, name, value)
+
+    kind_of_kernels().__setattr__ = set_attribute
 
 
 def _refuse_short_products() -> None:

@@ -73,7 +73,6 @@ def install(log: Log, *, on_gpu: bool) -> None:
     from triton.runtime.jit import JITFunction
 
     trials = Trials()
-    InterpretedFunction.__setattr__ = _set_attribute
     for kind in (JITFunction, InterpretedFunction):
         kind.run = _named(kind, _around_run(log, trials, kind.run, on_gpu=on_gpu))
         kind.__call__ = _around_call(log, kind.__call__)
@@ -87,14 +86,6 @@ def _named(owner: type, run: Callable[..., Any]) -> Callable[..., Any]:
     """Name a stand-in as Triton's own: Python's errors show it, as where two autotuners set the same argument."""
     run.__module__, run.__qualname__ = owner.__module__, f"{owner.__name__}.run"
     return run
-
-
-def _set_attribute(kernel: Any, name: str, value: object) -> None:
-    """Set an attribute of an interpreted kernel; its name too, as of a compiled one. It shows its function's name."""
-    if name == "__name__":
-        vars(kernel)[name] = value
-    else:
-        object.__setattr__(kernel, name, value)
 
 
 def _around_run(log: Log, trials: Trials, run: Callable[..., Any], *, on_gpu: bool) -> Callable[..., Any]:
