@@ -116,7 +116,7 @@ def test_everybody_gets_the_verdict_that_is_theirs(graded: tuple[Path, Path, str
     assert "invalid file  mallory, ex_15: a submission must be a regular file, got a symbolic link" in said
     # One line for two who handed in the same text.
     assert "[4/4]" in said
-    assert "cy and 1 more  ex_15  not_implemented" in said
+    assert "cy and 1 more  ex_15  not implemented" in said
 
 
 def test_every_record_and_card_names_its_owner(graded: tuple[Path, Path, str]) -> None:
@@ -205,7 +205,7 @@ def test_what_changed_is_graded_again_and_overrides_stay(
     assert verdicts(mine)["cy"] == "fail"
     assert "the override for ada, ex_15 vector_add, gives 99 points; it is worth 20" in said
     assert "4 marks changed, none fell\n" in printed
-    assert "  eve, ex_15: not_implemented, 0 of 20 points, 15 judged -> missing\n" in printed
+    assert "  eve, ex_15: not implemented, 0 of 20 points, 15 judged -> missing\n" in printed
     assert "  cy, ex_15: not implemented, 0 of 20 points, 15 judged -> failed, " in printed
     assert "(another file)" in printed
     assert "  dee, ex_15: crash, 0 of 20 points, 15 judged -> crash, 7 of 20 points\n" in printed

@@ -82,7 +82,7 @@ def test_what_a_program_does_not_have_is_not_loaded_again(operations: list[Opera
         ([together(TILE, TILE + 9), together(TILE, TILE + 9, line=8), access(TILE, 5)], 512),
         ([access(TILE), stored(TILE, 1), access(TILE, line=8)], 256),
         ([access(TILE), access(TILE[:8], kind="atomic", tensor=ROW_NUMBERS), access(TILE), stored(TILE)], 256),
-        ([together(TILE, TILE), together(TILE, TILE + 64), together(TILE, TILE)], 768),
+        ([together(TILE, TILE), together(TILE, TILE + 64), together(TILE, TILE)], 256),
         ([access(TILE), stored(TILE[:8], tensor=ROW_NUMBERS), access(TILE), stored(TILE)], 256),
         ([access(TILE), stored(TILE), access(TILE), stored(TILE)], 256),
     ],

@@ -713,7 +713,7 @@ def test_a_tensor_under_the_tool_ends_where_its_memory_ends(tensor: torch.Tensor
         (["ex_15", "--tool", "memcheck", "--cpu"], "grade: --tool is for GPUs: it must not be given with --cpu"),
         (["ex_15", "--submission", "gone.py"], "grade: a submission must exist, got gone.py"),
         (["ex_15", "--json", "/proc/out.json"], "grade: an output must be writable, got /proc/out.json"),
-        ([], "grade: Missing argument"),
+        ([], "grade: grade sanitize must get EXERCISE"),
     ],
 )
 def test_a_bad_command_line_is_refused_in_one_line(

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,8 @@ from grader.interpreter.accesses.races import Operation
 from grader.interpreter.accesses.touched import joined
 
 Ints = npt.NDArray[np.int64]
+# Programs and offsets of lanes.
+Lanes = npt.NDArray[np.integer[Any]]
 
 # Bytes are counted on small cases; of a larger launch the runs would take seconds.
 _MOST_LANES = 1 << 21
@@ -31,6 +34,8 @@ _MOST_LANES = 1 << 21
 _RESULTS = 0.25
 # One program's pieces of work lie this far apart: no launch makes so many operations.
 _PROGRAM = 1 << 32
+# Where in the text a load stands, the tensor that it loads from, and the bytes of an element.
+_Place = tuple[tuple[int, str], int, int]
 
 
 @dataclass(frozen=True)
@@ -55,32 +60,64 @@ def reloads_of(operations: Sequence[Operation]) -> Reloads:
 
 def _loads_that_change(operations: Sequence[Operation]) -> Iterator[Operation]:
     """Yield the loads, without those that a line repeats at the same addresses before its program stores."""
-    # By the program, None for several in lockstep, then by the line and the tensor.
-    latest: defaultdict[int | None, dict[tuple[tuple[int, str], int], Operation]] = defaultdict(dict)
+    latest = _LatestLoads()
     for one in operations:
-        program = one.access.program if one.programs is None else None
         if one.access.kind != "load":
-            if program is None:
-                latest.clear()
-            else:
-                latest.pop(program, None)
-                latest.pop(None, None)
-        elif one.offsets.size:
-            place = (one.access.where, one.start)
-            before = latest[program].get(place)
-            latest[program][place] = one
-            if before is None or not _repeats(one, before):
-                yield one
+            latest.forget(one)
+        elif one.offsets.size and (changed := latest.change(one)) is not None:
+            yield changed
 
 
-def _repeats(one: Operation, before: Operation) -> bool:
-    """Return whether each program loads what it loaded before; some may have left the loop."""
-    if one.access.width != before.access.width:
-        return False
-    if one.programs is None or before.programs is None:
-        return np.array_equal(one.offsets, before.offsets)
-    here = np.isin(before.programs, one.programs)
-    return np.array_equal(one.programs, before.programs[here]) and np.array_equal(one.offsets, before.offsets[here])
+class _LatestLoads:
+    """What each program loaded last at each place, a line and a tensor, since it last stored."""
+
+    def __init__(self) -> None:
+        self._alone: defaultdict[int, dict[_Place, Lanes]] = defaultdict(dict)
+        # Of programs in lockstep: the program and the offset of each lane.
+        self._together: dict[_Place, tuple[Lanes, Lanes]] = {}
+
+    def forget(self, store: Operation) -> None:
+        """Forget the loads of the programs that store."""
+        if store.programs is None:
+            self._alone.pop(store.access.program, None)
+            return
+        stored = np.unique(store.programs)
+        for place, (programs, offsets) in self._together.items():
+            stays = ~np.isin(programs, stored)
+            self._together[place] = programs[stays], offsets[stays]
+
+    def change(self, load: Operation) -> Operation | None:
+        """Return what differs from the load before at its place: of programs in lockstep, of those that differ."""
+        place = load.access.where, load.start, load.access.width
+        if load.programs is None:
+            before = self._alone[load.access.program].get(place)
+            self._alone[load.access.program][place] = load.offsets
+            return None if before is not None and np.array_equal(before, load.offsets) else load
+        repeating = self._repeating(place, load.programs, load.offsets)
+        if not repeating.any():
+            return load
+        kept = ~repeating
+        return replace(load, offsets=load.offsets[kept], programs=load.programs[kept]) if kept.any() else None
+
+    def _repeating(self, place: _Place, programs: Lanes, offsets: Lanes) -> npt.NDArray[np.bool_]:
+        """Return which lanes belong to programs that load what they loaded before, and note the load."""
+        nothing: Lanes = np.zeros(0, dtype=np.int64)
+        before, old = self._together.get(place, (nothing, nothing))
+        if np.array_equal(before, programs):
+            self._together[place] = programs, offsets
+            return ~np.isin(programs, programs[old != offsets])
+        own, counts = np.unique(programs, return_counts=True)
+        known, old_counts = np.unique(before, return_counts=True)
+        shared, here, there = np.intersect1d(own, known, return_indices=True)
+        shared = shared[counts[here] == old_counts[there]]
+        lanes, old_lanes = np.isin(programs, shared), np.isin(before, shared)
+        # Lanes of a program lie together, and programs ascend.
+        different = programs[lanes][offsets[lanes] != old[old_lanes]]
+        stays = ~np.isin(before, own)
+        joint = np.concatenate([before[stays], programs])
+        order = np.argsort(joint, kind="stable")
+        self._together[place] = joint[order], np.concatenate([old[stays], offsets])[order]
+        return lanes & ~np.isin(programs, different)
 
 
 def _ends_of_work(operations: Sequence[Operation]) -> Ints:
