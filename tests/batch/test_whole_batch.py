@@ -208,7 +208,7 @@ def test_what_changed_is_graded_again_and_overrides_stay(
     assert "  eve, ex_15: not implemented, 0 of 20 points, 15 judged -> missing\n" in printed
     assert "  cy, ex_15: not implemented, 0 of 20 points, 15 judged -> failed, " in printed
     assert "(another file)" in printed
-    assert "  dee, ex_15: crash, 0 of 20 points, 15 judged -> crash, 7 of 20 points\n" in printed
+    assert "  dee, ex_15: crashed, 0 of 20 points, 15 judged -> crashed, 7 of 20 points\n" in printed
     assert "Clear names." in (mine / "cards" / "ada" / "ex_15.html").read_text()
     assert from_json((mine / "records" / "ada" / "ex_15.json").read_text()).feedback[0].points == 99.0
     assert "eve" not in verdicts(mine)
