@@ -39,7 +39,7 @@ from grader.protocol.trace import (
 from grader.recorder import cute, launching
 from grader.recorder.host_memory import HostMemory
 from grader.recorder.kernels import KernelTexts
-from grader.recorder.storages import Storages, Untold, content_of, window_of
+from grader.recorder.storages import ELSEWHERE, Storages, Untold, content_of, window_of
 from grader.recorder.stream_order import StreamOrder
 from grader.recorder.telling import Telling
 
@@ -199,7 +199,7 @@ class RecordedCall:
             encoded = [self.telling.encode(one) for one in args], {n: self.telling.encode(v) for n, v in kwargs.items()}
         result = run_with_filling(func, args, kwargs)
         if not all(map(has_storage, tensors_in(result))):
-            self.cannot_tell("a tensor whose elements do not lie in memory as they are")
+            self.cannot_tell(ELSEWHERE)
             return result
         if name in RECORDED:
             self._record_operator(name, func, encoded, tensors_in(result))

@@ -12,7 +12,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from grader.calls.storage import bytes_of, has_storage
 
-_ELSEWHERE = "a tensor whose elements do not lie in memory as they are"
+# Why a tensor without memory of its own cannot be told.
+ELSEWHERE = "a tensor whose elements do not lie in memory as they are"
 # A tensor of more numbers is no list of addresses.
 _MOST_ADDRESSES = 1024
 
@@ -77,7 +78,7 @@ def _numbers_in(value: object, levels: int = 3) -> Iterator[int]:
 def window_of(tensor: Tensor, storage: int) -> list[object]:
     """Return a tensor as a window onto its storage, for the trace. Raises Untold."""
     if tensor.layout != torch.strided or tensor.is_conj() or tensor.is_neg() or tensor.is_quantized:
-        raise Untold(_ELSEWHERE)
+        raise Untold(ELSEWHERE)
     dtype = str(tensor.dtype).removeprefix("torch.")
     return [storage, dtype, int(tensor.storage_offset()), [*map(int, tensor.shape)], [*map(int, tensor.stride())]]
 
@@ -85,7 +86,7 @@ def window_of(tensor: Tensor, storage: int) -> list[object]:
 def content_of(tensor: Tensor, most_bytes: int, most_characters: int) -> tuple[int, str]:
     """Return the size of a tensor's storage, and its bytes as they are now. Raises Untold where they are too many."""
     if not has_storage(tensor):
-        raise Untold(_ELSEWHERE)
+        raise Untold(ELSEWHERE)
     size = tensor.untyped_storage().nbytes()
     if size > most_bytes:
         raise Untold(f"{size} bytes that were made before the call")

@@ -69,7 +69,7 @@ def _loads_that_change(operations: Sequence[Operation]) -> Iterator[Operation]:
 
 
 class _LatestLoads:
-    """What each program loaded last at each place, a line and a tensor, since it last stored."""
+    """The latest load of each program at each place, a line and a tensor, since the program last stored."""
 
     def __init__(self) -> None:
         self._alone: defaultdict[int, dict[_Place, Lanes]] = defaultdict(dict)
@@ -149,7 +149,7 @@ def _programs(one: Operation) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class _Ranges:
-    """What programs load of one tensor: ranges of bytes, each with the program and the time of its load."""
+    """Ranges of bytes that programs load of one tensor, each with the program and the time of its load."""
 
     begins: Ints
     stops: Ints
