@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 import socket
-import stat
 import subprocess
 import sys
-from collections.abc import Callable
-from itertools import takewhile
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +50,14 @@ layers = confine.confine(
 Tried = Callable[..., Any]
 
 
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder that every user may enter. Pytest closes those that it gives out whenever a run of it begins."""
+    with tempfile.TemporaryDirectory(prefix="confined-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
 @pytest.fixture(params=["root", "anybody"])
 def inside(request: pytest.FixtureRequest, tmp_path: Path) -> Tried:
     """Run code in a confined process; it sets `found`, which is returned with the layers' names."""
@@ -61,9 +68,6 @@ def inside(request: pytest.FixtureRequest, tmp_path: Path) -> Tried:
     scratch.mkdir()
     owner = OWN_UID if as_root else 65534
     if os.getuid() == 0:
-        # What pytest gives out is its user's alone.
-        for folder in takewhile(lambda one: not one.stat().st_mode & stat.S_IXOTH, (tmp_path, *tmp_path.parents)):
-            folder.chmod(0o755)
         os.chown(scratch, owner, owner)
 
     def run(code: str, before: str = "", **names: object) -> Any:
