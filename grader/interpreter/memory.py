@@ -32,7 +32,7 @@ from grader.interpreter.programs.lockstep import LockstepKernel
 from grader.interpreter.programs.patience import PATIENCE
 from grader.interpreter.versions import no_cache_policy, rereads
 from grader.protocol.footprint import Footprint
-from grader.protocol.messages import GuardFinding, Interrupted, Pause, Traffic
+from grader.protocol.messages import GuardFinding, Interrupted, Pause, Traffic, Waste
 
 # The bytes that a tensor memory accelerator stores at once.
 _UNIT_BYTES = 16
@@ -103,6 +103,10 @@ class MemoryWatch:
         self._clashes: dict[int, None] = {}
         # By line, atomics and volatile loads.
         self._pauses: dict[int, Pause] = {}
+
+    def waste(self) -> Waste | None:
+        """Count what the latest launch moves for nothing, on demand: it takes as long as the launch itself."""
+        return self._latest.waste() if self._latest else None
 
     def footprint(self) -> Footprint | None:
         """Count the footprint of the latest launch, on demand: most launches are reported without it."""

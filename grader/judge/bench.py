@@ -25,7 +25,7 @@ from grader.judge.part_findings import PartFindings
 from grader.judge.refused_configurations import RefusedConfigurations
 from grader.judge.trial import CallRequest, Trial, repeating
 from grader.judge.truth import Truth
-from grader.protocol.messages import ANY, Raised, Recipe, Slot, Wanted
+from grader.protocol.messages import ANY, Counts, Raised, Recipe, Slot, Wanted
 from grader.protocol.trace import fingerprint
 from grader.sandbox.outcome import Outcome, OutOfTime
 from grader.sandbox.pair import Pair, RecordedAnswer, decoys_of, seeds_after
@@ -74,9 +74,9 @@ class Bench:
         findings = replace(self.findings, evidence=[], tried=[], wrong_alone=False)
         return replace(self, pair=self.interpreter, device="cpu", findings=findings, interpreter=None)
 
-    def try_case(self, case: Case, seed: int) -> Trial:
-        """Call the part's function on one case and examine the answer."""
-        with closing(self.tries([CallRequest(self.part, case, seed)])) as trials:
+    def try_case(self, case: Case, seed: int, *, counts: Counts = "bytes") -> Trial:
+        """Call the part's function on one case and examine the answer. counts: of each launch in the interpreter."""
+        with closing(self.tries([CallRequest(self.part, case, seed, counts=counts)])) as trials:
             return next(trials)
 
     def repeat(self, recipe: Recipe, wanted: Wanted = ANY) -> Trial:
@@ -153,7 +153,7 @@ class Bench:
             given_anew = replace(recorded.result, found=recorded.found)
             call_of = partial(self._examiner.call_with_slots, replace(recorded.request, storage="new"), recorded.recipe)
             wanted = self._choice.wanted(recorded.request, recorded.result)
-            self.pair.begin_apart(early, place, given_anew, call_of, wanted)
+            self.pair.begin_apart(early, place, given_anew, call_of, wanted, counts=recorded.request.counts)
 
     def _record_all(self, requests: Sequence[CallRequest], *, chained: bool, known: bool) -> Iterator[RecordedRequest]:
         """Record the requests and yield each with the recipe that counts; chained ones after all are recorded."""

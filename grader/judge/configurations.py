@@ -17,7 +17,7 @@ from grader.judge.retrials import remembered
 from grader.judge.trial import CallRequest, NotRunHere, Trial
 from grader.phrases import all_of, listed
 from grader.protocol.configurations import Configurations
-from grader.protocol.messages import Raised, Wanted
+from grader.protocol.messages import Counts, Raised, Wanted
 from grader.record import Number
 from grader.sandbox.outcome import Finished
 
@@ -124,8 +124,11 @@ def _with_reason(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure,
     )
 
 
-def other_configurations(bench: Bench, one: PlannedCase, trial: Trial) -> Iterator[Trial]:
-    """Yield the same call in every other configuration that works, largest constants first."""
+def other_configurations(bench: Bench, one: PlannedCase, trial: Trial, counts: Counts = "bytes") -> Iterator[Trial]:
+    """Yield the same call in every other configuration that works, largest constants first.
+
+    counts: of each launch in the interpreter.
+    """
     if trial.configurations < 2:
         return
     taken = trial.configuration
@@ -136,7 +139,7 @@ def other_configurations(bench: Bench, one: PlannedCase, trial: Trial) -> Iterat
         for first in range(0, len(places), 2):
             if bench.pair.worked_s - before > _MOST_S:
                 return
-            tried = _run_configurations(bench, one, places[first : first + 2])
+            tried = _run_configurations(bench, one, places[first : first + 2], counts=counts)
             yield from (other for _, other in tried if not other.failure)
 
 
@@ -157,27 +160,29 @@ def _failure_on_a_gpu(bench: Bench, one: PlannedCase, usual: Trial, place: int, 
 
 
 def _run_configurations(
-    bench: Bench, one: PlannedCase, places: Sequence[int], *, rehearsed: bool = False
+    bench: Bench, one: PlannedCase, places: Sequence[int], *, rehearsed: bool = False, counts: Counts = "bytes"
 ) -> Iterator[tuple[int, Trial]]:
     """Run a case in these configurations, and yield those that can run here, as `_try_configurations` does."""
-    for place, trial in _try_configurations(bench, one, places, rehearsed=rehearsed):
+    for place, trial in _try_configurations(bench, one, places, rehearsed=rehearsed, counts=counts):
         if isinstance(trial, Trial):
             yield place, trial
 
 
 def _try_configurations(
-    bench: Bench, one: PlannedCase, places: Sequence[int], *, rehearsed: bool = False
+    bench: Bench, one: PlannedCase, places: Sequence[int], *, rehearsed: bool = False, counts: Counts = "bytes"
 ) -> Iterator[tuple[int, Trial | NotRunHere]]:
     """Run a case in these configurations, and yield each trial, or why it cannot run here.
 
-    rehearsed: each was tried on the same tensors before, as by an autotuner.
+    rehearsed: each was tried on the same tensors before, as by an autotuner. counts: of each launch in the interpreter.
     """
     waiting = list(places)
     while waiting:
         done = 0
         try:
-            wanted_ones = [Wanted((place,), rehearsed) for place in waiting]
-            requests = [CallRequest(bench.part, one.case, one.seed, wanted=wanted) for wanted in wanted_ones]
+            requests = [
+                CallRequest(bench.part, one.case, one.seed, wanted=Wanted((place,), rehearsed), counts=counts)
+                for place in waiting
+            ]
             with closing(bench.tries(requests)) as trials:
                 for place, trial in zip(waiting, trials, strict=False):
                     done += 1

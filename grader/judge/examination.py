@@ -22,7 +22,7 @@ from grader.judge.trial import CallRequest, NotRunHere, Trial, TriedCase
 from grader.judge.truth import Expected, Truth, slots_for
 from grader.phrases import all_of
 from grader.protocol.configurations import configurations_in
-from grader.protocol.messages import COMPUTED, ONLY_ON_A_GPU, TOO_SLOW, Call, Raised, Recipe, Wanted
+from grader.protocol.messages import COMPUTED, ONLY_ON_A_GPU, TOO_SLOW, Call, Counts, Raised, Recipe, Wanted
 from grader.protocol.trace import Deed
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered, replay_refusal
 from grader.sandbox.pair import Pair, RecordedAnswer
@@ -170,7 +170,7 @@ class Examiner:
         if not isinstance(result, RecordedAnswer):
             return _CallOutcome(result)
         wanted = self.choice.wanted(request, result)
-        made = self._replayed(result, call, early, wanted, direct=direct, counts=request.instructions)
+        made = self._replayed(result, call, early, wanted, direct=direct, counts=request.counts)
         recorded, outcome = made.recorded, made.outcome
         assert recorded is not None
         if made.is_replay and not (request.wanted.places or recorded.found or request.carries):
@@ -189,12 +189,12 @@ class Examiner:
         wanted: Wanted,
         *,
         direct: bool,
-        counts: bool,
+        counts: Counts,
     ) -> _CallOutcome:
-        """Replay a call, or make it where it cannot be replayed. counts: count element-wise operations."""
+        """Replay a call, or make it where it cannot be replayed. counts: of each launch in the interpreter."""
         untold = tuple(with_line(deed.name, deed.line) for deed in recorded.untold)
         if recorded.is_replayable and not direct:
-            outcome = early or self.pair.replay(recorded, call, wanted, instructions=counts)
+            outcome = early or self.pair.replay(recorded, call, wanted, counts=counts)
             self.has_lost = not isinstance(outcome, Finished)
             outcome = self.choice.finished(recorded, call, outcome, wanted)
             refusal = replay_refusal(outcome)

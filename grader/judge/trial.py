@@ -11,7 +11,7 @@ from grader.exercise.model import Part
 from grader.judge.failures import Failure
 from grader.judge.truth import Expected
 from grader.protocol.configurations import Configurations
-from grader.protocol.messages import ANY, Call, LaunchInfo, Recipe, Slot, Wanted
+from grader.protocol.messages import ANY, Call, Counts, LaunchInfo, Recipe, Slot, Wanted
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import RecordedAnswer
 
@@ -34,8 +34,8 @@ class CallRequest:
     """A call to make.
 
     seed, patch_seed: as planned. carries: arguments that stay as the previous call left them. wanted: configurations of
-    autotuned kernels; without places, all that are not skipped. instructions: count element-wise operations in the
-    interpreter. may_be_left_out: a call with too many programs for the interpreter gives a trial with `left_out`
+    autotuned kernels; without places, all that are not skipped. counts: of each launch in the interpreter.
+    may_be_left_out: a call with too many programs for the interpreter gives a trial with `left_out`
     instead of raising NotRunHere. is_further: if this chained call repeats an earlier one in memory of its own, it
     gives no trial.
     """
@@ -47,7 +47,7 @@ class CallRequest:
     storage: Literal["new", "same"] = "new"
     carries: tuple[str, ...] = ()
     wanted: Wanted = ANY
-    instructions: bool = False
+    counts: Counts = "bytes"
     may_be_left_out: bool = False
     is_further: bool = False
 

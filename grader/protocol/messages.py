@@ -210,6 +210,9 @@ class Pause:
     programs: int = 1
 
 
+# What the interpreter counts of a launch: bytes moved; also those moved for nothing; also what is computed element by
+# element.
+Counts = Literal["bytes", "waste", "instructions"]
 # The lane that stays where several of a store meet at one address.
 Lanes = Literal["last", "first", "drawn"]
 # The share of the programs that others interrupt: nearly every one, about two of a launch, or none but those that wait.
@@ -222,16 +225,16 @@ class ReplayCall:
 
     memory: of earlier calls. kept: found, and left to later ones; afresh: forgotten before; alone: neither found nor
     left; before: as the latest replay of kept memory found it, and not left. wanted: of the configurations of its
-    autotuners. instructions: count in the interpreter what is computed element by element. unwritten: what empty
-    allocations hold. patience_s: the time after which an interpreted call of many programs is given up; 0: never.
-    filled: lines of loads whose masked lanes hold `filling` in the interpreter; of integers, the smallest or the
-    largest for an infinity. contracted: interpreted kernels round a product and the sum that it goes into once, as
-    compiled ones do. text: the text that holds the kernels; "": the submission's. again: the call was just replayed,
-    and carries on what that replay found. backwards: interpreted programs of each launch run in the opposite order; one
-    that waits is interrupted by another. pauses: of that call in the programs' own order. interrupted: programs that do
-    not wait, behind one of these. births: note where interpreted kernels make infinities and NaN; settled: lines where
-    a number stands in their place. branches: note the ways that interpreted kernels take. first_lane: of lanes that
-    store to one address, the first one wins, and not the last.
+    autotuners. counts: of each launch in the interpreter. unwritten: what empty allocations hold. patience_s: the time
+    after which an interpreted call of many programs is given up; 0: never. filled: lines of loads whose masked lanes
+    hold `filling` in the interpreter; of integers, the smallest or the largest for an infinity. contracted: interpreted
+    kernels round a product and the sum that it goes into once, as compiled ones do. text: the text that holds the
+    kernels; "": the submission's. again: the call was just replayed, and carries on what that replay found. backwards:
+    interpreted programs of each launch run in the opposite order; one that waits is interrupted by another. pauses: of
+    that call in the programs' own order. interrupted: programs that do not wait, behind one of these. births: note
+    where interpreted kernels make infinities and NaN; settled: lines where a number stands in their place. branches:
+    note the ways that interpreted kernels take. first_lane: of lanes that store to one address, the first one wins, and
+    not the last.
     """
 
     call: Call
@@ -240,7 +243,7 @@ class ReplayCall:
     launches: bool = True
     unwritten: Unwritten = "nan"
     wanted: Wanted = ANY
-    instructions: bool = False
+    counts: Counts = "bytes"
     patience_s: float = 0.0
     filled: tuple[int, ...] = ()
     filling: Filling = "0"
@@ -369,10 +372,8 @@ class Traffic:
 
     loaded and stored count every active lane of every access, atomics as both; unique ones count every byte once.
     dots: how many tl.dot. exponentials, operations: elements that special functions and all other operations compute,
-    those on addresses and masks too. used_bytes, sector_bytes: what programs use of the sectors that they touch, and
-    these sectors; 0 unless lanes of apart_line lie apart. reloaded_bytes: what programs load again although they have
-    stored no result since. in_a_row_bytes: what they load again although their last load of the same tensor had it.
-    complete: all accesses were recorded; if not, these and unique bytes are missing, and there was no race check.
+    those on addresses and masks too. complete: all accesses were recorded; if not, unique bytes are missing, and there
+    was no race check.
     """
 
     loaded_bytes: int
@@ -384,6 +385,17 @@ class Traffic:
     dots: int = 0
     exponentials: int = 0
     operations: int = 0
+
+
+@dataclass(frozen=True)
+class Waste:
+    """What one launch in the interpreter moves for nothing, in bytes; 0 where not all accesses were recorded.
+
+    used_bytes, sector_bytes: what programs use of the sectors that they touch, and these sectors; 0 unless lanes of
+    apart_line lie apart. reloaded_bytes: what programs load again although they have stored no result since.
+    in_a_row_bytes: what they load again although their last load of the same tensor had it.
+    """
+
     used_bytes: int = 0
     sector_bytes: int = 0
     apart_line: int = 0
@@ -396,7 +408,8 @@ class LaunchInfo:
     """One kernel launch: its name, its grid, and the integers that it was specialised on (block sizes).
 
     constants: for a function that the CuTe DSL compiled, the number of each of CuTe's operations in it. traffic,
-    footprint: of a launch in the interpreter; one after many others has no footprint.
+    footprint, waste: of a launch in the interpreter; one after many others has no footprint, and waste is counted on
+    request.
     """
 
     kernel: str
@@ -404,6 +417,7 @@ class LaunchInfo:
     constants: dict[str, int]
     traffic: Traffic | None = None
     footprint: Footprint | None = None
+    waste: Waste | None = None
 
 
 @dataclass(frozen=True)

@@ -144,6 +144,8 @@ class Replayer:
         # The configurations that the current call may try, and the one that its first autotuner took.
         self._wanted = messages.Wanted()
         self._taken = -1
+        # What the interpreter counts in the current call.
+        self._counts: messages.Counts = "bytes"
         self._inputs = tensors.module_from_text("inputs.py", start.inputs)
         self._compiler: TraceCompiler | None = None
         if start.target:
@@ -295,7 +297,8 @@ class Replayer:
             BRANCHES.begin(replay.branches)
             LANE_ORDER.begin(replay.lanes, call.recipe.seed)
             if self._watch:
-                self._watch.count_instructions(replay.instructions)
+                self._counts = replay.counts
+                self._watch.count_instructions(replay.counts == "instructions")
                 BIRTHS.switch(replay.births, replay.settled)
                 chance = default_rng(call.recipe.seed) if replay.backwards else None
                 self._watch.run_backwards(chance, replay.pauses, replay.interrupted)
@@ -429,11 +432,16 @@ class Replayer:
             return self._programs.prepare(cute_program)
 
     def counted(self, launch: messages.LaunchInfo, *, footprint: bool) -> messages.LaunchInfo:
-        """Return the latest launch with its traffic and, if asked for, its footprint: the interpreter counts them."""
+        """Return the latest launch with what the interpreter counts: its traffic, and what is asked for besides."""
         watch = self._watch
         if watch is None:
             return launch
-        return dataclasses.replace(launch, traffic=watch.traffic, footprint=watch.footprint() if footprint else None)
+        return dataclasses.replace(
+            launch,
+            traffic=watch.traffic,
+            footprint=watch.footprint() if footprint else None,
+            waste=watch.waste() if self._counts != "bytes" else None,
+        )
 
     def launching(self, number: int) -> None:
         """Begin a launch."""

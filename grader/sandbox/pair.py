@@ -23,6 +23,7 @@ from grader.exercise.seeds import is_shared
 from grader.protocol.messages import (
     ANY,
     Call,
+    Counts,
     Filling,
     Interrupted,
     Lanes,
@@ -280,14 +281,14 @@ class Pair:
         self.end_all_but_one().restart()
 
     def replay(
-        self, recorded: RecordedAnswer, call: Call, wanted: Wanted = ANY, *, instructions: bool = False
+        self, recorded: RecordedAnswer, call: Call, wanted: Wanted = ANY, *, counts: Counts = "bytes"
     ) -> Outcome:
         """Replay a recorded answer on the inputs of the call's recipe, in a wanted configuration.
 
-        instructions: count in the interpreter what is computed element by element.
+        counts: of each launch in the interpreter.
         """
         memory: Literal["afresh", "kept"] = "afresh" if recorded.afresh else "kept"
-        request = ReplayCall(call, recorded.message, memory, wanted=wanted, instructions=instructions)
+        request = ReplayCall(call, recorded.message, memory, wanted=wanted, counts=counts)
         outcome = self._replayers[0].replay(request)
         self._apart = self._apart or not isinstance(outcome, Finished)
         return outcome
@@ -377,14 +378,18 @@ class Pair:
         recorded: RecordedAnswer,
         call_of: Callable[[], Call],
         wanted: Wanted = ANY,
+        *,
+        counts: Counts = "bytes",
     ) -> None:
         """Begin to replay a call if it needs no memory of earlier ones; the memory that it makes is dropped.
 
-        call_of: makes the call, with the inputs of the replay.
+        call_of: makes the call, with the inputs of the replay. counts: of each launch in the interpreter.
         """
         if recorded.stands_alone and not recorded.afresh and len(self._replayers) > 1:
             self._gone |= recorded.storages
-            together.begin(place, lambda: ReplayCall(call_of(), recorded.message, "alone", wanted=wanted))
+            together.begin(
+                place, lambda: ReplayCall(call_of(), recorded.message, "alone", wanted=wanted, counts=counts)
+            )
 
     def depends_on_kernels(self, recorded: RecordedAnswer, call: Call) -> bool:
         """Return whether the outputs of a replay change if no kernel is launched in it.

@@ -23,7 +23,7 @@ from grader.judge.rules.work_model import Weighed, weigh
 from grader.judge.rules.work_model import decide as works
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest, Trial
-from grader.protocol.messages import LaunchInfo, Recipe, Returned, Traffic
+from grader.protocol.messages import Counts, LaunchInfo, Recipe, Returned, Traffic, Waste
 from grader.record import Cause, Work
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer
@@ -316,7 +316,7 @@ def moved(loaded: int, stored: int, once: tuple[int, int] | None = None, *, comp
     """A launch that moves so many bytes, of which so many are different ones."""
     first, second = once or (loaded, stored)
     traffic = Traffic(loaded, stored, first, second, 64, complete, dots=3, exponentials=50, operations=1000)
-    return LaunchInfo("add_kernel", (8,), {}, traffic)
+    return LaunchInfo("add_kernel", (8,), {}, traffic, waste=Waste())
 
 
 def judged(
@@ -342,12 +342,13 @@ def judged_cases(
     waiting = iter(calls)
     expected = tuple(SimpleNamespace(nbytes=size) for size in sizes)
 
-    def try_case(case: Case, seed: int) -> Trial:
+    def try_case(case: Case, seed: int, *, counts: Counts) -> Trial:
+        assert counts != "bytes"
         answer = Returned("returned", (), (), (), next(waiting), (), (), allocated)
         return Trial(Recipe("p", dict(case), seed), Finished(answer, ()), expected, failure, 0.0)  # type: ignore[arg-type]
 
     def tries(requests: Sequence[CallRequest]) -> list[Trial]:
-        return [try_case(one.case, one.seed) for one in requests if one.instructions]
+        return [try_case(one.case, one.seed, counts=one.counts) for one in requests if one.counts == "instructions"]
 
     part = SimpleNamespace(outputs=("z",))
     bench: Any = SimpleNamespace(try_case=try_case, tries=tries, part=part, findings=PartFindings())

@@ -37,10 +37,10 @@ from grader.interpreter.accesses.races import (
     without_idle_loads,
     without_repeated_stores,
 )
-from grader.interpreter.accesses.reloads import Reloads, reloads_of
+from grader.interpreter.accesses.reloads import reloads_of
 from grader.interpreter.accesses.sectors import sectors_of
 from grader.protocol.footprint import Footprint
-from grader.protocol.messages import GuardFinding, Pause, Traffic
+from grader.protocol.messages import GuardFinding, Pause, Traffic, Waste
 from grader.protocol.trace import span
 
 Addresses = npt.NDArray[np.uint64]
@@ -544,9 +544,6 @@ class Guard:
             ):
                 for race in find_exchanges(here, self._barriers, _MOST_FINDINGS - len(self.findings)):
                     self.findings.append(self._told(race))
-        sectors = sectors_of(self._operations)
-        # If no byte is loaded twice, no program loads it again.
-        again = reloads_of(self._operations) if self._loaded > unique_loaded and not self._thinned else Reloads()
         return Traffic(
             loaded_bytes=self._loaded,
             stored_bytes=self._stored + self._spilled,
@@ -556,13 +553,15 @@ class Guard:
             dots=self._dots,
             exponentials=self._exponentials,
             operations=self._computed,
-            used_bytes=sectors.used,
-            sector_bytes=sectors.moved,
-            apart_line=sectors.line,
-            reloaded_bytes=again.since_a_result,
-            in_a_row_bytes=again.in_a_row,
             complete=not self._thinned,
         )
+
+    def waste(self) -> Waste:
+        """Return what the launch moves for nothing."""
+        if self._thinned:
+            return Waste()
+        sectors, again = sectors_of(self._operations), reloads_of(self._operations)
+        return Waste(sectors.used, sectors.moved, sectors.line, again.since_a_result, again.in_a_row)
 
     def pauses(self) -> list[Pause]:
         """Return the lines with atomics and volatile loads."""

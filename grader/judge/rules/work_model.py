@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 from grader.exercise.cases import Case
 from grader.exercise.formula import evaluate
@@ -20,7 +20,7 @@ from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest, NotRunHere, Trial
 from grader.judge.unplanned_cases import find_unplanned_cases
 from grader.phrases import listed
-from grader.protocol.messages import LaunchInfo, Traffic
+from grader.protocol.messages import LaunchInfo, Traffic, Waste
 from grader.record import Cause, Number, Work
 from grader.sandbox.outcome import Finished
 from grader.text import clean
@@ -46,6 +46,18 @@ _NO_KERNEL = Failure(
         "The bytes that your kernels load and store are counted.",
     ),
 )
+
+
+_Counts = TypeVar("_Counts", Traffic, Waste)
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """One launch of which everything was counted."""
+
+    kernel: str
+    traffic: Traffic
+    waste: Waste
 
 
 @dataclass(frozen=True)
@@ -75,7 +87,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Ruli
     ]
     found: list[Weighed] = []
     for one in cases:
-        trial = bench.try_case(one.case, one.seed)
+        trial = bench.try_case(one.case, one.seed, counts="waste")
         so_far = tuple(each.work for each in found)
         if trial.failure:
             return Ruling(trial.failure, one, work=so_far)
@@ -100,10 +112,10 @@ def _count_models(bench: Bench, model: WorkModel) -> Iterator[Work]:
     returned = len(bench.part.outputs)
     for case in model.named_models:
         with bench.findings.aside(), suppress(NotRunHere):
-            (trial,) = bench.tries([CallRequest(bench.part, case, _MODEL_SEED, instructions=True)])
-            traffic = [launch.traffic for launch in map(_clamped, trial.launches) if launch.traffic is not None]
-            if trial.failure is None and not trial.untold and 0 < len(traffic) == len(trial.launches):
-                yield replace(_count(trial, traffic, case, returned, copies=model.copies), models_size=True)
+            (trial,) = bench.tries([CallRequest(bench.part, case, _MODEL_SEED, counts="instructions")])
+            counted = _counted(trial.launches)
+            if trial.failure is None and not trial.untold and counted:
+                yield replace(_count(trial, counted, case, returned, copies=model.copies), models_size=True)
 
 
 def _moved_too_much(seen: Evidence, model: WorkModel) -> bool:
@@ -120,7 +132,7 @@ def _lightest(bench: Bench, one: PlannedCase, model: WorkModel, trial: Trial) ->
     best = weigh(trial, one, model, returned)
     if isinstance(best, str) or best.share == 1:
         return best
-    for other in other_configurations(bench, one, trial):
+    for other in other_configurations(bench, one, trial, counts="waste"):
         weighed = weigh(other, one, model, returned)
         if isinstance(weighed, str):
             continue
@@ -137,14 +149,14 @@ def weigh(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> We
 
     Returns a reason as text if some accesses were not counted. returned: the number of expected tensors that are new.
     """
-    launches = [_clamped(launch) for launch in trial.launches]
-    traffic = [launch.traffic for launch in launches if launch.traffic is not None]
-    if len(traffic) < len(launches):
+    counted = _counted(trial.launches)
+    if counted is None:
         return f"some of the bytes moved for {one.case.words()} could not be counted"
-    work = _work_of(trial, traffic, one, model, returned)
+    traffic = [each.traffic for each in counted]
+    work = _work_of(trial, counted, one, model, returned)
     assert isinstance(trial.outcome, Finished)
     enlarged = min(max(trial.outcome.answer.enlarged_bytes, 0), _MOST)
-    limits = tuple(_limits(work, enlarged, traffic, model))
+    limits = tuple(_limits(work, enlarged, [each.waste for each in counted], model))
     share = min(limit.share(one) for limit in limits)
     if share == 1:
         return Weighed(work, share)
@@ -167,22 +179,29 @@ def weigh(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> We
         clues = (Clue("read_again", 0.9, f"{_bytes(tightest.used)} of them are loaded by a program that had them."),)
     elif tightest.kind == "stores":
         clues = (_stored_clue(work, results),)
-    return Weighed(work, share, advice, Failure("fail", _cause(tightest, work, launches, advice, copying), clues))
+    return Weighed(work, share, advice, Failure("fail", _cause(tightest, work, counted, advice, copying), clues))
 
 
-def _clamped(launch: LaunchInfo) -> LaunchInfo:
-    """Return the launch with its counts clamped to possible ones: the child's claims may be anything."""
-    if launch.traffic is None:
-        return launch
-    counts = {name: min(max(count, 0), _MOST) for name, count in vars(launch.traffic).items()}
-    return replace(launch, traffic=Traffic(**{**counts, "complete": launch.traffic.complete}))
+def _counted(launches: Sequence[LaunchInfo]) -> list[_Counted] | None:
+    """Return the launches with possible counts: the process's claims may be anything. None: some were not counted."""
+    found = [
+        _Counted(one.kernel, _clamped(one.traffic), _clamped(one.waste))
+        for one in launches
+        if one.traffic is not None and one.waste is not None
+    ]
+    return found if len(found) == len(launches) else None
 
 
-def _work_of(trial: Trial, traffic: Sequence[Traffic], one: PlannedCase, model: WorkModel, returned: int) -> Work:
+def _clamped(counts: _Counts) -> _Counts:
+    clamped = {name: min(max(count, 0), _MOST) for name, count in vars(counts).items() if not isinstance(count, bool)}
+    return replace(counts, **clamped)
+
+
+def _work_of(trial: Trial, counted: Sequence[_Counted], one: PlannedCase, model: WorkModel, returned: int) -> Work:
     """Return what a call used, with its limits."""
     moved, stored, extra = (_bounds(limit, one) for limit in (model.moved, model.stored, model.extra))
     return replace(
-        _count(trial, traffic, one.case, returned, copies=model.copies),
+        _count(trial, counted, one.case, returned, copies=model.copies),
         model_bytes=round(evaluate(model.moved.bytes, one.case)) if model.moved else -1,
         allowed_bytes=moved[0],
         none_bytes=moved[1],
@@ -193,11 +212,12 @@ def _work_of(trial: Trial, traffic: Sequence[Traffic], one: PlannedCase, model: 
     )
 
 
-def _count(trial: Trial, traffic: Sequence[Traffic], case: Case, returned: int, *, copies: bool) -> Work:
+def _count(trial: Trial, counted: Sequence[_Counted], case: Case, returned: int, *, copies: bool) -> Work:
     """Return what a call used, without limits. copies: with what torch copies."""
     assert isinstance(trial.outcome, Finished)
     # Arguments changed in place are expected too, but not allocated.
     results = sum(output.nbytes for output in trial.expected[:returned])
+    traffic = [each.traffic for each in counted]
     followed = all(each.complete for each in traffic)
     unique = sum(each.unique_loaded_bytes + each.unique_stored_bytes for each in traffic)
     copied = min(max(trial.outcome.answer.copied_bytes, 0), _MOST) if copies else 0
@@ -220,16 +240,16 @@ def _count(trial: Trial, traffic: Sequence[Traffic], case: Case, returned: int, 
         operations=sum(each.operations for each in traffic),
         kernels=tuple(dict.fromkeys(clean(launch.kernel, 80) for launch in trial.launches)),
         copied_bytes=copied,
-        sector_ratio=_sector_ratio(traffic),
-        apart_line=max(traffic, key=lambda each: each.sector_bytes - each.used_bytes).apart_line if traffic else 0,
+        sector_ratio=_sector_ratio(counted),
+        apart_line=max((each.waste for each in counted), key=lambda one: one.sector_bytes - one.used_bytes).apart_line,
     )
 
 
-def _sector_ratio(traffic: Sequence[Traffic]) -> float:
+def _sector_ratio(counted: Sequence[_Counted]) -> float:
     """Return the bytes of the sectors that programs touch over those that they use, over all launches."""
-    wasted = sum(max(each.sector_bytes - each.used_bytes, 0) for each in traffic)
+    wasted = sum(max(each.waste.sector_bytes - each.waste.used_bytes, 0) for each in counted)
     # A launch whose lanes lie close together uses what it moves.
-    used = sum(each.used_bytes or each.loaded_bytes + each.stored_bytes for each in traffic)
+    used = sum(each.waste.used_bytes or each.traffic.loaded_bytes + each.traffic.stored_bytes for each in counted)
     return round(1 + wasted / max(used, 1), 3)
 
 
@@ -260,7 +280,7 @@ class _Limit:
         return self.allowance.share(self.used, one.case)
 
 
-def _limits(work: Work, enlarged: int, traffic: Sequence[Traffic], model: WorkModel) -> Iterator[_Limit]:
+def _limits(work: Work, enlarged: int, wastes: Sequence[Waste], model: WorkModel) -> Iterator[_Limit]:
     """Yield the limits of the model. The first of equally bad ones decides.
 
     enlarged: bytes by which copies are larger than what they copy.
@@ -274,14 +294,14 @@ def _limits(work: Work, enlarged: int, traffic: Sequence[Traffic], model: WorkMo
     if model.enlarged:
         yield _Limit("copies", enlarged, model.enlarged)
     if model.again:
-        yield _Limit("again", sum(each.reloaded_bytes for each in traffic), model.again)
+        yield _Limit("again", sum(each.reloaded_bytes for each in wastes), model.again)
     if model.in_a_row:
-        yield _Limit("again", sum(each.in_a_row_bytes for each in traffic), model.in_a_row)
+        yield _Limit("again", sum(each.in_a_row_bytes for each in wastes), model.in_a_row)
     if model.moved:
         yield _Limit("traffic", work.moved_bytes, model.moved)
 
 
-def _cause(limit: _Limit, work: Work, launches: Sequence[LaunchInfo], advice: str, copying: str) -> Cause:
+def _cause(limit: _Limit, work: Work, launches: Sequence[_Counted], advice: str, copying: str) -> Cause:
     """Return the cause of a count without points, with both bounds. copying: what torch copies, in words."""
     formula = limit.allowance.bytes
     match limit.kind:
@@ -328,12 +348,11 @@ def _ratio_words(work: Work) -> str:
     return f"{times:.2f}" if times < _MANY else f"{times:,.0f}"
 
 
-def _launch_words(launches: Sequence[LaunchInfo]) -> str:
+def _launch_words(launches: Sequence[_Counted]) -> str:
     moved_words = []
     for launch in launches:
-        if launch.traffic:
-            moved = f"loads {_bytes(launch.traffic.loaded_bytes)} and stores {_bytes(launch.traffic.stored_bytes)}"
-            moved_words.append(f"{clean(launch.kernel, 80)} {moved}")
+        moved = f"loads {_bytes(launch.traffic.loaded_bytes)} and stores {_bytes(launch.traffic.stored_bytes)}"
+        moved_words.append(f"{clean(launch.kernel, 80)} {moved}")
     return f"{listed(moved_words, _MOST_LAUNCHES, '; ')}."
 
 
