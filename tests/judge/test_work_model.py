@@ -239,7 +239,7 @@ def test_a_copy_costs_points_where_it_is_larger_than_what_it_copies(
 ) -> None:
     case = Case({"N": N, "dtype": "float32", "values": "normal", "offset": 0})
     with bench_of(server, ex_15, f"{ADD}    {body}\n") as bench:
-        trial = bench.try_case(case, 3)
+        trial = bench.try_case(case, 3, counts="waste")
         model = WorkModel(CASES, enlarged=Allowance("8 * N / 3", full=1.0, none=2.0))
         weighed = weigh(trial, PlannedCase(case, 3), model, 1)
     assert isinstance(weighed, Weighed)
@@ -279,7 +279,7 @@ def test_what_a_program_loads_although_it_has_it_costs_points(
     case = Case({"N": N, "dtype": "float32", "values": "normal", "offset": 0})
     model = WorkModel(CASES, again=Allowance("N", full=1.0, none=2.0))
     with bench_of(server, ex_15, TWO_LOADS.format(between=between)) as bench:
-        weighed = weigh(bench.try_case(case, 3), PlannedCase(case, 3), model, 1)
+        weighed = weigh(bench.try_case(case, 3, counts="waste"), PlannedCase(case, 3), model, 1)
     assert isinstance(weighed, Weighed)
     assert weighed.share == share
     if weighed.failure:
