@@ -28,6 +28,8 @@ from grader.interpreter.programs.leading_axis import builder_of_groups
 # The most elements of one value, and the most programs, that run at once: more leave the processor's caches.
 _MOST_ELEMENTS = 1 << 16
 _MOST_PROGRAMS = 1024
+# How many programs show how large a kernel's values are.
+_FIRST_PROGRAMS = 4
 # How often the programs of one group may part before they run one after another.
 _MOST_PARTINGS = 8
 _MOST_KERNELS = 256
@@ -53,7 +55,7 @@ class AccessLog(Protocol):
 class LockstepKernel:
     """Stands for a kernel while its programs run: the interpreter calls it once for each program of the grid.
 
-    The first program runs by itself and shows how large the kernel's values are; a kernel that is known skips that.
+    The first few programs show how large the kernel's values are, and so how many may run at once.
     known: the most lanes of an access, by kernel; 0 for a kernel whose programs run one after another.
     """
 
@@ -86,7 +88,7 @@ class LockstepKernel:
         widest = self._known.get(key)
         if widest is None:
             if not program:
-                return 1
+                return min(total, _FIRST_PROGRAMS)
             if len(self._known) >= _MOST_KERNELS:
                 self._known.clear()
             widest = self._known[key] = self._accesses.widest
