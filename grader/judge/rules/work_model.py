@@ -241,7 +241,9 @@ def _count(trial: Trial, counted: Sequence[_Counted], case: Case, returned: int,
         kernels=tuple(dict.fromkeys(clean(launch.kernel, 80) for launch in trial.launches)),
         copied_bytes=copied,
         sector_ratio=_sector_ratio(counted),
-        apart_line=max((each.waste for each in counted), key=lambda one: one.sector_bytes - one.used_bytes).apart_line,
+        apart_line=max(
+            (each.waste for each in counted), key=lambda one: one.sector_bytes - one.used_bytes, default=Waste()
+        ).apart_line,
     )
 
 
