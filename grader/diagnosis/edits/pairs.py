@@ -11,6 +11,7 @@ from grader.diagnosis.edits.edit_scope import MOST, OFTEN, SOMETIMES, Edit, Scop
 _EXCHANGED = ("parts_exchanged", "wrong_address", "bad_index", "axes_exchanged")
 _DIVISORS = ("axes_exchanged", "wrong_address", "not_all_covered")
 _INDICES = ("heads_mapping", "wrong_address", "axes_exchanged", "operand_mixed_up")
+_GROUPS = ("heads_mapping", "wrong_address", "bad_index")
 _CONDITIONS = ("missing_mask", "causal_missing", "padding_counted")
 
 
@@ -67,6 +68,30 @@ def _index_of(scope: Scope, node: ast.AST) -> ast.Name | None:
             is_own = bare_name(index) in scope.known_from and index.id not in scope.arguments
             return index if is_own and not stride.isupper() else None
     return None
+
+
+def _neighbours_in_groups(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Divide by the size of a group of neighbours, and not by the number of groups: `head // (heads // kv_heads)`.
+
+    `head % kv_heads` puts every kv_heads-th head into one group, and `group + row * groups` does so the other way round.
+    """
+    if not scope.in_kernel or not isinstance(node, ast.BinOp):
+        return
+    match node:
+        case ast.BinOp(index, ast.Mod() | ast.FloorDiv(), ast.Name(groups)):
+            for whole in scope.sizes:
+                if _is_multiple(scope, whole, groups):
+                    yield scope.edit(node, f"({scope.text(index)} // ({whole} // {groups}))", _GROUPS, OFTEN)
+        case ast.BinOp(group, ast.Add(), ast.BinOp(row, ast.Mult(), ast.Name(groups))):
+            for size in scope.sizes:
+                if size != groups:
+                    yield scope.edit(node, f"({scope.text(group)} * {size} + {scope.text(row)})", _GROUPS, SOMETIMES)
+
+
+def _is_multiple(scope: Scope, whole: str, part: str) -> bool:
+    """Return whether one number of a launch is a multiple of another one, and larger."""
+    one, other = scope.values.get(whole), scope.values.get(part)
+    return type(one) is int and type(other) is int and 0 < other < one and one % other == 0
 
 
 def _both_conditions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -126,6 +151,7 @@ IN_PAIRS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _both_conditions,
     _parts_of_a_number,
     _indices_of_strides,
+    _neighbours_in_groups,
     _strides_of_others,
     _strides_for_lengths,
 )
