@@ -74,13 +74,9 @@ def conditions_apart(node: ast.Compare) -> ast.expr:
 
 def _has_brackets(node: ast.Compare, operand: ast.expr, side: int) -> bool:
     """Return whether the first operand of a comparison, or the last one if `side` is -1, has brackets of its own."""
-    try:
-        if side == 0:
-            return (node.lineno, node.col_offset) != (operand.lineno, operand.col_offset)
-        return (node.end_lineno, node.end_col_offset) != (operand.end_lineno, operand.end_col_offset)
-    except AttributeError:
-        # A node that was made, and not parsed, has no place in a text.
-        return True
+    places = ("lineno", "col_offset") if side == 0 else ("end_lineno", "end_col_offset")
+    # A node that was made, and not parsed, has no place in a text.
+    return any(getattr(node, one, -1) != getattr(operand, one, -2) for one in places)
 
 
 def _compared(

@@ -31,7 +31,7 @@ _ONLY_RECORDED = "No kernel ran: a kernel that crashes or is wrong shows with --
 
 
 def trace(exercise: str, submission: str | None, part: str | None, case: str | None, *, picture: bool = False) -> int:
-    """Print a trace. Return the exit code: 0 recorded, 1 not recorded or crashed, 3 not written yet or a file that does not load.
+    """Print a trace. Return the exit code: 0 recorded, 1 not, or a crash, 3 not written or a file that does not load.
 
     part: the function, the first one if None. case: axes, as in "N=65,dtype=float16"; the others are those of the
     part's first case. picture: replay the call, and draw what its programs touch instead; without a case, draw the

@@ -61,6 +61,6 @@ def test_an_operand_whose_rows_are_columns_of_the_product_is_transposed(
 
 
 def test_an_operand_beside_one_of_another_function_is_known_by_its_own_indices() -> None:
-    source = SOURCE.replace("    q = tl.load", "    other = tl.load").replace("tl.dot(q, tl.trans(k))", "tl.dot(given, k)")
+    source = SOURCE.replace("tl.dot(q, tl.trans(k))", "tl.dot(given, k)")
     source = source.replace("tl.exp(s", "tl.exp(tl.where(keys[None, :] < n, s, 0.0)")
     assert ("k", "tl.trans(k)") in likely(source)

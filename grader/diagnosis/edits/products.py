@@ -51,25 +51,28 @@ def _is_of_columns(scope: Scope, name: str) -> bool:
 
 def _axes(scope: Scope, node: ast.expr, known: frozenset[str]) -> _Axes:
     """Return the names of the indices along the rows and along the columns of a block. known: names on the way here."""
-    function = called(node)
     match node:
-        case ast.Name(name):
-            values = () if name in known else scope.given.get(name, ())
-            return _union([_axes(scope, one, known | {name}) for one in values])
         case ast.Subscript():
             return _of_subscript(node)
-        case ast.Call(args=[address, *_]) if function == "load":
-            return _axes(scope, address, known)
-        case ast.Call(args=[block, *_]) if function == "trans":
-            rows, columns = _axes(scope, block, known)
-            return columns, rows
-        case ast.Call(args=[first, second, *_]) if function == "dot":
+        case ast.Call(args=[first, second, *_]) if called(node) == "dot":
             return _axes(scope, first, known)[0], _axes(scope, second, known)[1]
+    on_the_way = known | {bare_name(node)}
+    rows, columns = _union([_axes(scope, one, on_the_way) for one in _made_of(scope, node, known)])
+    return (columns, rows) if called(node) == "trans" else (rows, columns)
+
+
+def _made_of(scope: Scope, node: ast.expr, known: frozenset[str]) -> Sequence[ast.expr]:
+    """Return the expressions that have the axes of a block: of a load its address, of a name what it is given."""
+    match node:
+        case ast.Name(name):
+            return () if name in known else scope.given.get(name, ())
         case ast.Call(ast.Attribute(block, "to")):
-            return _axes(scope, block, known)
-        case ast.Call() if function in _REDUCTIONS:
-            return _NO_AXES
-    return _union([_axes(scope, one, known) for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr)])
+            return (block,)
+        case ast.Call(args=[block, *_]) if called(node) in ("load", "trans"):
+            return (block,)
+        case ast.Call() if called(node) in _REDUCTIONS:
+            return ()
+    return [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr)]
 
 
 def _of_subscript(node: ast.Subscript) -> _Axes:
