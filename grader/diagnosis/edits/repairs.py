@@ -81,7 +81,7 @@ def repair_clues(
         call, trace = found
         others = [one for one in _by_volume(failing) if one is not call.recipe]
         edits = edits_of(text, kernels_in(trace), bench.part.name)
-        edits = [one for one in edits if not among or {*one.kinds} & {*among}]
+        edits = [one for one in edits if not among or one.kinds[0] in among]
         by_line = _by_line(call.wrong_outputs(text, _CALL_S), text, trace)
         fits = {one: _SUSPECTED if {*one.kinds} & {*suspected} else 1.0 for one in edits}
         if in_launch:

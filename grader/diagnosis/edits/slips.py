@@ -546,7 +546,7 @@ def _quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv | ast.Mod):
         left, right = scope.text(node.left), scope.text(node.right)
         sign = "%" if isinstance(node.op, ast.FloorDiv) else "//"
-        yield scope.edit(node, f"({left} {sign} {right})", _PARTS, SOMETIMES / 2)
+        yield scope.edit(node, f"({left} {sign} {right})", _PARTS, OFTEN / 2)
         # A remainder by a literal number is right for the sizes below it only.
         assumed = isinstance(node.op, ast.Mod) and isinstance(node.right, ast.Constant)
         yield scope.edit(node, left, ("size_assumed", *_PARTS) if assumed else _PARTS, SOMETIMES / 2)
