@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from grader.definitions import repeated, spans_of
-from grader.syntax import MOST_LEVELS, is_readable, lines_in, tree_of
+from grader.syntax import MOST_LEVELS, conditions_apart, expression_of, is_readable, lines_in, tree_of
 
 DEEP = (
     "def f():\n    return 0" + " + 1" * 2500,
@@ -41,3 +41,28 @@ def test_a_tree_of_the_most_levels_can_be_written_as_text() -> None:
 def test_lines_end_only_where_python_ends_them() -> None:
     assert lines_in("a\x0cb\u2028c\nd\re\r\nf\n") == ["a\x0cb\u2028c", "d", "e", "f"]
     assert lines_in("") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("a < b < c", "(a < b) & (b < c)"),
+        ("a < b & c < d", "(a < b) & (c < d)"),
+        ("a >= 0 & a < n", "(a >= 0) & (a < n)"),
+        ("row & columns < n", "row & (columns < n)"),
+        ("columns < n & row", "(columns < n) & row"),
+        ("a < b & c | d < e", "(a < b) & c | (d < e)"),
+        ("a < b | c & d < e", "(a < b) | c & (d < e)"),
+    ],
+)
+def test_each_condition_of_a_comparison_without_brackets_is_meant_by_itself(text: str, meant: str) -> None:
+    node = expression_of(text)
+    assert isinstance(node, ast.Compare)
+    assert ast.unparse(conditions_apart(node)) == meant
+
+
+@pytest.mark.parametrize("text", ["(a & 1) == 0", "n > (a | b)", "(a & b) < (c & d)", "(a < b) == c", "a < b"])
+def test_an_operand_in_brackets_of_its_own_is_compared_as_a_whole(text: str) -> None:
+    node = expression_of(text)
+    assert isinstance(node, ast.Compare)
+    assert ast.dump(conditions_apart(node)) == ast.dump(node)

@@ -14,13 +14,13 @@ from grader.exercise.cases import Value
 from grader.exercise.catalogue import Entry, meant
 from grader.exercise.model import Part
 from grader.exercise.plan import PlannedCase, PlannedCheck, default_seed, draw, parse_case
+from grader.judge.access_findings import cause_of
 from grader.judge.coverage import coverage_of, more_telling
-from grader.judge.failures import why_not_finished
-from grader.protocol.messages import Raised
+from grader.judge.failures import Failure, why_not_finished
 from grader.record import Coverage
 from grader.report.text import terminal
 from grader.report.text.trace_lines import trace_lines
-from grader.sandbox.outcome import Finished, Unanswered
+from grader.sandbox.outcome import Finished
 from grader.sandbox.pair import Pair, RecordedAnswer, paired
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
@@ -31,7 +31,7 @@ _ONLY_RECORDED = "No kernel ran: a kernel that crashes or is wrong shows with --
 
 
 def trace(exercise: str, submission: str | None, part: str | None, case: str | None, *, picture: bool = False) -> int:
-    """Print a trace. Return the exit code: 0 recorded, 1 not recorded, 3 not written yet or a file that does not load.
+    """Print a trace. Return the exit code: 0 recorded, 1 not, or a crash, 3 not written or a file that does not load.
 
     part: the function, the first one if None. case: axes, as in "N=65,dtype=float16"; the others are those of the
     part's first case. picture: replay the call, and draw what its programs touch instead; without a case, draw the
@@ -51,7 +51,7 @@ def trace(exercise: str, submission: str | None, part: str | None, case: str | N
         one = _case_of(entry, chosen, case)
         recorded = pair.record(chosen.call(one.recipe(chosen)))
     if not isinstance(recorded, RecordedAnswer):
-        return _refuse(chosen, recorded, str(path))
+        return _tell(chosen, why_not_finished(recorded, str(path)))
     say(f"{entry.id} {chosen.name} for {one.case.words()}", sys.stdout)
     for line in trace_lines(recorded.trace):
         say(line, sys.stdout)
@@ -64,31 +64,37 @@ def trace(exercise: str, submission: str | None, part: str | None, case: str | N
 
 
 def _draw(entry: Entry, part: Part, pair: Pair, cases: Sequence[PlannedCase], path: str) -> int:
-    """Replay the cases, and print the picture of the one that shows most; return the exit code as for a trace."""
+    """Replay the cases, and print the picture of the one that shows most; return the exit code as for a trace.
+
+    A call that crashes is told beside the picture of another one, and so is an access outside a tensor.
+    """
     best: Coverage | None = None
-    refused: Raised | Unanswered | None = None
+    crashed: tuple[str, Failure] | None = None
     for one in cases:
         call = part.call(one.recipe(part))
         recorded = pair.record(call)
         outcome = pair.replay(recorded, call) if isinstance(recorded, RecordedAnswer) else recorded
         if isinstance(outcome, Finished):
             best = more_telling(best, coverage_of(one.case.words(), outcome.answer.launches))
+            outside = cause_of(outcome.answer.findings)
+            failure = Failure("fail", outside) if outside else None
         else:
-            refused = refused or outcome
-    if best is None and refused is not None:
-        return _refuse(part, refused, path)
-    if best is None:
+            failure = why_not_finished(outcome, path)
+        if failure is not None and crashed is None:
+            crashed = one.case.words(), failure
+    if best is None and crashed is None:
         say(f"{part.name}: the interpreter ran no kernel, so there is nothing to draw", sys.stderr)
         return 1
-    colour, ascii_only, width = terminal_of(sys.stdout)
-    say(f"{entry.id} {part.name} for {best.words}", sys.stdout)
-    print(terminal.render_coverage(best, width=width, colour=colour, ascii_only=ascii_only), end="")
-    return 0
+    if best is not None:
+        colour, ascii_only, width = terminal_of(sys.stdout)
+        say(f"{entry.id} {part.name} for {best.words}", sys.stdout)
+        print(terminal.render_coverage(best, width=width, colour=colour, ascii_only=ascii_only), end="")
+    return _tell(part, crashed[1], f" for {crashed[0]}" if best else "") if crashed else 0
 
 
-def _refuse(part: Part, outcome: Raised | Unanswered, path: str) -> int:
-    failure = why_not_finished(outcome, path)
-    say(f"{part.name}: {failure.cause.rationale}", sys.stderr)
+def _tell(part: Part, failure: Failure, where: str = "") -> int:
+    """Print why a call failed; return the exit code. where: the words of its case."""
+    say(f"{part.name}{where}: {failure.cause.rationale}", sys.stderr)
     return 3 if failure.status in ("not_implemented", "invalid_submission") else 1
 
 

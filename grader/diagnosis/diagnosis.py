@@ -257,16 +257,15 @@ class Diagnosis:
     def search_repair(self, bench: Bench, planned: Sequence[PlannedCheck], text: str) -> None:
         """Search for an edit of the submission's text that makes a part right.
 
-        If a cause of the first failure is confirmed, search only for its line: the one with too few bits, or the one
-        that prevents a store. planned: the checks of the part. bench: interprets.
+        If a cause of the first failure is confirmed, search only for its line: the one with too few bits, the one of a
+        known mistake, or the one that prevents a store. planned: the checks of the part. bench: interprets.
         """
         failed = {one.id: wrong for one in planned if (wrong := self._checks[one.id].wrong) is not None}
         if not failed or not is_readable(text):
             return
         first = next(one for one in planned if one.id in failed)
         if known := [clue.kind for clue in self._clues(first.id) if clue.confirmed]:
-            if set(known) <= set(of_family("few bits")):
-                self._name_dtype(bench, failed, text, known[0])
+            self._name_line(bench, failed, text, known)
             with self._noting_faults(*failed):
                 self._name_unmasked_index(bench, failed, text)
             self._name_what_is_not_stored(bench, failed, text)
@@ -302,15 +301,20 @@ class Diagnosis:
         smallest = [found for one in failed if (found := self._checks[one].smallest) is not None]
         return [*(one.recipe for one in failed.values()), *smallest]
 
-    def _name_dtype(self, bench: Bench, failed: Mapping[str, WrongCall], text: str, kind: str) -> None:
-        """Add the line whose dtype makes a part wrong to a kind of too few bits, which its values have confirmed."""
+    def _name_line(self, bench: Bench, failed: Mapping[str, WrongCall], text: str, known: Sequence[str]) -> None:
+        """Add the line that makes a part wrong to a kind that values have confirmed: of too few bits, or of a mistake.
+
+        known: the confirmed kinds of the first failure.
+        """
+        kind, few_bits = known[0], of_family("few bits")
+        confirming = [one for one in failed if any(clue.kind == kind and clue.confirmed for clue in self._clues(one))]
+        by_mistake = any(clue.kind == kind and clue.by_known_mistake for one in confirming for clue in self._clues(one))
+        if not by_mistake and not set(known) <= set(few_bits):
+            return
         with self._noting_faults(*failed):
-            calls = self._failing_calls(failed)
-            found = repair_clues(bench, text, calls, [kind], self._known, among=of_family("few bits"))
-            confirming = [
-                one for one in failed if any(clue.kind == kind and clue.confirmed for clue in self._clues(one))
-            ]
-            for clue in found:
+            among = few_bits if kind in few_bits else (kind,)
+            calls = [failed[one].recipe for one in confirming] if by_mistake else self._failing_calls(failed)
+            for clue in repair_clues(bench, text, calls, [kind], self._known, among=among):
                 self._add(confirming, replace(clue, kind=kind, weight=_LINE))
 
     def _name_unmasked_index(self, bench: Bench, failed: Mapping[str, WrongCall], text: str) -> None:

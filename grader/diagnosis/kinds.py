@@ -53,6 +53,12 @@ _KINDS = (
         by_edit=True,
     ),
     Kind(
+        "brackets_missing",
+        "a condition without brackets: & takes its operands before < does",
+        "`rows & columns < n` compares `rows & columns` with n. Put each condition into brackets of its own.",
+        by_edit=True,
+    ),
+    Kind(
         "starts_before",
         "a part that begins with the whole block in which its first element lies",
         "The elements of that block before the part's first one belong to the part before, and count twice. Mask them "
@@ -110,6 +116,13 @@ _KINDS = (
         "axes_exchanged",
         "two axes that are exchanged",
         "Is there a place where rows and columns, two strides or two coordinates are in the wrong order?",
+    ),
+    Kind(
+        "operand_transposed",
+        "an operand of a product whose rows and columns are exchanged",
+        "`tl.dot(a, b)` sums over the columns of a and the rows of b. For a block of rows, such as keys, the second "
+        "operand is `tl.trans(k)`. Where tiles are square, the shapes do not show it.",
+        by_edit=True,
     ),
     Kind(
         "other_axis_block",

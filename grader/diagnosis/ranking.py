@@ -78,6 +78,8 @@ def suspects_of(
         own = [_in_proved_words(clue, elsewhere) for clue in own]
         rounded = bool(own) and all(clue.kind in of_family("small errors") for clue in own)
         own += [_from_elsewhere(clue, rounded=rounded) for clue in elsewhere if clue.confirmed]
+    if any(_leaves_whole_blocks(clue) for clue in (*clues, *elsewhere)):
+        own = [_with_whole_blocks(clue) for clue in own]
     factors: Mapping[str, float] = {}
     declared = [one for one in declared if one.part in ("", part)]
     if space is not None:
@@ -139,6 +141,22 @@ def _with_wrong_address(clue: Clue) -> Clue:
     """Return the clue of a wrong address in place of a missing mask that an access shows; other clues unchanged."""
     by_access = clue.kind == "missing_mask" and not clue.confirmed and clue.firm
     return Clue("wrong_address", _WRONG_ADDRESS * clue.weight, clue.evidence, firm=True) if by_access else clue
+
+
+def _leaves_whole_blocks(clue: Clue) -> bool:
+    """Return whether a clue shows a grid that leaves out whole blocks."""
+    return clue.kind in _NEVER_STORED and clue.in_launch and clue.firm
+
+
+def _with_whole_blocks(clue: Clue) -> Clue:
+    """Return the clue of a grid with too few programs in place of a rounded number of them; other clues unchanged.
+
+    A grid that leaves out whole blocks in one case leaves less than a block in another one by chance.
+    """
+    by_grid = clue.kind == "remainder_skipped" and clue.firm and not clue.confirmed
+    if not by_grid:
+        return clue
+    return Clue(_NEVER_STORED[0], clue.weight, clue.evidence, firm=True, in_launch=True)
 
 
 def _in_proved_words(clue: Clue, elsewhere: Sequence[Clue]) -> Clue:

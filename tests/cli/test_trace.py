@@ -64,3 +64,28 @@ def test_a_trace_says_that_no_kernel_ran(submission: str, capsys: pytest.Capture
     said = capsys.readouterr()
     assert said.out.splitlines()[-1] == "     returns t1 [40] float32"
     assert said.err == "No kernel ran: a kernel that crashes or is wrong shows with --picture, and when you grade.\n"
+
+
+@pytest.mark.parametrize("case", ["N=40", None])
+def test_a_crash_of_some_calls_is_told_beside_the_picture_of_another_one(
+    submission: str, case: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    crashing = KERNEL.replace("    tl.store", "    if n > 20:\n        total += tl.arange(0, 32)\n    tl.store")
+    Path(submission).write_text(crashing, encoding="utf-8")
+    assert trace("ex_15", submission, None, case, picture=True) == 1
+    said = capsys.readouterr()
+    assert "Line 12" in said.err
+    assert ("add_kernel: " in said.out) == (case is None)
+
+
+def test_an_access_outside_a_tensor_is_told_beside_its_picture(
+    submission: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unmasked = KERNEL.replace("x_ptr + offsets, offsets < n", "x_ptr + offsets")
+    Path(submission).write_text(unmasked, encoding="utf-8")
+    assert trace("ex_15", submission, None, "N=20", picture=True) == 0
+    Path(submission).write_text(unmasked.replace("// 16", "// 16 + 1"), encoding="utf-8")
+    assert trace("ex_15", submission, None, "N=20", picture=True) == 1
+    said = capsys.readouterr()
+    assert "z_ptr" in said.out
+    assert "loads x_ptr[20], but x_ptr has the shape [20]" in said.err

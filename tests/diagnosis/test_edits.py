@@ -813,3 +813,44 @@ def test_a_branch_that_only_sets_the_end_of_a_loop_is_left_out_because_of_that_e
     kinds = {one.after: one.kinds[0] for one in found if one.before == "CAUSAL"}
     assert kinds["False"] == "causal_loop"
     assert kinds["True"] == "wrong_branch"
+
+
+HEADS = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def heads(q_ptr, k_ptr, o_ptr, Hq, Hkv, group, D: tl.constexpr, ROWS: tl.constexpr):
+    head = tl.program_id(0)
+    shared = head // (Hq // Hkv)
+    first = tl.program_id(1)
+    rows = first * group + tl.arange(0, ROWS)
+    dims = tl.arange(0, D)
+    k = tl.load(k_ptr + shared * D + dims)
+    tl.store(o_ptr + rows[:, None] * D + dims[None, :], tl.load(q_ptr + head * D + dims)[None, :] * k[None, :])
+
+
+def launch(q):
+    heads[(4, 2)](q, q, q, 4, 2, 2, D=16, ROWS=16)
+"""
+OF_HEADS = {"Hq": 4, "Hkv": 2, "group": 2, "D": 16, "ROWS": 16}
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("head // (Hq // Hkv)", "head % Hkv"),
+        ("head // (Hq // Hkv)", "head // Hkv"),
+        ("first * group + tl.arange(0, ROWS)", "first + tl.arange(0, ROWS) * Hkv"),
+    ],
+)
+def test_neighbouring_heads_share_what_a_group_reads(right: str, wrong: str) -> None:
+    assert right in HEADS
+    found = edits_of(HEADS.replace(right, wrong), {("heads", 5): ((), OF_HEADS)}, "launch")
+    assert [one.kinds[0] for one in found if one.after == f"({right})"] == ["heads_mapping"]
+
+
+def test_a_number_that_is_no_multiple_has_no_groups() -> None:
+    wrong = HEADS.replace("head // (Hq // Hkv)", "head % Hkv")
+    found = edits_of(wrong, {("heads", 5): ((), {**OF_HEADS, "Hq": 5})}, "launch")
+    assert not any("Hq // Hkv" in one.after for one in found)

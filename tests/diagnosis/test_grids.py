@@ -133,3 +133,15 @@ def test_a_literal_block_may_have_to_hold_all_of_a_count() -> None:
     assert {one.after: one.kinds[0] for one in found} == {
         **dict.fromkeys(("128", "triton.next_power_of_2(M)", "triton.next_power_of_2(N)"), "size_assumed")
     }
+
+
+def test_programs_are_counted_by_the_block_that_the_launch_passes() -> None:
+    found = grid_edits("grid = (triton.cdiv(M, 128), triton.cdiv(N, 64))")
+    edit = found["grid = (triton.cdiv(M, 32), triton.cdiv(N, 64))"]
+    assert (edit.before, edit.kinds[0]) == ("128", "not_all_covered")
+    assert edit.help == "A program takes 32 elements of this length: count the programs by that block."
+
+
+def test_a_grid_without_literal_blocks_gets_no_other_ones() -> None:
+    found = grid_edits("grid = (triton.cdiv(M, BLOCK), triton.cdiv(N, BLOCK))")
+    assert not any("count the programs by that block" in one.help for one in found.values())

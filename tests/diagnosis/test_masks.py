@@ -109,3 +109,17 @@ def test_a_maximum_goes_over_what_is_not_hidden_behind_it(hidden: str) -> None:
 def test_a_maximum_of_what_nothing_hides_stays() -> None:
     source = SOURCE.replace("        p = tl.where(inside, p, 0.0)\n", "")
     assert not any("maximum_of_hidden" in one.kinds for one in edits(source))
+
+
+@pytest.mark.parametrize(
+    ("mask", "right"), [("live & at < end", "live & (at < end)"), ("at < end & live", "(at < end) & live")]
+)
+def test_a_condition_that_and_takes_apart_gets_its_brackets(mask: str, right: str) -> None:
+    source = SOURCE.replace("inside = at < end", f"live = at >= 0\n        inside = {mask}")
+    assert kinds_of(f"inside = {right}", source) == ["brackets_missing"]
+
+
+@pytest.mark.parametrize("mask", ["(at & 1) == 0", "(at < end) & (at >= 0)", "end > (at | 1)"])
+def test_conditions_in_brackets_stay_as_they_are(mask: str) -> None:
+    source = SOURCE.replace("inside = at < end", f"inside = {mask}")
+    assert not any("brackets_missing" in one.kinds for one in edits(source))

@@ -93,6 +93,13 @@ def test_an_access_outside_that_the_layout_alone_makes_misses_no_mask() -> None:
     assert kinds(ranked(access, declared=(LAYOUT,), varied=(plain,))) == ["strides_ignored"]
 
 
+def test_a_grid_that_leaves_out_whole_blocks_in_another_check_leaves_a_remainder_by_chance() -> None:
+    remainder, whole = (Clue("remainder_skipped", 0.9, firm=True), Clue("not_all_covered", 0.75, firm=True))
+    assert kinds(ranked(remainder)) == ["remainder_skipped"]
+    assert kinds(ranked(remainder, elsewhere=(whole,)))[0] == "remainder_skipped"
+    assert kinds(ranked(remainder, elsewhere=(replace(whole, in_launch=True),))) == ["not_all_covered"]
+
+
 def test_errors_as_small_as_a_rounding_s_pass_with_other_inputs_by_luck() -> None:
     failing = SPACE.case(N=128, layout="columns")
     passes = (Variation(failing, failing.changed(layout="rows"), failed=False),)

@@ -93,3 +93,14 @@ def test_the_card_of_a_failing_check_names_the_line(server: ForkServer, ex_15: E
     assert causes
     assert all(cause.suspects[0].kind == "last_left_out" for cause in causes.values())
     assert any("in line 8" in cause.suspects[0].evidence for cause in causes.values())
+
+
+@pytest.mark.process
+def test_the_card_of_a_known_mistake_names_its_line(server: ForkServer, ex_15: Entry) -> None:
+    source = wrong("tl.load(y_ptr + offsets", "tl.load(x_ptr + offsets")
+    record = answered(server, ex_15, source, plan_with(ex_15, "vector_add.tail"))
+    (cause,) = (check.cause for check in record.checks if check.status == "fail" and check.cause)
+    first = cause.suspects[0]
+    assert (first.kind, first.confirmed) == ("operand_mixed_up", True)
+    assert cause.title == "Looks as if x is added to itself"
+    assert "`y_ptr` in place of `x_ptr` in line 9" in first.evidence

@@ -175,6 +175,12 @@ def said(message: str, code: str, kind: str = "ValueError", launch: str = "kerne
             "`mask = (0 <= a) & (a < n)`",
         ),
         (
+            "a kernel compares two values at a time: write (a < b) & (b < c)",
+            "mask = rows[:, None] < M & columns[None, :] < N",
+            "two values at a time",
+            "`mask = (rows[:, None] < M) & (columns[None, :] < N)`",
+        ),
+        (
             "arange's arguments must be of type tl.constexpr",
             ARANGE,
             "`BLOCK` is known only when the kernel runs",

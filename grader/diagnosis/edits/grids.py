@@ -18,6 +18,7 @@ _OTHER_LENGTH = (
     "over this length, triton.cdiv(length, block)."
 )
 _TOGETHER = "A part of a tile needs a program, too. Round up along each axis: cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)."
+_OTHER_BLOCK = "A program takes {block} elements of this length: count the programs by that block."
 LIMITED = (
     "Beyond the limit, no program takes the elements that are left. Launch one program for every block, or let each "
     "program take several blocks in a loop: range(pid, blocks, tl.num_programs(0))."
@@ -89,6 +90,18 @@ def _divisor(scope: Scope, node: ast.AST) -> ast.expr | None:
     return None
 
 
+def _other_blocks(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Divide a length by the block that the launch passes, and not by another number: `cdiv(n, 64)`, `BLOCK=32`."""
+    if not isinstance(node, ast.expr) or node not in scope.in_grids:
+        return
+    divisor = _divisor(scope, node)
+    if isinstance(divisor, ast.Constant):
+        own = scope.text(divisor)
+        for block in scope.passed_to_kernels:
+            if block not in (own, scope.text(node)) and (block.isidentifier() or block.isdecimal()):
+                yield replace(scope.edit(divisor, block, _KINDS, OFTEN), help=_OTHER_BLOCK.format(block=block))
+
+
 def _is_factor(scope: Scope, node: ast.AST) -> bool:
     """Return whether a node is an entry of a grid, or a factor of one."""
     parent = scope.parents.get(node)
@@ -132,4 +145,5 @@ IN_GRIDS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _exchanged_lengths,
     _rounded_together,
     _limits_of_grids,
+    _other_blocks,
 )

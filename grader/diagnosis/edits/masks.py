@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from grader.diagnosis.edits.edit_scope import MOST, SOMETIMES, Edit, Scope, called, keyword
+from grader.syntax import conditions_apart
 
 _BY_VALUES = ("masked_by_values", "value_shortcut")
 _BEFORE = ("starts_before", "done_again")
@@ -82,8 +84,20 @@ def _value_choices(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             yield scope.edit(node, f"({scope.text(other)})", ("value_shortcut",), SOMETIMES)
 
 
+def _conditions_in_brackets(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Put each condition into brackets: `rows & columns < n` compares `rows & columns` with n."""
+    if not scope.in_kernel or not isinstance(node, ast.Compare):
+        return
+    parts = conditions_apart(node)
+    if not isinstance(parts, ast.Compare):
+        after = ast.unparse(parts)
+        help_text = f"`&` and `|` bind more tightly than a comparison: write `{after}`."
+        yield replace(scope.edit(node, after, ("brackets_missing",), MOST), help=help_text)
+
+
 IN_MASKS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _value_conditions,
     _value_choices,
     _starts_of_parts,
+    _conditions_in_brackets,
 )

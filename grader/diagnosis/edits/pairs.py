@@ -11,6 +11,9 @@ from grader.diagnosis.edits.edit_scope import MOST, OFTEN, SOMETIMES, Edit, Scop
 _EXCHANGED = ("parts_exchanged", "wrong_address", "bad_index", "axes_exchanged")
 _DIVISORS = ("axes_exchanged", "wrong_address", "not_all_covered")
 _INDICES = ("heads_mapping", "wrong_address", "axes_exchanged", "operand_mixed_up")
+# Strides are multiples too, and larger.
+_FEW = 2
+_GROUPS = ("heads_mapping", "wrong_address", "bad_index")
 _CONDITIONS = ("missing_mask", "causal_missing", "padding_counted")
 
 
@@ -67,6 +70,33 @@ def _index_of(scope: Scope, node: ast.AST) -> ast.Name | None:
             is_own = bare_name(index) in scope.known_from and index.id not in scope.arguments
             return index if is_own and not stride.isupper() else None
     return None
+
+
+def _neighbours_in_groups(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Divide by the size of a group of neighbours, and not by the number of groups: `head // (heads // kv_heads)`.
+
+    `head % kv_heads` puts every kv_heads-th head into one group, and so does `group + row * groups`.
+    """
+    if not scope.in_kernel or not isinstance(node, ast.BinOp):
+        return
+    match node:
+        case ast.BinOp(index, ast.Mod() | ast.FloorDiv(), ast.Name(groups)):
+            for whole in _multiples(scope, groups)[:_FEW]:
+                yield scope.edit(node, f"({scope.text(index)} // ({whole} // {groups}))", _GROUPS, OFTEN)
+        case ast.BinOp(group, ast.Add(), ast.BinOp(row, ast.Mult(), ast.Name(groups))):
+            for size in scope.sizes:
+                if size != groups and scope.values.get(size) != 1:
+                    yield scope.edit(node, f"({scope.text(group)} * {size} + {scope.text(row)})", _GROUPS, SOMETIMES)
+
+
+def _multiples(scope: Scope, part: str) -> list[str]:
+    """Return the numbers of a launch that are multiples of one of them, and larger: the smallest first."""
+    own = scope.values.get(part)
+    numbers = {one: scope.values.get(one) for one in scope.sizes if one not in scope.constants}
+    if type(own) is not int or own <= 0:
+        return []
+    larger = {one: value for one, value in numbers.items() if type(value) is int and value > own and value % own == 0}
+    return sorted(larger, key=lambda one: larger[one])
 
 
 def _both_conditions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -126,6 +156,7 @@ IN_PAIRS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _both_conditions,
     _parts_of_a_number,
     _indices_of_strides,
+    _neighbours_in_groups,
     _strides_of_others,
     _strides_for_lengths,
 )

@@ -32,6 +32,7 @@ from grader.diagnosis.edits.masks import IN_MASKS
 from grader.diagnosis.edits.maxima import IN_MAXIMA
 from grader.diagnosis.edits.pairs import IN_PAIRS
 from grader.diagnosis.edits.precision import IN_PRECISION, OF_DTYPES
+from grader.diagnosis.edits.products import IN_PRODUCTS
 from grader.diagnosis.edits.shares import IN_SHARES
 
 # The kinds of mistakes that an edit may take back; the first one is its own.
@@ -545,7 +546,7 @@ def _quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv | ast.Mod):
         left, right = scope.text(node.left), scope.text(node.right)
         sign = "%" if isinstance(node.op, ast.FloorDiv) else "//"
-        yield scope.edit(node, f"({left} {sign} {right})", _PARTS, SOMETIMES / 2)
+        yield scope.edit(node, f"({left} {sign} {right})", _PARTS, OFTEN / 2)
         # A remainder by a literal number is right for the sizes below it only.
         assumed = isinstance(node.op, ast.Mod) and isinstance(node.right, ast.Constant)
         yield scope.edit(node, left, ("size_assumed", *_PARTS) if assumed else _PARTS, SOMETIMES / 2)
@@ -561,16 +562,6 @@ def _quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         for name in scope.sizes:
             if name not in names_in(node):
                 yield scope.edit(node, f"({scope.text(node)}) % {name}", ("wrong_address", "bad_index", *_PARTS), OFTEN)
-
-
-def _transposes(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Transpose an operand of a product, or remove its transpose."""
-    if isinstance(node, ast.Call) and called(node) == "trans" and len(node.args) == 1:
-        yield scope.edit(node, scope.text(node.args[0]), ("axes_exchanged",), SOMETIMES)
-    if isinstance(node, ast.Call) and called(node) == "dot":
-        for one in node.args[:2]:
-            if called(one) != "trans":
-                yield scope.edit(one, f"tl.trans({scope.text(one)})", ("axes_exchanged",), SOMETIMES)
 
 
 def _exchanged_names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -777,7 +768,7 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _starts,
     _order,
     _exchanged_names,
-    _transposes,
+    *IN_PRODUCTS,
     _factors,
     _missing_factors,
     _factors_of_others,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 
-from grader.syntax import tree_of
+from grader.syntax import conditions_apart, tree_of
 
 _MOST_CODE = 100
 # Python's own functions for trees recurse several times per level, and raise RecursionError.
@@ -57,7 +57,7 @@ class _ToArange(ast.NodeTransformer):
 
 
 class _ToLanes(ast.NodeTransformer):
-    """Rewrites and, or and not to &, | and ~, and a < b < c to (a < b) & (b < c)."""
+    """Rewrites and, or and not to &, | and ~, a < b < c to (a < b) & (b < c), and puts a < b & c < d into brackets."""
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         self.generic_visit(node)
@@ -73,11 +73,7 @@ class _ToLanes(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
-        sides = [node.left, *node.comparators]
-        joined: ast.expr = ast.Compare(sides[0], node.ops[:1], sides[1:2])
-        for place, sign in enumerate(node.ops[1:], 1):
-            joined = ast.BinOp(joined, ast.BitAnd(), ast.Compare(sides[place], [sign], [sides[place + 1]]))
-        return joined
+        return conditions_apart(node) if len(node.ops) > 1 else node
 
 
 class _ToLoad(ast.NodeTransformer):

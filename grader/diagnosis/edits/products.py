@@ -1,0 +1,92 @@
+"""List edits for products of blocks: operands whose axes do not fit. Each finder takes a node and yields edits."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+
+from grader.diagnosis.edits.edit_scope import MOST, SOMETIMES, Edit, Scope, bare_name, called
+
+# The names of the indices along the rows and along the columns of a block.
+_Axes = tuple[frozenset[str], frozenset[str]]
+_NO_AXES: _Axes = (frozenset(), frozenset())
+_OPERANDS = 2
+_KINDS = ("operand_transposed", "axes_exchanged")
+# Functions whose results have other axes than their arguments.
+_REDUCTIONS = frozenset({"sum", "max", "min", "reduce", "argmax", "argmin"})
+
+
+def _transposes(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Transpose an operand of a product, or remove its transpose. First one whose indices do not fit the other's."""
+    if not isinstance(node, ast.Call) or called(node) != "dot" or len(node.args) < _OPERANDS:
+        return
+    misfit = _misfit(scope, node.args[:_OPERANDS])
+    for place, one in enumerate(node.args[:_OPERANDS]):
+        weight = MOST if place == misfit else SOMETIMES
+        match one:
+            case ast.Call(args=[block]) if called(one) == "trans":
+                yield scope.edit(one, scope.text(block), _KINDS, weight)
+            case _:
+                yield scope.edit(one, f"tl.trans({scope.text(one)})", _KINDS, weight)
+
+
+def _misfit(scope: Scope, operands: Sequence[ast.expr]) -> int | None:
+    """Return the place of the operand that must be transposed by the names of its indices; None if they fit."""
+    first, second = (_axes(scope, one, frozenset()) for one in operands)
+    if first[1] & second[0]:
+        return None
+    if first[1] & second[1]:
+        return 1
+    if first[0] & second[0]:
+        return 0
+    # The first block comes from another function: an index of rows that is one of columns too belongs to the product.
+    unknown = first == _NO_AXES
+    return 1 if unknown and any(_is_of_columns(scope, name) for name in second[0]) else None
+
+
+def _is_of_columns(scope: Scope, name: str) -> bool:
+    subscripts = (one for one in ast.walk(scope.function) if isinstance(one, ast.Subscript))
+    return any(name in _of_subscript(one)[1] for one in subscripts)
+
+
+def _axes(scope: Scope, node: ast.expr, known: frozenset[str]) -> _Axes:
+    """Return the names of the indices along the rows and along the columns of a block. known: names on the way here."""
+    match node:
+        case ast.Subscript():
+            return _of_subscript(node)
+        case ast.Call(args=[first, second, *_]) if called(node) == "dot":
+            return _axes(scope, first, known)[0], _axes(scope, second, known)[1]
+    on_the_way = known | {bare_name(node)}
+    rows, columns = _union([_axes(scope, one, on_the_way) for one in _made_of(scope, node, known)])
+    return (columns, rows) if called(node) == "trans" else (rows, columns)
+
+
+def _made_of(scope: Scope, node: ast.expr, known: frozenset[str]) -> Sequence[ast.expr]:
+    """Return the expressions that have the axes of a block: of a load its address, of a name what it is given."""
+    match node:
+        case ast.Name(name):
+            return () if name in known else scope.given.get(name, ())
+        case ast.Call(ast.Attribute(block, "to")):
+            return (block,)
+        case ast.Call(args=[block, *_]) if called(node) in ("load", "trans"):
+            return (block,)
+        case ast.Call() if called(node) in _REDUCTIONS:
+            return ()
+    return [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr)]
+
+
+def _of_subscript(node: ast.Subscript) -> _Axes:
+    """Return the axes of `rows[:, None]` or `columns[None, :]`."""
+    match node.slice:
+        case ast.Tuple([ast.Slice(), ast.Constant(None)]):
+            return frozenset({bare_name(node.value)} - {""}), frozenset()
+        case ast.Tuple([ast.Constant(None), ast.Slice()]):
+            return frozenset(), frozenset({bare_name(node.value)} - {""})
+    return _NO_AXES
+
+
+def _union(several: Sequence[_Axes]) -> _Axes:
+    return frozenset().union(*(one[0] for one in several)), frozenset().union(*(one[1] for one in several))
+
+
+IN_PRODUCTS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (_transposes,)
