@@ -60,6 +60,11 @@ def test_an_operand_whose_rows_are_columns_of_the_product_is_transposed(
     assert edit in likely(SOURCE.replace(right, wrong))
 
 
+def test_names_that_double_what_they_are_made_of_are_followed_once() -> None:
+    doubled = "\n    ".join(f"b{place} = b{place - 1} + b{place - 1}" for place in range(1, 27))
+    assert likely(SOURCE.replace("    s = tl.dot", f"    b0 = k\n    {doubled}\n    k = b26\n    s = tl.dot")) == []
+
+
 def test_an_operand_beside_one_of_another_function_is_known_by_its_own_indices() -> None:
     source = SOURCE.replace("tl.dot(q, tl.trans(k))", "tl.dot(given, k)")
     source = source.replace("tl.exp(s", "tl.exp(tl.where(keys[None, :] < n, s, 0.0)")

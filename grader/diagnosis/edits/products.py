@@ -11,6 +11,8 @@ from grader.diagnosis.edits.edit_scope import MOST, SOMETIMES, Edit, Scope, bare
 _Axes = tuple[frozenset[str], frozenset[str]]
 _NO_AXES: _Axes = (frozenset(), frozenset())
 _OPERANDS = 2
+# How many names are followed from one operand: some sources are written to have no end.
+_MOST_NAMES = 64
 _KINDS = ("operand_transposed", "axes_exchanged")
 # Functions whose results have other axes than their arguments.
 _REDUCTIONS = frozenset({"sum", "max", "min", "reduce", "argmax", "argmin"})
@@ -32,7 +34,7 @@ def _transposes(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 def _misfit(scope: Scope, operands: Sequence[ast.expr]) -> int | None:
     """Return the place of the operand that must be transposed by the names of its indices; None if they fit."""
-    first, second = (_axes(scope, one, frozenset()) for one in operands)
+    first, second = (_axes(scope, one, {}) for one in operands)
     if first[1] & second[0]:
         return None
     if first[1] & second[1]:
@@ -49,23 +51,28 @@ def _is_of_columns(scope: Scope, name: str) -> bool:
     return any(name in _of_subscript(one)[1] for one in subscripts)
 
 
-def _axes(scope: Scope, node: ast.expr, known: frozenset[str]) -> _Axes:
-    """Return the names of the indices along the rows and along the columns of a block. known: names on the way here."""
+def _axes(scope: Scope, node: ast.expr, known: dict[str, _Axes]) -> _Axes:
+    """Return the names of the indices along the rows and along the columns of a block.
+
+    known: the axes of names so far, none of one that is being followed.
+    """
     match node:
+        case ast.Name(name):
+            if name not in known and len(known) < _MOST_NAMES:
+                known[name] = _NO_AXES
+                known[name] = _union([_axes(scope, one, known) for one in scope.given.get(name, ())])
+            return known.get(name, _NO_AXES)
         case ast.Subscript():
             return _of_subscript(node)
         case ast.Call(args=[first, second, *_]) if called(node) == "dot":
             return _axes(scope, first, known)[0], _axes(scope, second, known)[1]
-    on_the_way = known | {bare_name(node)}
-    rows, columns = _union([_axes(scope, one, on_the_way) for one in _made_of(scope, node, known)])
+    rows, columns = _union([_axes(scope, one, known) for one in _made_of(node)])
     return (columns, rows) if called(node) == "trans" else (rows, columns)
 
 
-def _made_of(scope: Scope, node: ast.expr, known: frozenset[str]) -> Sequence[ast.expr]:
-    """Return the expressions that have the axes of a block: of a load its address, of a name what it is given."""
+def _made_of(node: ast.expr) -> Sequence[ast.expr]:
+    """Return the expressions that have the axes of a block: of a load its address."""
     match node:
-        case ast.Name(name):
-            return () if name in known else scope.given.get(name, ())
         case ast.Call(ast.Attribute(block, "to")):
             return (block,)
         case ast.Call(args=[block, *_]) if called(node) in ("load", "trans"):
