@@ -389,7 +389,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Waste:
-    """What one launch in the interpreter moves for nothing, in bytes; 0 where not all accesses were recorded.
+    """Bytes that one launch in the interpreter moves for nothing; 0 where not all accesses were recorded.
 
     used_bytes, sector_bytes: what programs use of the sectors that they touch, and these sectors; 0 unless lanes of
     apart_line lie apart. reloaded_bytes: what programs load again although they have stored no result since.
