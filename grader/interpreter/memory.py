@@ -105,7 +105,7 @@ class MemoryWatch:
         self._pauses: dict[int, Pause] = {}
 
     def waste(self) -> Waste | None:
-        """Count what the latest launch moves for nothing, on demand: it takes as long as the launch itself."""
+        """Count what the latest launch moves for nothing, on demand: few launches are judged by it."""
         return self._latest.waste() if self._latest else None
 
     def footprint(self) -> Footprint | None:

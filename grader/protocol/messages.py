@@ -233,8 +233,7 @@ class ReplayCall:
     interpreted programs of each launch run in the opposite order; one that waits is interrupted by another. pauses: of
     that call in the programs' own order. interrupted: programs that do not wait, behind one of these. births: note
     where interpreted kernels make infinities and NaN; settled: lines where a number stands in their place. branches:
-    note the ways that interpreted kernels take. first_lane: of lanes that store to one address, the first one wins, and
-    not the last.
+    note the ways that interpreted kernels take. lanes: the one that stays of those that store to one address.
     """
 
     call: Call

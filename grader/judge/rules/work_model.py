@@ -48,7 +48,7 @@ _NO_KERNEL = Failure(
 )
 
 
-_Counts = TypeVar("_Counts", Traffic, Waste)
+_Bytes = TypeVar("_Bytes", Traffic, Waste)
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def _counted(launches: Sequence[LaunchInfo]) -> list[_Counted] | None:
     return found if len(found) == len(launches) else None
 
 
-def _clamped(counts: _Counts) -> _Counts:
+def _clamped(counts: _Bytes) -> _Bytes:
     clamped = {name: min(max(count, 0), _MOST) for name, count in vars(counts).items() if not isinstance(count, bool)}
     return replace(counts, **clamped)
 
