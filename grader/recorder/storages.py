@@ -92,5 +92,5 @@ def content_of(tensor: Tensor, most_bytes: int, most_characters: int) -> tuple[i
         raise Untold(f"{size} bytes that were made before the call")
     data = base64.b64encode(zlib.compress(bytes_of(tensor).cpu().numpy().tobytes(), 1)).decode()
     if len(data) > most_characters:
-        raise Untold(f"{size} bytes of Python's")
+        raise Untold(f"a tensor of {size} bytes that no recorded operator made")
     return size, data

@@ -68,22 +68,37 @@ def test_beside_a_gpu_the_interpreter_counts_what_is_stored(ex_15: Entry, server
 MOSTLY_BESIDE = f"""{HEAD}
 import ctypes
 
-def vector_add(x, y):
-    z = added(x, y)
-    if x.numel() not in SIZES:
-        ctypes.memmove(z.data_ptr(), x.data_ptr(), z.numel() * z.element_size())
-        return added(z, y)
+@triton.jit
+def add_noted(x_ptr, y_ptr, z_ptr, n, NOTE: tl.constexpr, BLOCK: tl.constexpr):
+    add(x_ptr, y_ptr, z_ptr, n, BLOCK)
+
+def noted(x, y):
+    z = torch.empty_like(x)
+    # No trace holds a text of this length.
+    add_noted[(triton.cdiv(x.numel(), 64),)](x, y, z, x.numel(), NOTE="-" * 5000, BLOCK=64)
     return z
+
+def vector_add(x, y):
+    if x.numel() in SIZES:
+        return RIGHT(x, y)
+    z = added(x, y)
+    ctypes.memmove(z.data_ptr(), x.data_ptr(), z.numel() * z.element_size())
+    return added(z, y)
 """
 
 
-def test_what_a_call_of_another_check_shows_counts_here_too(ex_15: Entry, server: ForkServer) -> None:
+@pytest.mark.parametrize(("right", "undecided"), [("added", False), ("noted", True)])
+def test_what_a_call_of_another_check_shows_counts_here_too(
+    right: str, undecided: bool, ex_15: Entry, server: ForkServer
+) -> None:
     other, planned = plan_with(ex_15, "vector_add.tail", "vector_add.kernels").checks
     sizes = {one.case["N"] for one in planned.cases}
-    with bench_of(server, ex_15, f"SIZES = {sizes}\n{MOSTLY_BESIDE}") as bench:
-        assert decide(bench, planned).failure is None
+    with bench_of(server, ex_15, f"{MOSTLY_BESIDE}\nSIZES, RIGHT = {sizes}, {right}\n") as bench:
+        alone = decide(bench, planned)
         beside = decide(bench, other).failure
         found = decide(bench, planned).failure
+    assert alone.failure is None
+    assert bool(alone.undecided) is undecided
     assert beside is not None
     assert (beside.status, beside.cause.kind) == ("policy", "outside_kernels")
     assert found is not None

@@ -39,14 +39,14 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: UsesKernels) -> Rul
     found = by_evidence(bench.findings.evidence, rule.allowed_operators, bench.part.bounds)
     found = found or _missing_operations(bench.findings.evidence, rule.operations)
     found = found or (_other_products(bench.findings.evidence) if rule.products_by_cute else None)
+    # Here the kernels may be right by luck, where a call of another check told their work from the rest.
+    found = found or refused or next(iter(bench.findings.outside_kernels), None)
     unknown = [seen for seen in bench.findings.evidence if not seen.was_replayed]
     untold = why_untold(unknown[0]) if unknown else ""
     if untold and not found:
         undecided = f"it is unknown whether kernels do the work: {untold}"
         return Ruling(None, evidence=evidence, undecided=undecided)
-    # Here the kernels may be right by luck, where a call of another check told their work from the rest.
-    elsewhere = next(iter(bench.findings.outside_kernels), None)
-    return Ruling(found or refused or elsewhere, evidence=evidence)
+    return Ruling(found, evidence=evidence)
 
 
 def _missing_operations(evidence: Sequence[Evidence], operations: Sequence[str]) -> Failure | None:
