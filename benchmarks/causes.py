@@ -64,9 +64,9 @@ A card's suspects are weighed clues (`grader/diagnosis/ranking.py`). They change
 - **Values** (`grader/diagnosis/patterns.py`): zeros, copies, memory that was never stored to, NaN that can only come
   from around an argument, a limit, a constant factor, a factor of each row, exchanged axes, shifted positions, another
   output's values, errors as small as a rounding's.
-- **Known mistakes** (`<part>_mistakes` in an oracle): an answer that equals a known mistake's, except for rounding, is
-  not a guess. **Known roundings** (`<part>_roundings`): the errors are, element by element, those of a sum or an
-  intermediate value in too few bits.
+- **Known mistakes** (`<part>_mistakes` in `mistakes.py`): an answer that equals a known mistake's, except for
+  rounding, is not a guess. **Known roundings** (`<part>_roundings`): the errors are, element by element, those of a sum
+  or an intermediate value in too few bits.
 - **Altered inputs** (`grader/diagnosis/altered.py`): the oracle computes on inputs that are read in a wrong way: one
   tensor in place of another, the first block again in every step, neighbours, exchanged axes, another tensor's strides,
   steps along another axis, blocks that start at a wrong place, an axis that is masked at another axis's length. Right
@@ -191,7 +191,7 @@ def named_causes(entry: Entry, server: ForkServer, mistakes: Iterable[Mistake]) 
 
     The plan is everybody's, without shrinking: that does not change the causes.
     """
-    truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured, keep=_KNOWN_CASES)
+    truth = Truth.of(entry, keep=_KNOWN_CASES)
     drawn: dict[str, Plan] = {}
     for one in mistakes:
         if one.part not in drawn:

@@ -43,7 +43,7 @@ def bench_of(
     found = entry.exercise.part(part)
     assert found is not None
     text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
-    truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"))
+    truth = Truth.of(entry)
     with (
         session_of(server, entry, text) as session,
         paired(server, entry.start(text), limits or entry.exercise.limits, session) as pair,

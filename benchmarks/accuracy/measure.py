@@ -87,7 +87,7 @@ def measured(entry: Entry, server: ForkServer, wanted: Wanted, journal: Journal)
 
     Mutants come first, then the solution and its honest variants, then planted mistakes.
     """
-    truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured, keep=_KNOWN_CASES)
+    truth = Truth.of(entry, keep=_KNOWN_CASES)
     run = _Run(entry, server, wanted, journal, truth)
     yield from _of_mutants(run)
     honest = {path: entry.parts_in(path) for path in (entry.solution, *entry.honest)}

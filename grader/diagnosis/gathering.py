@@ -1,6 +1,6 @@
 """Gather the clues of a check: from the rule that failed, the symptom, and the values of its failing cases.
 
-Take a bench and failures. Compare with known mistakes of the oracle, in failing and passing cases. Run no call of the
+Take a bench and failures. Compare with known mistakes, in failing and passing cases. Run no call of the
 submission.
 """
 
@@ -60,7 +60,7 @@ _TO_A_COPY = 0.97
 _FAILS_PASSING = 0.4
 # The kind that exact values confirm, though another rounding may give them.
 _EXACT = "rounded_intermediate"
-# The weights of both then. A mistake that the oracle knows is more common.
+# The weights of both then. A known mistake is more common.
 _EITHER, _LIKELIER = 0.6, 0.8
 # Symptoms that stay on the card, whatever mistake causes them.
 _KEPT_SYMPTOMS = ("zeros", "copy_of_input")
@@ -279,7 +279,7 @@ def gathered(bench: Bench, first: Failure, alike: Sequence[Failure], *, known: b
     """
     failures = (first, *(() if known else alike))
     several = [clues_in(first, bench.part, bench.truth)]
-    # A mistake is in every case, and the oracle computes each mistake again for each case.
+    # A mistake is in every case, and each known mistake is computed again for each case.
     made = {clue.kind for clue in several[0] if clue.by_known_mistake}
     several += [clues_in(failure, bench.part, bench.truth, made) for failure in failures[1:]]
     clues = [

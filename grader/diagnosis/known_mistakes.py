@@ -1,6 +1,6 @@
-"""Find known mistakes: those that the oracle describes, and that give the wrong values of a call.
+"""Find known mistakes: those that mistakes.py describes, and that give the wrong values of a call.
 
-Take a wrong call, and return mistakes and clues. Run only the oracle.
+Take a wrong call, and return mistakes and clues. Run only the oracle and mistakes.py.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ exercises/<name>.py            the learner's file
 reference/<name>/spec.py       EXERCISE = Exercise(...)
 reference/<name>/inputs.py     builds the inputs of a case
 reference/<name>/oracle.py     the truth, and honest same-precision computations
+reference/<name>/mistakes.py   known mistakes, which cards name (optional)
 reference/<name>/measured.json  values that the oracle looks up instead of computing them (optional)
 reference/<name>/interview.py  QUESTIONS = (Question(...), ...), and answers (optional)
 reference/<name>/stub.py       the untouched stub
@@ -185,7 +186,15 @@ class Entry:
     @property
     def measured(self) -> str:
         """Return the text of measured.json, which the oracle looks up; '' if there is none."""
-        path = self.folder / "measured.json"
+        return self._text_if_any("measured.json")
+
+    @property
+    def mistakes(self) -> str:
+        """Return the text of mistakes.py, by which cards name known mistakes; '' if there is none."""
+        return self._text_if_any("mistakes.py")
+
+    def _text_if_any(self, file: str) -> str:
+        path = self.folder / file
         return path.read_text(encoding="utf-8") if path.is_file() else ""
 
     def sha256(self) -> str:

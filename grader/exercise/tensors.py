@@ -7,12 +7,14 @@ every process, but other bits on another kind of device).
 
 from __future__ import annotations
 
+import builtins
 import math
 import mmap
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import torch
@@ -394,8 +396,19 @@ def whole_inputs(
     return tuple(make(case, Generator(device).manual_seed(seed)))
 
 
-def module_from_text(name: str, source: str) -> types.ModuleType:
-    """Return a module made of the text of one of an exercise's files. Raises what the text raises."""
+def module_from_text(name: str, source: str, *beside: types.ModuleType) -> types.ModuleType:
+    """Return a module made of the text of one of an exercise's files. Raises what the text raises.
+
+    beside: modules of the same folder, which the text can import by their names.
+    """
     module = types.ModuleType(name.removesuffix(".py"))
+    if beside:
+        known = {one.__name__: one for one in beside}
+
+        def load(wanted: str, *args: Any) -> types.ModuleType:
+            return known.get(wanted) or __import__(wanted, *args)
+
+        # An import of this text alone: sys.modules would show a module of one exercise to all others.
+        vars(module)["__builtins__"] = {**vars(builtins), "__import__": load}
     exec(compile(source, name, "exec"), vars(module))
     return module

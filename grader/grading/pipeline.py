@@ -161,8 +161,7 @@ def truth_of(entry: Entry, *, on_gpu: bool, keep: int = MOST_KNOWN) -> Truth:
 
     on_gpu: compute large cases on the GPU, from the same inputs. keep: number of cases to store.
     """
-    inputs, oracle = entry.source("inputs.py"), entry.source("oracle.py")
-    return Truth(inputs, oracle, keep=keep, measured=entry.measured, computes_on="cuda" if on_gpu else "")
+    return Truth.of(entry, keep=keep, computes_on="cuda" if on_gpu else "")
 
 
 def _part_info(part: Part, checks: Iterable[CheckResult], part_compiler: PartCompiler) -> PartInfo:

@@ -1,6 +1,6 @@
 """Compute what a call should return: the values of the oracle, and the error allowed at each element.
 
-Takes recipes of calls; runs inputs.py and oracle.py of the exercise, and never the submission.
+Takes recipes of calls; runs inputs.py, oracle.py and mistakes.py of the exercise, and never the submission.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from grader.errors import GradeError
 from grader.exercise import tensors
+from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
 from grader.judge.distinct_inputs import whole_numbers
 from grader.judge.tolerance import allowed_error
@@ -65,7 +66,7 @@ class Portion:
 
 @dataclass(frozen=True, eq=False)
 class KnownMistake:
-    """A usual mistake, as the oracle describes it.
+    """A usual mistake, as the exercise's mistakes.py describes it.
 
     title: what it looks like. help: what to do. outputs: in float64. kind: of the exercise, or a general one.
     """
@@ -97,7 +98,7 @@ class Truth:
 
     device: where inputs and expected outputs lie: the CPU to judge answers, the GPU to verify large timed calls.
     computes_on: where the oracle runs, if elsewhere. keep: number of cases whose outputs are stored. measured: text of
-    the exercise's measured.json; oracle.py finds it as MEASURED (None without).
+    the exercise's measured.json; oracle.py finds it as MEASURED (None without). mistakes: text of its mistakes.py.
     """
 
     def __init__(
@@ -108,6 +109,7 @@ class Truth:
         keep: int = MOST_KNOWN,
         *,
         measured: str = "",
+        mistakes: str = "",
         computes_on: str = "",
     ) -> None:
         self._device = device
@@ -116,11 +118,25 @@ class Truth:
         self._inputs = tensors.module_from_text("inputs.py", inputs_source)
         self._oracle = tensors.module_from_text("oracle.py", oracle_source)
         self._oracle.MEASURED = json.loads(measured) if measured else None  # type: ignore[attr-defined]
+        self._mistakes = tensors.module_from_text("mistakes.py", mistakes, self._oracle)
         self._known: dict[tuple[object, ...], _Known] = {}
         self._numbers: dict[tuple[object, ...], tuple[bytes, ...]] = {}
         self._numbered: dict[str, bool] = {}
         self._guard = threading.Lock()
         self._turns = threading.BoundedSemaphore(_AT_ONCE)
+
+    @classmethod
+    def of(cls, entry: Entry, device: str = "cpu", keep: int = MOST_KNOWN, *, computes_on: str = "") -> Truth:
+        """Return the truth of an exercise. Raises SpecError if a file is missing."""
+        return cls(
+            entry.source("inputs.py"),
+            entry.source("oracle.py"),
+            device,
+            keep,
+            measured=entry.measured,
+            mistakes=entry.mistakes,
+            computes_on=computes_on,
+        )
 
     def inputs(self, recipe: Recipe) -> tuple[object, ...]:
         """Return the arguments of a call, bit for bit those that the submission's process builds."""
@@ -206,8 +222,8 @@ class Truth:
         return tuple(_as_list(_function_of(self._oracle, part.name)(*map(_to_double, inputs))))
 
     def known_mistakes(self, part: Part, recipe: Recipe) -> Iterator[KnownMistake]:
-        """Yield the known mistakes with their outputs for this case; none where the oracle knows none."""
-        mistakes = getattr(self._oracle, f"{part.name}_mistakes", None)
+        """Yield the known mistakes with their outputs for this case; none where mistakes.py knows none."""
+        mistakes = getattr(self._mistakes, f"{part.name}_mistakes", None)
         if mistakes is None:
             return
         inputs = self._inputs_for_oracle(recipe)
@@ -215,8 +231,8 @@ class Truth:
             yield KnownMistake(title, help_text, tuple(one.to(self._device) for one in _as_list(outputs)), kind)
 
     def roundings(self, part: Part, recipe: Recipe) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
-        """Yield kinds of too low a precision with their outputs for this case; none where the oracle knows none."""
-        found = getattr(self._oracle, f"{part.name}_roundings", None)
+        """Yield kinds of too low a precision with their outputs for this case; none where mistakes.py knows none."""
+        found = getattr(self._mistakes, f"{part.name}_roundings", None)
         if found is not None:
             inputs = self._inputs_for_oracle(recipe)
             for kind, outputs in _each_beside(inputs, found(*inputs)):
@@ -303,7 +319,7 @@ def _function_of(module: types.ModuleType, name: str) -> Any:
 
 
 def _each_beside(inputs: Sequence[object], made: Iterator[Any]) -> Iterator[Any]:
-    """Yield what an iterator of the oracle makes, on the device of its inputs."""
+    """Yield what an iterator of mistakes.py makes, on the device of its inputs."""
     device = next((value.device for value in inputs if isinstance(value, Tensor)), torch.device("cpu"))
     while True:
         # Leave the device before the yield: the caller has its own.

@@ -18,7 +18,7 @@ from grader.exercise.catalogue import Entry
 
 # The files of an exercise that `grade` reads. An oracle looks numbers up in measured.json.
 _NEEDED = ("spec.py", "inputs.py", "oracle.py", "stub.py")
-_WHERE_THERE = ("baselines.py", "measured.json", "interview.py")
+_WHERE_THERE = ("mistakes.py", "baselines.py", "measured.json", "interview.py")
 _INSTALL = ("pyproject.toml", "constraints.txt")
 _SOURCES = frozenset({".py", ".j2", ".md", ".typed"})
 

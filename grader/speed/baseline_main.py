@@ -177,7 +177,7 @@ class _State:
 
     def _begin(self) -> None:
         entry = self._entry
-        self._truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), self._device.type, keep=1)
+        self._truth = Truth.of(entry, self._device.type, keep=1)
         self._round = _RoundInputs(self._truth)
         self._clock = Clock(self._device)
         self._works: dict[str, tuple[TimedWork, int]] = {}

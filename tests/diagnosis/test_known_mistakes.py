@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -44,6 +44,11 @@ ROOT = Path(__file__).resolve().parents[2]
 TRUTH = torch.linspace(1.0, 2.0, 16, dtype=torch.float64).reshape(2, 8)
 OUTPUT = Expected("y", TRUTH, torch.float16, 2 * ulp(TRUTH, torch.float16))
 HALVED = KnownMistake("Looks as if y is halved", "Do not.", (TRUTH / 2,), "wrong_factor")
+
+
+def mistakes_of(entry: Entry) -> ModuleType:
+    oracle = tensors.module_from_text("oracle.py", entry.source("oracle.py"))
+    return tensors.module_from_text("mistakes.py", entry.mistakes, oracle)
 
 
 def explains(mistake: torch.Tensor, got: torch.Tensor) -> bool:
@@ -247,7 +252,7 @@ def size_of(case: Case) -> int:
 
 @pytest.mark.parametrize("entry", discover(ROOT), ids=lambda entry: entry.id)
 def test_every_mistake_that_an_oracle_foresees_has_a_known_kind_and_the_outputs_forms(entry: Entry) -> None:
-    truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured)
+    truth = Truth.of(entry)
     kinds = known_kinds(entry.exercise)
     found = 0
     for planned in plan_of(entry, default_seed(entry.id), gpu=False).checks:
@@ -271,17 +276,17 @@ def test_every_mistake_that_an_oracle_foresees_has_a_known_kind_and_the_outputs_
 
 def test_splits_without_a_slot_are_counted_by_the_size_of_a_split() -> None:
     cache = next(entry for entry in discover(ROOT) if entry.id == "ex_19")
-    oracle = tensors.module_from_text("oracle.py", cache.source("oracle.py"))
+    mistakes = mistakes_of(cache)
     lengths = torch.tensor([0, 7, 18, 27])
     # Splits of 7 slots of the cache, of a tile of 16, of 32; and each sequence by itself.
-    found = [one.tolist() for one in oracle._ways_to_split(lengths, 4, 27)]
+    found = [one.tolist() for one in mistakes._ways_to_split(lengths, 4, 27)]
     assert found == [[4, 3, 1, 0], [4, 3, 2, 2], [4, 3, 3, 3], [4, 0, 0, 0]]
 
 
 @pytest.mark.parametrize("divided", [True, False], ids=["each split divided", "divided at the end"])
 def test_splits_that_are_joined_by_their_maxima_alone_are_a_known_mistake(divided: bool) -> None:
     cache = next(entry for entry in discover(ROOT) if entry.id == "ex_19")
-    oracle = tensors.module_from_text("oracle.py", cache.source("oracle.py"))
+    mistakes = mistakes_of(cache)
     generator = torch.Generator().manual_seed(0)
     q, k, v = (
         torch.randn(shape, generator=generator, dtype=torch.float64)
@@ -296,14 +301,14 @@ def test_splits_that_are_joined_by_their_maxima_alone_are_a_known_mistake(divide
     ]
     weights = (tops - tops.amax(0)).exp()
     joined = (weights * torch.stack(sums)).sum(0) / weights.sum(0)
-    found = oracle.decode_attention_mistakes(q, k, v, torch.tensor([150]), None)
+    found = mistakes.decode_attention_mistakes(q, k, v, torch.tensor([150]), None)
     names = {(kind, "maxima" in title, "l_s" in told) for kind, title, told, o in found if torch.allclose(o, joined)}
     assert names == {("splits_not_weighted", True, True)}
 
 
 def test_a_tile_of_slots_that_reads_on_behind_its_first_page_is_a_known_mistake() -> None:
     cache = next(entry for entry in discover(ROOT) if entry.id == "ex_19")
-    oracle = tensors.module_from_text("oracle.py", cache.source("oracle.py"))
+    mistakes = mistakes_of(cache)
     generator = torch.Generator().manual_seed(0)
     q = torch.randn(1, 1, 64, generator=generator, dtype=torch.float64)
     k, v = (torch.randn(8, 16, 1, 64, generator=generator, dtype=torch.float64) for _ in range(2))
@@ -312,7 +317,7 @@ def test_a_tile_of_slots_that_reads_on_behind_its_first_page_is_a_known_mistake(
     pages = torch.tensor([3, 4, 0, 1, 2, 3, 6, 7])
     keys, values = (one[pages].reshape(128, 64) for one in (k, v))
     wrong = torch.softmax(q @ keys.T / 8, -1) @ values
-    found = oracle.paged_decode_attention_mistakes(q, k, v, table, torch.tensor([128]), None)
+    found = mistakes.paged_decode_attention_mistakes(q, k, v, table, torch.tensor([128]), None)
     told = [(kind, title, help_text) for kind, title, help_text, o in found if torch.allclose(o, wrong)]
     ((kind, title, help_text),) = told
     assert (kind, "tile of 32 slots" in title) == ("tile_over_pages", True)
@@ -321,7 +326,7 @@ def test_a_tile_of_slots_that_reads_on_behind_its_first_page_is_a_known_mistake(
 
 def test_a_causal_loop_whose_end_counts_from_a_start_that_is_rounded_down_is_a_known_mistake() -> None:
     entry = next(entry for entry in discover(ROOT) if entry.id == "ex_18")
-    oracle = tensors.module_from_text("oracle.py", entry.source("oracle.py"))
+    mistakes = mistakes_of(entry)
     queries, keys, block_m, block_n = 150, 170, 64, 32
     # By these lengths it hides the same keys as tiles that meet by their own numbers: both are told.
     rows, columns = torch.arange(queries)[:, None], torch.arange(keys)
@@ -329,27 +334,29 @@ def test_a_causal_loop_whose_end_counts_from_a_start_that_is_rounded_down_is_a_k
     end = (first + keys - queries + 1) // block_n * block_n + block_m
     seen = (columns <= rows + keys - queries) & (columns < end)
     q, k = torch.zeros(1, 1, queries, 16), torch.zeros(1, 1, keys, 16)
-    kinds = {kind for kind, _, _, mask in oracle._wrongly_seen(q, k, True) if torch.equal(mask, seen)}
+    kinds = {kind for kind, _, _, mask in mistakes._wrongly_seen(q, k, True) if torch.equal(mask, seen)}
     assert kinds == {"causal_loop", "causal_alignment"}
     seen = (columns <= rows - 4) & (columns < (first - 3).clamp(min=0) // block_n * block_n + block_m)
     told = [
-        title for _, title, _, mask in oracle._wrongly_seen(q, k[:, :, :146], True) if torch.equal(mask, seen[:, :146])
+        title
+        for _, title, _, mask in mistakes._wrongly_seen(q, k[:, :, :146], True)
+        if torch.equal(mask, seen[:, :146])
     ]
-    assert told == [oracle.ENDS_BY_ROUNDED_START]
+    assert told == [mistakes.ENDS_BY_ROUNDED_START]
 
 
 def test_products_that_overflow_in_float16_are_a_rounding_and_no_missing_maximum() -> None:
     cache = next(entry for entry in discover(ROOT) if entry.id == "ex_19")
-    oracle = tensors.module_from_text("oracle.py", cache.source("oracle.py"))
+    mistakes = mistakes_of(cache)
     q, k = torch.full((1, 1, 64), 40.0).half(), torch.full((1, 1, 2, 64), 1.0).half()
     k[..., 1, :] = 30.0
     v, lengths = torch.ones_like(k), torch.tensor([2])
     # 64 · 40 · 30 is more than 65504; the logit itself is 7.68.
     inputs = (q, k, v, lengths, 1e-4)
-    rounded = [o for kind, o in oracle.decode_attention_roundings(*inputs) if kind == "rounded_intermediate"]
+    rounded = [o for kind, o in mistakes.decode_attention_roundings(*inputs) if kind == "rounded_intermediate"]
     assert any(bool(o.isnan().all()) for o in rounded)
     wide = (q.double(), k.double(), v.double(), lengths, 1e-4)
-    plain = [o for kind, _, _, o in oracle.decode_attention_mistakes(*wide) if kind == "no_maximum"]
+    plain = [o for kind, _, _, o in mistakes.decode_attention_mistakes(*wide) if kind == "no_maximum"]
     assert not any(bool(o.isnan().any()) for o in plain)
 
 
@@ -398,11 +405,11 @@ def test_of_several_mistakes_of_a_kind_the_one_that_gives_most_failing_calls_is_
 
 def test_a_finite_log_sum_exp_of_an_empty_split_outweighs_a_sequence_of_lower_logits() -> None:
     cache = next(entry for entry in discover(ROOT) if entry.id == "ex_19")
-    oracle = tensors.module_from_text("oracle.py", cache.source("oracle.py"))
+    mistakes = mistakes_of(cache)
     q = torch.full((1, 1, 64), -10.0, dtype=torch.float64)
     k = torch.ones((1, 1, 64, 64), dtype=torch.float64)
     # A split of 32 slots has all 3 tokens, the other one none; every logit is -160, below -100.
-    mistakes = oracle.decode_attention_mistakes(q, k, torch.ones_like(k), torch.tensor([3]), 0.25)
-    empty = [o for kind, _, _, o in mistakes if kind == "empty_split"]
+    found = mistakes.decode_attention_mistakes(q, k, torch.ones_like(k), torch.tensor([3]), 0.25)
+    empty = [o for kind, _, _, o in found if kind == "empty_split"]
     assert any(float(o.abs().max()) < 1e-20 for o in empty)
     assert any(float((o - 1).abs().max()) < 1e-20 for o in empty if bool(o.isfinite().all()))

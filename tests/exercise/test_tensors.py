@@ -359,3 +359,11 @@ def test_slices_lie_far_apart_and_take_no_memory(axis: int) -> None:
 def test_two_slices_cannot_lie_far_apart() -> None:
     with pytest.raises(ValueError, match="must have at least 3 of them, got 2"):
         far_apart(torch.zeros(2, 9), 0)
+
+
+def test_a_file_of_an_exercise_imports_what_it_is_given_by_name_and_no_other_exercises_files() -> None:
+    oracle = tensors.module_from_text("oracle.py", "def total(x):\n    return sum(x)\n")
+    mistakes = tensors.module_from_text("mistakes.py", "from math import pi\nfrom oracle import total\n", oracle)
+    assert mistakes.total([1, 2]) == 3
+    with pytest.raises(ImportError):
+        tensors.module_from_text("mistakes.py", "from oracle import total\n")

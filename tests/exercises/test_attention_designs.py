@@ -65,7 +65,7 @@ class Known:
 
     def __init__(self, exercise: str, part: str) -> None:
         entry, _ = resolve(ROOT, exercise)
-        self.truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), keep=1 << 10)
+        self.truth = Truth.of(entry, keep=1 << 10)
         found = entry.exercise.part(part)
         assert found
         self.part: Part = found

@@ -148,7 +148,7 @@ def test_some_case_has_a_size_of_one_and_some_case_no_power_of_two(entry: Entry,
 
 @every_choosing_part
 def test_most_cases_have_costs_that_were_measured_and_the_others_none(entry: Entry, part: Part) -> None:
-    truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"), measured=entry.measured)
+    truth = Truth.of(entry)
     for planned in planned_for_a_gpu(entry, part):
         measured = 0
         for one in planned.cases:
@@ -161,7 +161,7 @@ def test_most_cases_have_costs_that_were_measured_and_the_others_none(entry: Ent
 
 @every_part_with_large_cases
 def test_large_cases_have_a_wide_oracle_and_inputs_that_their_seed_decides(entry: Entry, part: Part) -> None:
-    truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"))
+    truth = Truth.of(entry)
     large = [case for check in part.checks if check.cases for case in check.cases.named_large]
     found = [
         line for look in (repeatable_inputs, seeded_inputs) for line in look(_of(part, max(large, key=_work)), truth)

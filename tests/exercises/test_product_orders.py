@@ -40,7 +40,7 @@ def test_a_sum_in_any_order_of_k_is_allowed(order: str, values: str, sides: tupl
     recipe = Recipe("matmul", {**case, "a_layout": "rows", "b_layout": "rows"}, 1)
     part = ENTRY.exercise.part("matmul")
     assert part is not None
-    truth = Truth(ENTRY.source("inputs.py"), ENTRY.source("oracle.py"))
+    truth = Truth.of(ENTRY)
     a, b = (value for value in truth.inputs(recipe) if isinstance(value, torch.Tensor))
     total = torch.zeros(sides[:2])
     for k in ORDERS[order](sides[2]):

@@ -39,7 +39,7 @@ def _one_thread() -> Iterator[None]:
 @cache
 def truth_of(entry: Entry) -> Truth:
     """The truth of an exercise, cut into small portions."""
-    truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"))
+    truth = Truth.of(entry)
     for name, size in SMALL.items():
         if hasattr(truth._oracle, name):
             setattr(truth._oracle, name, size)

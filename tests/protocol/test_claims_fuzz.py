@@ -217,7 +217,7 @@ class Claiming:
 
 @pytest.fixture(scope="module")
 def grounds() -> tuple[Job, Truth]:
-    truth = Truth(ENTRY.source("inputs.py"), ENTRY.source("oracle.py"))
+    truth = Truth.of(ENTRY)
     few = shortened(plan_of(ENTRY, default_seed(ENTRY.id), gpu=False, parts=frozenset({PART.name})), 1)
     job = Job(ENTRY, "/learner/ex_15.py", "", few, "grade", "", shrink=False, timed=False, compiled=False)
     return job, truth

@@ -200,7 +200,7 @@ def test_it_reveals_the_truth_as_the_judge_of_answers_computes_it(
 ) -> None:
     part = ex_15.exercise.part("vector_add")
     assert part is not None
-    truth = Truth(ex_15.source("inputs.py"), ex_15.source("oracle.py"))
+    truth = Truth.of(ex_15)
     (expected,) = truth.expect(part, recipe())
     about, values, allowed = baseline_process.reveal(Reveal(recipe(), 0, 1000, 63))
     assert about == Revealed("float32", 0, 4101)

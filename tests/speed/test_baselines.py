@@ -224,7 +224,7 @@ def test_what_timed_answers_are_compared_with_has_the_form_of_the_truth(
     entry: Any, part: Part, band: SpeedBand
 ) -> None:
     module = functions_of(entry)
-    truth = Truth(entry.source("inputs.py"), entry.source("oracle.py"))
+    truth = Truth.of(entry)
     cases = next(check.rule.cases for check in part.checks if isinstance(check.rule, Agrees))
     recipe = Recipe(part.name, dict(cases.named[0]), 17)
     # These need no GPU; the others are compared with nothing here.
