@@ -84,6 +84,11 @@ class Split:
         return f"All {self.failing_with} failing cases are ones {says}{some}; {passing}."
 
 
+def contrasts_of(declared: Sequence[Contrast], part: str) -> list[Contrast]:
+    """Return the declared contrasts that concern a part."""
+    return [one for one in declared if one.part in ("", part)]
+
+
 def split(tried: Sequence[TriedCase], has: Callable[[Case], bool]) -> Split:
     """Count the failing and passing cases with and without a property."""
     counts = {(failed, having): 0 for failed in (True, False) for having in (True, False)}

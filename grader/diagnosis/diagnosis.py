@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from grader.diagnosis.case_contrast import contrasts_of
 from grader.diagnosis.cross_check import explaining, shown_by
 from grader.diagnosis.edits.edit_scope import SLIP
 from grader.diagnosis.edits.limits import UNSHARED, limit_clue
@@ -38,7 +39,7 @@ from grader.diagnosis.probes.padding import masks_lanes, padding_clues, padding_
 from grader.diagnosis.probes.repeats import again, repeated_work
 from grader.diagnosis.probes.unwritten import unwritten_clues
 from grader.diagnosis.probes.variations import Variation, left_a_tensor, variations_of
-from grader.diagnosis.ranking import explained, remedied, suspects_of
+from grader.diagnosis.ranking import PartView, explained, remedied, suspects_of
 from grader.diagnosis.surroundings import with_surroundings
 from grader.exercise.cases import QUICK_VOLUME
 from grader.exercise.causes import Shown
@@ -461,16 +462,9 @@ class Diagnosis:
         # How a case of wrong values depends on its axes says nothing of an access outside a tensor.
         by_access = left_a_tensor(self._checks[planned.id].wrong)
         varied = [one for one in part.varied or [] if one.outside or not by_access]
-        suspects = suspects_of(
-            own,
-            [clue for clues in self._elsewhere(planned, own) for clue in clues],
-            tried,
-            space_of(planned.part),
-            self._exercise.contrasts,
-            kinds,
-            planned.part.name,
-            varied,
-        )
+        declared = contrasts_of(self._exercise.contrasts, planned.part.name)
+        elsewhere = [clue for clues in self._elsewhere(planned, own) for clue in clues]
+        suspects = suspects_of(own, elsewhere, PartView(kinds, tried, space_of(planned.part), declared, varied))
         return remedied(suspects, tried, self._exercise.remedies, planned.part.name)
 
     def _elsewhere(self, planned: PlannedCheck, own: Sequence[Clue] = ()) -> list[list[Clue]]:

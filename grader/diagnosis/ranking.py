@@ -6,7 +6,7 @@ Take clues and tried cases. Change no status and no points.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from grader.diagnosis.case_contrast import (
@@ -54,60 +54,34 @@ _EXPLAINS_VALUES = 0.8
 _BESIDE_VALUES, _SAYS_MORE_THAN_OVERFLOW = 0.7, 0.4
 
 
-def suspects_of(
-    clues: Sequence[Clue],
-    elsewhere: Sequence[Clue],
-    tried: Sequence[TriedCase],
-    space: Space | None,
-    declared: Sequence[Contrast],
-    kinds: Mapping[str, Kind],
-    part: str = "",
-    varied: Sequence[Variation] = (),
-) -> tuple[Suspect, ...]:
-    """Return the few likeliest suspects, the likeliest first.
+@dataclass(frozen=True)
+class PartView:
+    """What is known of a part, beside the clues of its checks.
 
-    elsewhere: clues of the part's other failed checks. varied: variations of failing cases.
+    kinds: those that its failures can have. tried: the cases that ran. space: its cases; None if it declares none.
+    contrasts: those that its specification declares. varied: variations of failing cases.
     """
-    own = list(clues)
-    if space is not None and any(clue.confirmed and clue.kind in of_family("ending") for clue in own):
-        assumed = only_size(tried, space)
-        own = (
-            [replace(clue, confirmed=False, weight=_CONFIRMED_ELSEWHERE) for clue in own] + assumed if assumed else own
-        )
-    if not has_proof(own):
-        own = [_in_proved_words(clue, elsewhere) for clue in own]
-        rounded = bool(own) and all(clue.kind in of_family("small errors") for clue in own)
-        own += [_from_elsewhere(clue, rounded=rounded) for clue in elsewhere if clue.confirmed]
+
+    kinds: Mapping[str, Kind]
+    tried: Sequence[TriedCase] = ()
+    space: Space | None = None
+    contrasts: Sequence[Contrast] = ()
+    varied: Sequence[Variation] = ()
+
+
+def suspects_of(clues: Sequence[Clue], elsewhere: Sequence[Clue], view: PartView) -> tuple[Suspect, ...]:
+    """Return the few likeliest suspects of a check, the likeliest first.
+
+    clues: those of the check. elsewhere: those of the part's other failed checks.
+    """
+    own = _with_proofs_of(elsewhere, _assumed_of_one_size(clues, view))
     if any(_leaves_whole_blocks(clue) for clue in (*clues, *elsewhere)):
         own = [_with_whole_blocks(clue) for clue in own]
     factors: Mapping[str, float] = {}
-    declared = [one for one in declared if one.part in ("", part)]
-    if space is not None:
-        shared = not_varied(contrasts(tried, declared, space), varied)
-        if any(clue.by_known_mistake and clue.weight >= _EXPLAINS_VALUES for clue in clues):
-            shared = [replace(clue, weight=_BESIDE_VALUES * clue.weight) for clue in shared]
-        tested = list(variation_clues(varied, declared))
-        if any(clue.kind in of_family("small errors") and clue.weight >= _LOOKS_ROUNDED for clue in clues):
-            tested = [clue if clue.firm else replace(clue, weight=_MAY_PASS * clue.weight) for clue in tested]
-        own += [*shared, *tested]
-        known = {clue.kind for clue in clues if clue.by_known_mistake}
-        factors = {**_outweighed(clues), **refuted(tried, declared, space, known)}
-        if fails_full(varied):
-            # No mask was needed: an access outside a tensor has another cause.
-            own = [_with_wrong_address(clue) for clue in own]
-        spared = layout_matters(varied, declared) or fails_full(varied)
-        if spared:
-            factors = {**factors, **dict.fromkeys(of_family("ragged"), REFUTED)}
-        by_layout = layout_matters(varied, declared) or by_layout_alone(tried, declared, space)
-        if by_layout:
-            # The strides are why values are in wrong places.
-            factors = {**factors, **dict.fromkeys(of_family("misplaced"), REFUTED)}
-        if spared or by_layout:
-            # These may be a second mistake, except for what a replay has proved.
-            doubted = [name for name in of_family("ragged") if not GENERAL[name].by_replay]
-            own = [replace(clue, firm=False) if clue.kind in doubted else clue for clue in own]
+    if view.space is not None:
+        own, factors = _contrasted(own, clues, view, view.space)
     # The part cannot have the other kinds.
-    own = [clue for clue in own if clue.kind in kinds]
+    own = [clue for clue in own if clue.kind in view.kinds]
     if any(clue.kind in _NEVER_STORED and not clue.confirmed for clue in clues):
         # A wrong reduction stores wrong values everywhere: it leaves no element out.
         own = [clue for clue in own if clue.kind != "wrong_axis" or clue.confirmed]
@@ -116,7 +90,59 @@ def suspects_of(
         return ()
     least = max(_LEAST, _LEAST_OF_FIRST * ranked[0][0])
     few = [one for weight, one in ranked if weight >= least or one[0].confirmed][:_MOST_SUSPECTS]
-    return tuple(_suspect(kinds[same[0].kind], same) for same in few)
+    return tuple(_suspect(view.kinds[same[0].kind], same) for same in few)
+
+
+def _assumed_of_one_size(clues: Sequence[Clue], view: PartView) -> list[Clue]:
+    """Return the clues. A proof that a loop ends too early is a guess where all passing cases have one size."""
+    if view.space is None or not any(clue.confirmed and clue.kind in of_family("ending") for clue in clues):
+        return list(clues)
+    assumed = only_size(view.tried, view.space)
+    doubted = [replace(clue, confirmed=False, weight=_CONFIRMED_ELSEWHERE) for clue in clues]
+    return [*doubted, *assumed] if assumed else list(clues)
+
+
+def _with_proofs_of(elsewhere: Sequence[Clue], clues: list[Clue]) -> list[Clue]:
+    """Return the clues of a check with what other checks have confirmed; unchanged if the check has its own proof."""
+    if has_proof(clues):
+        return clues
+    own = [_in_proved_words(clue, elsewhere) for clue in clues]
+    rounded = bool(own) and all(clue.kind in of_family("small errors") for clue in own)
+    return own + [_from_elsewhere(clue, rounded=rounded) for clue in elsewhere if clue.confirmed]
+
+
+def _contrasted(
+    own: list[Clue], clues: Sequence[Clue], view: PartView, space: Space
+) -> tuple[list[Clue], Mapping[str, float]]:
+    """Return the clues with those that a comparison of failing and passing cases gives, and factors of kinds.
+
+    clues: those of the check alone.
+    """
+    tried, declared, varied = view.tried, view.contrasts, view.varied
+    shared = not_varied(contrasts(tried, declared, space), varied)
+    if any(clue.by_known_mistake and clue.weight >= _EXPLAINS_VALUES for clue in clues):
+        shared = [replace(clue, weight=_BESIDE_VALUES * clue.weight) for clue in shared]
+    tested = list(variation_clues(varied, declared))
+    if any(clue.kind in of_family("small errors") and clue.weight >= _LOOKS_ROUNDED for clue in clues):
+        tested = [clue if clue.firm else replace(clue, weight=_MAY_PASS * clue.weight) for clue in tested]
+    own = [*own, *shared, *tested]
+    known = {clue.kind for clue in clues if clue.by_known_mistake}
+    factors = {**_outweighed(clues), **refuted(tried, declared, space, known)}
+    if fails_full(varied):
+        # No mask was needed: an access outside a tensor has another cause.
+        own = [_with_wrong_address(clue) for clue in own]
+    spared = layout_matters(varied, declared) or fails_full(varied)
+    if spared:
+        factors |= dict.fromkeys(of_family("ragged"), REFUTED)
+    by_layout = layout_matters(varied, declared) or by_layout_alone(tried, declared, space)
+    if by_layout:
+        # The strides are why values are in wrong places.
+        factors |= dict.fromkeys(of_family("misplaced"), REFUTED)
+    if spared or by_layout:
+        # These may be a second mistake, except for what a replay has proved.
+        doubted = [name for name in of_family("ragged") if not GENERAL[name].by_replay]
+        own = [replace(clue, firm=False) if clue.kind in doubted else clue for clue in own]
+    return own, factors
 
 
 def _outweighed(clues: Sequence[Clue]) -> dict[str, float]:
