@@ -555,11 +555,12 @@ class Session:
 
     def _measured(self, child: _Child, *, thoroughly: bool, filling: bool) -> OutOfMemory | OutOfSpace | None:
         """Return the limit that a process exceeds, or None. Changes nothing. filling: measure its folder too."""
-        pid, limit = child.spawned.pid, self._limits.memory_bytes
-        used = usage.resident_bytes(pid)
-        if thoroughly and used <= child.baseline_bytes + limit:
-            used = usage.memory_bytes(self._family(child))
-        if used > child.baseline_bytes + limit:
+        limit = self._limits.memory_bytes
+        allowed = child.baseline_bytes + limit
+        used = usage.resident_bytes(child.spawned.pid)
+        if thoroughly and used <= allowed:
+            used = usage.memory_bytes(self._family(child), allowed)
+        if used > allowed:
             return OutOfMemory(limit, used)
         limit = self._limits.scratch_bytes
         return OutOfSpace(limit) if filling and self._used_disk_bytes(child, limit) > limit else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -75,21 +75,26 @@ def family(pid: int, uid: int) -> list[int]:
     return found
 
 
-def memory_bytes(pids: Iterable[int]) -> int:
+def memory_bytes(pids: Sequence[int], allowed: int = 0) -> int:
     """Return the bytes of memory of these processes: their own pages, shared memory, and memory files (memfd).
 
     Shared memory counts once. A memory file counts even if no process maps it. Pages of ordinary files, such as
-    libraries, do not count.
+    libraries, do not count. allowed: where an upper bound is no more than that, return the bound: to tell pages apart,
+    the kernel looks at each of them.
     """
     own = mapped = 0
     in_memory: dict[tuple[int, int], int] = {}
+    for pid in pids:
+        in_memory |= {key: size for key, size, target in _nameless_files(pid) if target.startswith("/memfd:")}
+    bound = sum(map(resident_bytes, pids)) + sum(in_memory.values())
+    if bound <= allowed:
+        return bound
     for pid in pids:
         with contextlib.suppress(OSError, IndexError, ValueError):
             lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
             sizes = {name: int(rest.split()[0]) * 1024 for name, _, rest in (line.partition(":") for line in lines)}
             own += sizes.get("Pss_Anon", 0)
             mapped += sizes.get("Pss_Shmem", 0)
-        in_memory |= {key: size for key, size, target in _nameless_files(pid) if target.startswith("/memfd:")}
     return own + max(mapped, sum(in_memory.values()))
 
 
