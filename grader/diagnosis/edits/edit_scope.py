@@ -81,6 +81,7 @@ class Scope:
     """A function of the text.
 
     launched: the arguments of a kernel's launch; None for launch code. constants: the names of all kernels' constants.
+    blocks: those that are lengths of blocks.
     """
 
     function: ast.FunctionDef
@@ -88,6 +89,7 @@ class Scope:
     starts: tuple[int, ...]
     launched: Launched | None
     constants: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()
 
     @property
     def in_kernel(self) -> bool:
@@ -329,9 +331,17 @@ class Scope:
     @cached_property
     def passed_to_kernels(self) -> tuple[str, ...]:
         """Return the names and numbers that launches of the function pass as constants."""
+        return self._passed(self.constants)
+
+    @cached_property
+    def passed_blocks(self) -> tuple[str, ...]:
+        """Return the names and numbers that launches of the function pass as lengths of blocks."""
+        return self._passed(self.blocks)
+
+    def _passed(self, constants: Sequence[str]) -> tuple[str, ...]:
         launches = (one for one in ast.walk(self.function) if isinstance(one, ast.Call))
         launches = (one for one in launches if isinstance(one.func, ast.Subscript))
-        given = (one for launch in launches for one in launch.keywords if one.arg in self.constants)
+        given = (one for launch in launches for one in launch.keywords if one.arg in constants)
         return tuple(
             dict.fromkeys(self.text(one.value) for one in given if isinstance(one.value, ast.Name | ast.Constant))
         )
@@ -389,6 +399,17 @@ class Scope:
         numbers = (one for one in self.arguments if self.is_number(one) and not self._is_pointer(one))
         numbers = (one for one in numbers if not isinstance(self.values.get(one), bool | float))
         return tuple(one for one in numbers if "stride" not in one.lower() and not (one.isupper() and "_" in one))
+
+    @cached_property
+    def lane_factors(self) -> frozenset[str]:
+        """Return the names that multiply an index of lanes, as strides do: `rows[:, None] * stride`."""
+        products = (
+            one for one in ast.walk(self.function) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult)
+        )
+        sides = [side for one in products for side in ((one.left, one.right), (one.right, one.left))]
+        return frozenset(
+            bare_name(one) for one, other in sides if any(isinstance(x, ast.Subscript) for x in ast.walk(other))
+        )
 
     def _is_pointer(self, name: str) -> bool:
         return name.endswith(("ptr", "ptrs", "desc"))
@@ -553,6 +574,13 @@ def constants_of(function: ast.FunctionDef) -> tuple[str, ...]:
     own = function.args
     every = (*own.posonlyargs, *own.args, *own.kwonlyargs)
     return tuple(one.arg for one in every if one.annotation and "constexpr" in ast.unparse(one.annotation))
+
+
+def blocks_of(function: ast.FunctionDef) -> tuple[str, ...]:
+    """Return the names of a kernel's constants that are lengths of blocks: of `tl.arange(0, BLOCK)`."""
+    ranges = (one for one in ast.walk(function) if called(one) == "arange")
+    lengths = {name for one in ranges for name in names_in(one)}
+    return tuple(one for one in constants_of(function) if one in lengths)
 
 
 def bare_name(node: ast.AST) -> str:

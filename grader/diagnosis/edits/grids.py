@@ -97,7 +97,7 @@ def _other_blocks(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     divisor = _divisor(scope, node)
     if isinstance(divisor, ast.Constant):
         own = scope.text(divisor)
-        for block in scope.passed_to_kernels:
+        for block in scope.passed_blocks:
             if block not in (own, scope.text(node)) and (block.isidentifier() or block.isdecimal()):
                 yield replace(scope.edit(divisor, block, _KINDS, OFTEN), help=_OTHER_BLOCK.format(block=block))
 

@@ -39,6 +39,7 @@ from grader.diagnosis.edits.shares import IN_SHARES
 _SIZES = ("axes_exchanged", "wrong_address", "not_all_covered", "missing_mask", "strides_ignored", "bad_index")
 _STRIDES = ("strides_ignored", "axes_exchanged", "wrong_address")
 _TENSORS = ("operand_mixed_up", "copies_input")
+_INDICES = ("axes_exchanged", "stores_collide", "not_all_covered", "position_shifted", "wrong_address")
 _TOO_WIDE = ("missing_mask", "padding_counted")
 _TOO_NARROW = ("last_left_out", "block_left_out", "not_all_covered")
 _TERMS = ("position_shifted", "wrong_address", "missing_mask", "last_left_out", "block_left_out", "done_again")
@@ -74,7 +75,8 @@ _PAIRS = (("exp", "exp2"), ("log", "log2"), ("sum", "max"), ("minimum", "maximum
 _RELATED = {**dict(_PAIRS), **{other: one for one, other in _PAIRS}, "store": "atomic_add"}
 _EXPONENTIALS = frozenset({"exp", "exp2", "log", "log2"})
 # Factors between powers of e and of 2, which are easily confused. They have at least three digits in a text.
-_BASES = {math.log(2): "1.4426950408889634", 1 / math.log(2): "0.6931471805599453"}
+_LN_2 = "0.6931471805599453"
+_BASES = {math.log(2): "1.4426950408889634", 1 / math.log(2): _LN_2}
 _FEWEST_DIGITS = 1e-3
 # Numbers of usual formulas, which are often written with too few digits; and the fewest digits behind the point.
 _KNOWN = (
@@ -110,6 +112,7 @@ def _names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             if called(scope.parents.get(node)) == "dot" or isinstance(scope.parents.get(node), ast.keyword) or in_step:
                 weight = SOMETIMES
             weight = OFTEN / 2 if name in scope.idle else weight
+            weight = max(weight, OFTEN) if _is_of_other_axis(scope, node, name) else weight
             kinds = _kinds_of_names(scope, node)
             if _divides_length_of(scope, node, name):
                 kinds, weight = _OTHER_AXIS, MOST
@@ -144,6 +147,20 @@ def _is_of_axis(length: object, block: str) -> bool:
     return str(length)[-1:].lower() == block[-1:].lower()
 
 
+def _is_of_other_axis(scope: Scope, node: ast.Name, name: str) -> bool:
+    """Return whether a name is the odd one among those of its statement, and another one is not: by their last letters.
+
+    `offs_n = pid_m * BLOCK_N + tl.arange(0, BLOCK_N)`: `pid_n` is of the axis that all others are of.
+    """
+    statement: ast.AST | None = node
+    while isinstance(statement, ast.expr | ast.keyword):
+        statement = scope.parents.get(statement)
+    if not isinstance(statement, ast.Assign) or not _is_of_axis(name, _letter(name, node.id)):
+        return False
+    others = [one.id for one in ast.walk(statement) if isinstance(one, ast.Name) and one is not node]
+    return sum(_is_of_axis(one, name) for one in others) > 1 and not any(_is_of_axis(one, node.id) for one in others)
+
+
 def _is_one_letter_off(one: str, other: str) -> bool:
     differ = [(a, b) for a, b in zip(one, other, strict=False) if a != b]
     return len(one) == len(other) and len(differ) == 1 and differ[0][0].isupper() == differ[0][1].isupper()
@@ -162,7 +179,10 @@ def _kinds_of_names(scope: Scope, node: ast.Name) -> tuple[str, ...]:
         return OF_DTYPES
     if "stride" in node.id.lower():
         return _STRIDES
-    return _SIZES if not scope.in_kernel or scope.is_number(node.id) else _TENSORS
+    if not scope.in_kernel or scope.is_number(node.id):
+        return _SIZES
+    made_by = {called(one) for one in scope.origins(node)}
+    return _INDICES if "program_id" in made_by and "load" not in made_by else _TENSORS
 
 
 def _bounds(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -307,6 +327,17 @@ def _bases(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         for factor, other in _BASES.items():
             if abs(node.value - factor) < _FEWEST_DIGITS:
                 yield scope.edit(node, other, ("logarithm_base", "wrong_factor"), OFTEN)
+
+
+def _missing_bases(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Bring a logarithm, or the maximum beside it, from base 2 to base e: `(m + tl.log2(l)) * ln 2`."""
+    if not scope.in_kernel or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+        return
+    for one, other in ((node.left, node.right), (node.right, node.left)):
+        if called(one) == "log2":
+            yield scope.edit(node, f"({scope.text(node)}) * {_LN_2}", ("logarithm_base",), OFTEN)
+        if called(one) == "log":
+            yield scope.edit(node, f"{scope.text(other)} * {_LN_2} + {scope.text(one)}", ("logarithm_base",), SOMETIMES)
 
 
 def _short_constants(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -560,7 +591,8 @@ def _quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             yield scope.edit(node, f"({scope.text(node)} {sign} {divisor})", _PARTS, SOMETIMES / 2)
     if isinstance(parent, ast.Assign) and isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
         for name in scope.sizes:
-            if name not in names_in(node):
+            # A stride and the length of a block count no parts.
+            if name not in names_in(node) and name not in scope.lane_factors and name not in scope.blocks:
                 yield scope.edit(node, f"({scope.text(node)}) % {name}", ("wrong_address", "bad_index", *_PARTS), OFTEN)
 
 
@@ -758,6 +790,7 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _brackets,
     _numbers,
     _bases,
+    _missing_bases,
     _short_constants,
     _moduli,
     _reductions,
