@@ -150,7 +150,8 @@ class Diagnosis:
             clues, told = gathered(bench, first, ruling.alike, known=any(map(has_proof, others)))
             calls = max(1, int(float(ruling.metrics.get("cases", 1))))
             check.is_slow = worked_s / calls > _PROBE_S
-            if not check.is_slow and first.cause.mismatch is not None and has_proof(clues):
+            by_values = has_proof(clues) and not has_proof(first.clues)
+            if not check.is_slow and first.cause.mismatch is not None and by_values:
                 proved = self._proved_otherwise(bench, alike)
                 if proved:
                     clues, told = [*proved, *map(_doubted, clues)], first

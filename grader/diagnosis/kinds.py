@@ -470,6 +470,7 @@ _KINDS = (
         "copied_by_torch",
         "a copy that PyTorch makes",
         "Which `.contiguous()`, `.clone()` or `.to()` copies a whole tensor? The kernel can read it by its strides.",
+        explains=_NO_VALUES,
     ),
     Kind(
         "values_read",

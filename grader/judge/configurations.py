@@ -258,10 +258,11 @@ def _left_by_trials(failure: Failure, words: str, where: str) -> Failure:
         "Name what the kernel adds to in reset_to_zero=[…] of triton.autotune, and what it changes in place in "
         "restore_value=[…]; or clear it in a pre_hook of the configuration."
     )
-    cause = replace(
-        failure.cause, title=f"{failure.cause.title}: after autotuning", rationale=rationale, help=help_text
-    )
-    return replace(failure, cause=cause, clues=(sure("not_cleared", "The trials of an autotuner remain."),))
+    title = f"{failure.cause.title}: after autotuning"
+    cause = replace(failure.cause, title=title, rationale=rationale, help=help_text)
+    words_of_kind = "Memory that the trials of an autotuner change, and the last launch reads"
+    clue = sure("not_cleared", "The trials of an autotuner remain.", words_of_kind, help_text)
+    return replace(failure, cause=cause, clues=(clue,))
 
 
 def _configuration_words(tuning: Sequence[Configurations], place: int) -> str:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from grader.diagnosis.diagnosis import Diagnosis
 from grader.diagnosis.gathering import clues_in
 from grader.diagnosis.probes.repeats import repeated_work
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
+from grader.grading.results import result_of
+from grader.judge.rules import decide
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of
+from tests.conftest import plan_with
 
 CASE = Case({"N": 4000, "dtype": "float32", "values": "normal", "offset": 0})
 STRIDED = """import torch
@@ -69,3 +75,23 @@ def test_a_store_that_does_not_move_on_with_the_loads_is_told(server: ForkServer
         assert failure
         found = clues_in(failure, bench.part, bench.truth)
     assert max(found, key=lambda one: one.weight).kind == "not_advanced"
+
+
+def test_what_the_trials_of_an_autotuner_leave_is_told_with_its_remedy(server: ForkServer, ex_15: Entry) -> None:
+    tuner = '@triton.autotune([triton.Config({"BLOCK": 64})] * 2, key=["n"])'
+    tuned = (
+        VECTOR_ADD.replace("@triton.jit", f"{tuner}\n@triton.jit")
+        .replace("tl.store(", "tl.atomic_add(")
+        .replace("empty_like", "zeros_like")
+        .replace(", BLOCK=64)", ")")
+    )
+    (planned,) = plan_with(ex_15, "vector_add.tail").checks
+    planned = replace(planned, cases=planned.cases[:1])
+    with bench_of(server, ex_15, tuned) as bench:
+        diagnosis = Diagnosis(ex_15.exercise, bench.truth)
+        failure = diagnosis.look_closer(bench, planned, decide(bench, planned), 0.1)
+        assert failure is not None
+        cause = diagnosis.explained(planned, result_of(planned, failure)).cause
+    assert cause is not None
+    assert "reset_to_zero=[…]" in cause.help
+    assert [one.kind for one in cause.suspects] == ["not_cleared"]

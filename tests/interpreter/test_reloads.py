@@ -51,6 +51,7 @@ def counted(operations: Sequence[Operation]) -> int:
         [access(TILE), access(TILE + 64, line=8), access(TILE), access(TILE + 128, line=8), access(TILE)],
         [access(TILE), access(TILE, 1), stored(TILE, 1), access(TILE), access(TILE)],
         [together(TILE, TILE + 9, TILE), together(TILE + 9, TILE, first=1), together(TILE, first=2)],
+        [access(TILE), stored(TILE), access(TILE, tensor=RESULT), access(TILE), stored(TILE)],
     ],
     ids=[
         "nothing",
@@ -64,6 +65,7 @@ def counted(operations: Sequence[Operation]) -> int:
         "at one line of a loop that only reads",
         "at one line, with another program's store before",
         "at one line of a loop that some programs leave",
+        "again for what it adds to a sum in memory",
     ],
 )
 def test_what_a_program_does_not_have_is_not_loaded_again(operations: list[Operation]) -> None:
@@ -85,6 +87,8 @@ def test_what_a_program_does_not_have_is_not_loaded_again(operations: list[Opera
         ([together(TILE, TILE), together(TILE, TILE + 64), together(TILE, TILE)], 256),
         ([access(TILE), stored(TILE[:8], tensor=ROW_NUMBERS), access(TILE), stored(TILE)], 256),
         ([access(TILE), stored(TILE), access(TILE), stored(TILE)], 256),
+        ([access(TILE), stored(TILE), access(TILE), access(TILE, tensor=RESULT), access(TILE, line=8)], 256),
+        ([access(TILE), stored(TILE), access(TILE, 1, tensor=RESULT), access(TILE), stored(TILE)], 256),
     ],
     ids=[
         "twice",
@@ -99,6 +103,8 @@ def test_what_a_program_does_not_have_is_not_loaded_again(operations: list[Opera
         "at one line at which one of two programs loads something else between",
         "with a number for each row stored between",
         "with a store between that a later one covers",
+        "after what it stored is loaded back",
+        "with a store between that another program loads",
     ],
 )
 def test_what_a_program_loads_although_it_has_it_is_counted_to_the_byte(
@@ -118,8 +124,15 @@ def in_a_row(operations: Sequence[Operation]) -> int:
         [access(TILE), access(TILE, 1), access(TILE, 2)],
         [together(TILE, TILE, TILE)],
         [access(TILE), access(TILE, tensor=RESULT)],
+        [access(TILE), stored(TILE), access(TILE, line=8), access(TILE + 64, line=8)],
     ],
-    ids=["a second walk", "each program its own", "each program its own, together", "another tensor"],
+    ids=[
+        "a second walk",
+        "each program its own",
+        "each program its own, together",
+        "another tensor",
+        "where other work begins at another line",
+    ],
 )
 def test_only_what_the_last_load_had_is_loaded_twice_in_a_row(operations: list[Operation]) -> None:
     assert in_a_row(operations) == 0
@@ -133,8 +146,25 @@ def test_only_what_the_last_load_had_is_loaded_twice_in_a_row(operations: list[O
         ([access(TILE), stored(TILE), access(TILE)], 256),
         ([access(TILE), access(TILE, 1), access(TILE + 16)], 192),
         ([together(TILE, TILE + 9), together(TILE, TILE + 9, line=8), access(TILE, 5)], 512),
+        ([access(TILE), stored(TILE, 1), access(TILE, line=8), stored(TILE)], 256),
+        (
+            [
+                each
+                for start in (0, 64, 128)
+                for each in (access(TILE + start), stored(TILE + start), access(TILE + start, line=8))
+            ],
+            512,
+        ),
     ],
-    ids=["twice", "three times", "with a result between", "with another program between", "programs together"],
+    ids=[
+        "twice",
+        "three times",
+        "with a result between",
+        "with another program between",
+        "programs together",
+        "at another line, with another program's result between",
+        "at another line, with a result between, in each step",
+    ],
 )
 def test_what_is_loaded_twice_in_a_row_is_counted_to_the_byte(operations: list[Operation], again: int) -> None:
     assert in_a_row(operations) == again

@@ -244,6 +244,11 @@ def test_a_copy_costs_points_where_it_is_larger_than_what_it_copies(
         weighed = weigh(trial, PlannedCase(case, 3), model, 1)
     assert isinstance(weighed, Weighed)
     assert weighed.share == share
+    if weighed.failure is not None:
+        # A fact, which no mistake in values that other checks show explains better.
+        (clue,) = weighed.failure.clues
+        assert (clue.kind, clue.confirmed, clue.title) == ("copied_by_torch", True, weighed.failure.cause.title)
+        assert "repeat_interleave()" in clue.help
 
 
 TWO_LOADS = """

@@ -1,11 +1,13 @@
 """Count the bytes that a program loads again although it has them: it loaded them, and has stored no result since.
 
-Those that its last load of the same tensor had are counted apart: no second pass over the inputs explains them.
+Those that its last load of the same tensor had are counted apart: no second pass over the inputs explains them, unless
+a program goes on to another piece of work, at other lines: its first tile may be the one that it had last.
 
 A program that computes several tiles, one after the other, loads what they share again for each of them. One that
 computes a tile in two passes over its inputs, or loads a tile at the top of a loop and at its bottom, moves bytes that
 it could keep. What a program stores tells them apart. Small results beside the others, as a number for each row, may
-belong to the first of two passes; and what a program stores over later is no result.
+belong to the first of two passes; and what a program stores over later is no result, unless it loads it back before: a
+sum that grows in memory, as where keys are the outer loop and queries the inner one.
 
 A load that repeats itself, without a store between, is no second one: in a loop that only reads, Triton's compiler
 moves it out of the loop. Pure: reads operations only.
@@ -14,7 +16,7 @@ moves it out of the loop. Pure: reads operations only.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,7 +57,7 @@ def reloads_of(operations: Sequence[Operation]) -> Reloads:
     for one in _loads_that_change(operations):
         loads.setdefault(one.start, []).append(one)
     ranges = [_ranges_of(made) for made in loads.values()]
-    return Reloads(sum(_since_a_result(one, ends) for one in ranges), sum(map(_in_a_row, ranges)))
+    return Reloads(sum(_since_a_result(one, ends) for one in ranges), sum(_in_a_row(one, ends) for one in ranges))
 
 
 def _loads_that_change(operations: Sequence[Operation]) -> Iterator[Operation]:
@@ -125,7 +127,8 @@ def _ends_of_work(operations: Sequence[Operation]) -> Ints:
     stores = [one for one in operations if one.access.kind != "load" and one.offsets.size]
     last: dict[tuple[int, int, bytes], int] = {}
     for one in stores:
-        last |= {(program, one.start, one.offsets.tobytes()): one.time for program in _programs(one)}
+        last |= dict.fromkeys(_places_of(one), one.time)
+    loaded_back = _loaded_back(operations, {one.start for one in stores})
     stored: Counter[int] = Counter()
     for one in stores:
         stored[one.start] += one.access.width * one.offsets.size
@@ -134,10 +137,36 @@ def _ends_of_work(operations: Sequence[Operation]) -> Ints:
         program * _PROGRAM + one.time
         for one in stores
         if stored[one.start] >= least
-        for program in _programs(one)
-        if one.access.kind == "atomic" or last[program, one.start, one.offsets.tobytes()] == one.time
+        for program, start, elements in _places_of(one)
+        if one.access.kind == "atomic"
+        or last[program, start, elements] == one.time
+        or (program, one.time) in loaded_back
     ]
     return np.unique(np.array(times, dtype=np.int64))
+
+
+def _loaded_back(operations: Sequence[Operation], stored: Container[int]) -> set[tuple[int, int]]:
+    """Return programs and times of stores whose elements the program loads before it stores over them.
+
+    stored: the tensors that programs store to.
+    """
+    latest: dict[tuple[int, int, bytes], int] = {}
+    found: set[tuple[int, int]] = set()
+    for one in operations:
+        if one.start not in stored or not one.offsets.size:
+            continue
+        for place in _places_of(one):
+            if one.access.kind != "load":
+                latest[place] = one.time
+            elif place in latest:
+                found.add((place[0], latest[place]))
+    return found
+
+
+def _places_of(one: Operation) -> Iterator[tuple[int, int, bytes]]:
+    """Yield each program of an operation, with the tensor and the elements."""
+    elements = one.offsets.tobytes()
+    yield from ((program, one.start, elements) for program in _programs(one))
 
 
 def _programs(one: Operation) -> Iterator[int]:
@@ -149,12 +178,13 @@ def _programs(one: Operation) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class _Ranges:
-    """Ranges of bytes that programs load of one tensor, each with the program and the time of its load."""
+    """Ranges of bytes that programs load of one tensor, each with the program, the time and the line of its load."""
 
     begins: Ints
     stops: Ints
     programs: Ints
     times: Ints
+    lines: Ints
 
     def repeated(self, apart: Ints, chosen: Ints | slice = slice(None)) -> int:
         """Return the bytes that chosen ranges have more than once among those with the same number in `apart`."""
@@ -169,10 +199,14 @@ def _since_a_result(ranges: _Ranges, ends: Ints) -> int:
     return ranges.repeated(pieces)
 
 
-def _in_a_row(ranges: _Ranges) -> int:
-    """Return the bytes that each load has in common with its program's load before, whatever was stored between."""
-    loads, place = np.unique(ranges.programs * _PROGRAM + ranges.times, return_inverse=True)
+def _in_a_row(ranges: _Ranges, ends: Ints) -> int:
+    """Return the bytes that each load has in common with its program's load before.
+
+    What was stored between does not matter, except where a program goes on to another line for the first time.
+    """
+    loads, where, place = np.unique(ranges.programs * _PROGRAM + ranges.times, return_index=True, return_inverse=True)
     follows = np.diff(loads // _PROGRAM, prepend=-1) == 0
+    follows[_first_of_other_work(loads, ranges.lines[where], ends)] = False
     # Each range belongs to the pair that its load ends, and to the pair that it begins.
     ends, begins = np.flatnonzero(follows[place]), np.flatnonzero(np.append(follows[1:], [False])[place])
     if not ends.size:
@@ -180,6 +214,18 @@ def _in_a_row(ranges: _Ranges) -> int:
     chosen = np.concatenate([ends, begins])
     pairs = np.concatenate([place[ends], place[begins] + 1])
     return ranges.repeated(pairs, chosen)
+
+
+def _first_of_other_work(loads: Ints, lines: Ints, ends: Ints) -> Ints:
+    """Return which loads are a program's first step from one line to another with the end of a piece of work between.
+
+    loads: programs and times, in ascending order, with their lines.
+    """
+    programs, pieces = loads // _PROGRAM, np.searchsorted(ends, loads)
+    changes = (np.diff(programs) == 0) & (np.diff(lines) != 0) & (np.diff(pieces) != 0)
+    after = np.flatnonzero(changes) + 1
+    steps = np.stack([programs[after], lines[after - 1], lines[after]], axis=1)
+    return after[np.unique(steps, axis=0, return_index=True)[1]] if after.size else after
 
 
 def _ranges_of(loads: Sequence[Operation]) -> _Ranges:
@@ -202,9 +248,11 @@ def _ranges_of(loads: Sequence[Operation]) -> _Ranges:
         [_programs_at(one, at) for one, at in zip(loads, _places(accesses, firsts, of_access), strict=True)]
     )
     times = np.array([one.time for one in loads])[accesses]
+    numbers = {where: number for number, where in enumerate(dict.fromkeys(one.access.where for one in loads))}
+    lines = np.array([numbers[one.access.where] for one in loads])[accesses]
     widths = np.array([one.access.width for one in loads])[accesses]
     begins, stops = offsets[firsts].astype(np.int64), offsets[lasts].astype(np.int64) + widths
-    return _Ranges(begins, stops, programs, times)
+    return _Ranges(begins, stops, programs, times, lines)
 
 
 def _places(accesses: Ints, firsts: Ints, of_access: Ints) -> Iterator[Ints]:

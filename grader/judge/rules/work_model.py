@@ -12,7 +12,7 @@ from grader.exercise.formula import evaluate
 from grader.exercise.model import Allowance, WorkModel
 from grader.exercise.plan import PlannedCase
 from grader.judge.bench import Bench
-from grader.judge.clue import Clue
+from grader.judge.clue import Clue, sure
 from grader.judge.configurations import other_configurations, words_of
 from grader.judge.evidence import Evidence
 from grader.judge.failures import Failure
@@ -35,6 +35,8 @@ _MANY = 100
 _MOST_LAUNCHES = 4
 # More than a call moves; the sums over thousands of launches are still exact in a float, which the record holds.
 _MOST = 1 << 40
+# A formula of more characters is not shown on a card.
+_LONGEST_FORMULA = 100
 _MODEL_SEED = 1
 
 _NO_KERNEL = Failure(
@@ -170,16 +172,19 @@ def weigh(trial: Trial, one: PlannedCase, model: WorkModel, returned: int) -> We
     advice = _HELP.get(tightest.kind) or _advice(work, wastes, copying)
     if share > 0:
         return Weighed(work, share, advice)
+    cause = _cause(tightest, work, counted, advice, copying)
     clues: tuple[Clue, ...] = ()
     if tightest.kind == "traffic":
         clues = tuple(_clues(work, wastes, results, copying))
     elif tightest.kind == "copies":
-        clues = (Clue("copied_by_torch", 0.9, copying),)
+        # These two are counted, not guessed: no mistake in values that other checks show leads here.
+        clues = (sure("copied_by_torch", copying, cause.title, advice),)
     elif tightest.kind == "again":
-        clues = (Clue("read_again", 0.9, f"{_bytes(tightest.used)} of them are loaded by a program that had them."),)
+        seen = f"{_bytes(tightest.used)} of them are loaded by a program that had them."
+        clues = (sure("read_again", seen, cause.title, advice),)
     elif tightest.kind == "stores":
         clues = (_stored_clue(work, results),)
-    return Weighed(work, share, advice, Failure("fail", _cause(tightest, work, counted, advice, copying), clues))
+    return Weighed(work, share, advice, Failure("fail", cause, clues))
 
 
 def _counted(launches: Sequence[LaunchInfo]) -> list[_Counted] | None:
@@ -306,15 +311,17 @@ def _limits(work: Work, enlarged: int, wastes: Sequence[Waste], model: WorkModel
 def _cause(limit: _Limit, work: Work, launches: Sequence[_Counted], advice: str, copying: str) -> Cause:
     """Return the cause of a count without points, with both bounds. copying: what torch copies, in words."""
     formula = limit.allowance.bytes
+    # A card cuts long texts in the middle: the numbers say more than a formula of several lines.
+    bracketed = f" ({formula})" if len(formula) <= _LONGEST_FORMULA else ""
     match limit.kind:
         case "memory":
             title, full, none = "Takes too much memory", work.extra_allowed_bytes, work.extra_none_bytes
             used = f"your own tensors take up {_bytes(limit.used)} at one time, besides inputs and results."
-            needed = f" ({formula})"
+            needed = bracketed
         case "stores":
             title, full, none = "Stores more bytes than needed", work.stored_allowed_bytes, work.stored_none_bytes
             used = f"{_bytes(limit.used)} are stored, each counted once."
-            needed = f" ({limit.allowance.full:g} times {formula})"
+            needed = f" ({limit.allowance.full:g} times {formula})" if bracketed else ""
         case "copies":
             title, (full, none) = "Copies are larger than the inputs", limit.allowance.bounds(Case(work.case))
             used = f"copies that PyTorch makes are {_bytes(limit.used)} larger than what they copy."
@@ -327,7 +334,7 @@ def _cause(limit: _Limit, work: Work, launches: Sequence[_Counted], advice: str,
             title, full, none = "Moves more bytes than needed", work.allowed_bytes, work.none_bytes
             deeds = "loaded, stored and copied" if copying else "loaded and stored"
             used = f"{_bytes(limit.used)} are {deeds}, {_ratio_words(work)} times the "
-            used += f"{_bytes(work.model_bytes)} that this part needs ({formula})."
+            used += f"{_bytes(work.model_bytes)} that this part needs{bracketed}."
             needed = ""
     each = "" if limit.kind in ("memory", "copies") else f" {_launch_words(launches)}"
     bounds = f"All points are earned up to {_bytes(full)}{needed}, and none from {_bytes(none)} on."
