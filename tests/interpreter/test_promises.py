@@ -54,6 +54,8 @@ def tried(server: ForkServer, entry: Entry, *lines: str) -> Trial:
         ("stored = tl.multiple_of(offsets % 256 + offsets // 256 * 256, 256)",),
         ("mask = tl.max_constancy(offsets < n, 4)",),
         ("rows = tl.multiple_of((tl.arange(0, 16) * 8)[:, None] + tl.arange(0, 4)[None, :], (1, 8))",),
+        # Real code promises this of columns, and then gets rows: nothing is taken at once along the first axis.
+        ("k = tl.multiple_of(x_ptr + (tl.arange(0, 16) * 5)[:, None] + tl.arange(0, 4)[None, :], (16, 1))",),
         # Real code promises this of rows that it loads: what starts again there is not stored.
         (f"loaded = {WRAPPED}",),
         # The same without a promise is stored one by one.
@@ -74,6 +76,10 @@ def test_a_promise_that_holds_or_does_no_harm_is_believed(
         (("stored = tl.multiple_of(offsets + 8, 16)",), "tl.multiple_of promises a multiple of 16, and here one is 8"),
         (("k = tl.multiple_of(offsets * 3, 3)", "k = tl.multiple_of(offsets * 3, 2)"), "of 2, and here one is 3"),
         (("k = tl.multiple_of(x_ptr + offsets * 5, 16)",), "this one is 4 bytes past one"),
+        (
+            ("k = tl.multiple_of(x_ptr + (tl.arange(0, 16) * 5)[:, None] + tl.arange(0, 4)[None, :], (1, 16))",),
+            "this one is 4 bytes past one",
+        ),
         (("mask = tl.max_constancy(offsets < n, 8)",), "tl.max_constancy promises that 8 neighbours are equal"),
         (("k = tl.max_contiguous(offsets * 2, 4)",), "tl.max_contiguous promises 4 neighbours, and here some are not"),
         ((f"loaded = {WRAPPED}", "stored = loaded", EVERY), "the indices of this store start again in between"),

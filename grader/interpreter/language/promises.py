@@ -91,12 +91,14 @@ def _steps(data: Array, axis: int) -> Array:
 def _false_multiple(data: Array, counts: Sequence[int], unit: int, is_pointer: bool) -> str:
     """Return what is wrong with a promise of multiples: the first element of each run of neighbours must be one.
 
-    A block along several axes is looked at along those that have runs; without runs, every element counts.
+    A block along several axes is looked at along those that have runs. Without runs, every element counts; but one of
+    pointers is harmless then: the compiler takes several elements at once along an axis of neighbours alone.
     """
     axes = _axes(data, counts)
     steps = {axis: _steps(data, axis) == unit for axis, _ in axes}
     with_runs = [one for one in axes if steps[one[0]].any()]
-    for axis, multiple in with_runs or axes:
+    harmless = is_pointer and len(counts) > 1
+    for axis, multiple in with_runs or ([] if harmless else axes):
         begins = np.insert(~steps[axis], 0, values=True, axis=axis)
         starts = data[begins]
         past = starts % np.asarray(multiple, starts.dtype)
