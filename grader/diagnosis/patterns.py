@@ -270,7 +270,8 @@ def _in_place(answer: Answer, before: Tensor) -> Iterator[Clue]:
         yield sure("not_cleared", f"{name} is too large by the values that it held before the call.")
         return
     kept = _equal(before, value.to(before.dtype))
-    if bool(kept[wrong].all()):
+    # Memory that held nothing but NaN had no values to keep.
+    if bool(kept[wrong].all()) and not bool(before.isnan().all()):
         yield Clue(
             "writes_beyond", 0.85, f"All {int(wrong.sum())} wrong elements of {name} should have kept their values."
         )

@@ -48,17 +48,18 @@ def values(family: object, shape: Sequence[int], dtype: torch.dtype, generator: 
     """Return a contiguous tensor [*shape] of one family of values, drawn in float32 and rounded to `dtype`.
 
     normal: standard normal. large: up to a quarter of the largest finite number (at most 1e30), both signs. tiny:
-    around the smallest normal number. huge: at least half of the largest finite number, both signs, so that sums
-    overflow. constant: one repeated value. one_hot: a single 1 along the last axis, zeros elsewhere. shifted: normal
-    around 100. nonfinite: normal with some +inf, -inf, NaN and zeros. bits: any bit pattern, so NaN and infinities
-    too, and numbers below the smallest normal one; some are -0.0. masked: normal with -inf in up to half of each row,
-    never in all of it. late: normal with -inf in half of each row or more, from its start on, never in all of it.
-    negative: normal around minus a million (or a quarter of the largest finite number). masked_negative: the same
-    with -inf as in masked. lowest: around minus half of the largest finite number. highest: around half of it.
-    extreme: ±1e4. stretch: normal, but in each row one stretch, anywhere and up to all of it, holds zeros, or equal
-    numbers, or numbers around 1000 or -1000, at random. gap: normal with -inf in one stretch of each row, anywhere,
-    never all of it. outlier: in each row of N numbers one, anywhere, that lies above the others by ln N in the first
-    row and by ln N + 12 in the last: each of the others is little in a softmax, and all of them together are not.
+    around the smallest normal number. small: normal around 0 at a millionth of the usual size. huge: at least half of
+    the largest finite number, both signs, so that sums overflow. constant: one repeated value. one_hot: a single 1
+    along the last axis, zeros elsewhere. shifted: normal around 100. nonfinite: normal with some +inf, -inf, NaN and
+    zeros. bits: any bit pattern, so NaN and infinities too, and numbers below the smallest normal one; some are -0.0.
+    masked: normal with -inf in up to half of each row, never in all of it. late: normal with -inf in half of each row
+    or more, from its start on, never in all of it. negative: normal around minus a million (or a quarter of the
+    largest finite number). masked_negative: the same with -inf as in masked. lowest: around minus half of the largest
+    finite number. highest: around half of it. extreme: ±1e4. stretch: normal, but in each row one stretch, anywhere
+    and up to all of it, holds zeros, or equal numbers, or numbers around 1000 or -1000, at random. gap: normal with
+    -inf in one stretch of each row, anywhere, never all of it. outlier: in each row of N numbers one, anywhere, that
+    lies above the others by ln N in the first row and by ln N + 12 in the last: each of the others is little in a
+    softmax, and all of them together are not.
     """
     try:
         family_values = _FAMILIES[str(family)]
@@ -89,6 +90,10 @@ def _huge(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> T
 
 def _tiny(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
     return _normal(shape, dtype, generator) * (8 * torch.finfo(dtype).tiny)
+
+
+def _small(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
+    return _normal(shape, dtype, generator) * 2.0**-20
 
 
 def _constant(shape: tuple[int, ...], dtype: torch.dtype, generator: Generator) -> Tensor:
@@ -220,6 +225,7 @@ _FAMILIES: dict[str, Callable[[tuple[int, ...], torch.dtype, Generator], Tensor]
     "large": _large,
     "huge": _huge,
     "tiny": _tiny,
+    "small": _small,
     "constant": _constant,
     "one_hot": _one_hot,
     "shifted": _shifted,

@@ -483,6 +483,14 @@ def _side_effect(outcome: Finished) -> Failure | None:
             "Every store needs a mask for the lanes of the last tile that have no element.",
         )
         return Failure("fail", cause)
+    if answer.reached_beyond:
+        where = clean(all_of(answer.reached_beyond), 200)
+        help_text = "Every load needs a predicate for what lies outside, also if nothing that is stored depends on it."
+        cause = Cause(
+            "out_of_bounds", "A load outside the tensors", f"The call read beyond the end of {where}.", help_text
+        )
+        seen = f"Memory behind {where} was made untouchable, and the program touched it."
+        return Failure("fail", cause, (Clue("missing_mask", 0.9, seen, help=help_text, firm=True),))
     if answer.outside:
         cause = Cause(
             "out_of_bounds",

@@ -531,6 +531,7 @@ class Returned:
     spoiled: what of earlier calls this one changed. copied_bytes: what torch reads and writes to copy and cast;
     copying_line: the line of most of them, 0 without any. enlarged_bytes: by which these copies are larger than what
     they copy. conditions: of interpreted kernels. births, branches: in these.
+    reached_beyond: arguments that a program of CuTe's reads or writes beyond the end of.
     """
 
     answer: Literal["returned"]
@@ -560,6 +561,7 @@ class Returned:
     conditions: tuple[StaticCondition, ...] = ()
     births: tuple[Birth, ...] = ()
     branches: tuple[BranchTaken, ...] = ()
+    reached_beyond: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

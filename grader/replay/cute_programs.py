@@ -10,7 +10,7 @@ import zlib
 from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -42,12 +42,16 @@ class Bound:
 
 @dataclass(frozen=True)
 class Program:
-    """A compiled program. operations: the count of each CuTe operation in its text. types: of its arguments."""
+    """A compiled program. operations: the count of each CuTe operation in its text. types: of its arguments.
+
+    reached: by the arguments' forms, the places of those that it reaches beyond the end of, as far as they are known.
+    """
 
     name: str
     operations: Mapping[str, int]
     types: tuple[str, ...]
     executor: Any
+    reached: dict[tuple[object, ...], tuple[int, ...]] = field(default_factory=dict, compare=False)
 
     def bind(self, values: Sequence[object]) -> Bound:
         """Bind it to tensors and numbers; None stands for the stream. Raises RefusedFunction."""

@@ -386,6 +386,7 @@ class Replayer:
             conditions=STATIC_CONDITIONS.noted(),
             births=BIRTHS.found,
             branches=BRANCHES.noted(),
+            reached_beyond=tuple(run.reached_beyond),
         )
 
     def _alias(self, trace: Trace, result: Window, own: Sequence[Window]) -> str:

@@ -46,6 +46,7 @@ from grader.protocol.trace import (
     shown_in,
 )
 from grader.replay.arguments import ArgumentBuilder as Values
+from grader.replay.cute_bounds import reached_beyond
 from grader.replay.cute_programs import Program
 from grader.replay.kernels import Kernels
 from grader.replay.launching import lend_workspaces, multiplying_float32
@@ -138,7 +139,8 @@ class Run:
 
     launches: run, compile, or leave out launches. notes: note launches in `launched`, and follow tensors (of whole
     numbers, and those that an operator computes). unwritten: what empty allocations hold. line: the submission's line
-    of the current step. order: receives what each step touches.
+    of the current step. order: receives what each step touches. reached_beyond: the tensors that programs of CuTe's
+    read or write beyond the end of, where that is seen.
     """
 
     def __init__(
@@ -160,6 +162,8 @@ class Run:
         self._values = Values(self._tensor, self._kernel, context.device)
         self.line = 0
         self.launched: list[messages.LaunchInfo] = []
+        # In the order in which they were seen.
+        self.reached_beyond: dict[str, None] = {}
         # The windows that the current step got.
         self._met: list[int] = []
         # Bytes that torch reads and writes in each line that copies or casts.
@@ -349,11 +353,22 @@ class Run:
         self._met.clear()
         program = self._context.program(step.program, self._trace)
         if self._launches == "run":
-            bound = program.bind([self._cute_argument(one) for one in step.args])
+            given = [self._cute_argument(one) for one in step.args]
+            bound = program.bind(given)
             if self._notes:
                 self._note_launch(messages.LaunchInfo(program.name, (), dict(program.operations)), step.args)
+                if self._context.device.type == "cpu":
+                    self._note_ends(step.args, reached_beyond(program, given))
             bound.run()
         self.line = 0
+
+    def _note_ends(self, values: Sequence[Value], reached: Iterable[int]) -> None:
+        """Note the arguments of the call among the tensors that a program reaches beyond the end of."""
+        names = {storage: name for name, storage in self._trace.arguments.items()}
+        for place in reached:
+            value = values[place]
+            name = names.get(self._trace.windows[value.index].storage, "") if isinstance(value, TensorValue) else ""
+            self.reached_beyond[name or "memory of its own"] = None
 
     def _cute_argument(self, value: Value) -> object:
         """Return an argument of a program; None stands for the stream."""

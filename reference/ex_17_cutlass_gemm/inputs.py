@@ -71,15 +71,16 @@ def blocked_gemm(case: Mapping[str, object], generator: Generator) -> tuple[obje
     """Return mA: [M, K], mB: [N, K], mC: [M, N] of NaN, all float32; the tiler; the threads.
 
     layout: "rows": row after row; "columns": column after column; "sliced": windows of wider matrices; "mixed": each of
-    the three matrices in another of these layouts. nonfinite: some rows of A hold an inf or a NaN, and B holds many
-    zeros, with one row of zeros only.
+    the three matrices in another of these layouts. nonfinite: some rows of A and of B hold an inf or a NaN, and the
+    other rows of both many zeros; one row of B holds zeros only.
     """
     m, n, k = (int(case[axis]) for axis in "MNK")
     a = values("shifted" if case["values"] == "shifted" else "normal", (m, k), torch.float32, generator)
     b = values("normal", (n, k), torch.float32, generator)
     if case["values"] == "nonfinite":
-        a[::3] = values("nonfinite", a[::3].shape, torch.float32, generator)
-        b[b.abs() < 0.5] = 0.0
+        for operand, start in ((a, 0), (b, 1)):
+            operand[operand.abs() < 0.5] = 0.0
+            operand[start::3] = values("nonfinite", operand[start::3].shape, torch.float32, generator)
         b[0] = 0.0
     c = torch.full((m, n), torch.nan)
     layouts = differing(LAYOUTS, 3, case) if case["layout"] == "mixed" else (str(case["layout"]),) * 3

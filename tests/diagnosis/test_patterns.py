@@ -225,6 +225,13 @@ def test_what_was_to_stay_and_changed_is_a_store_too_many() -> None:
     assert likeliest(clues(got, before=before)) == "writes_beyond"
 
 
+def test_memory_of_nothing_but_nan_had_no_values_to_keep() -> None:
+    right = RIGHT.clone()
+    right[3:5] = math.nan
+    found = clues(right.nan_to_num(0.0).float(), right, before=torch.full(RIGHT.shape, math.nan))
+    assert "writes_beyond" not in {clue.kind for clue in found}
+
+
 # -- numbers ---------------------------------------------------------------------------------------------------------
 
 

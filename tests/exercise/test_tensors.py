@@ -24,7 +24,7 @@ from grader.exercise.tensors import (
 from grader.sandbox import usage
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
-FINITE = ("normal", "large", "tiny", "constant", "one_hot", "shifted", "extreme", "negative", "lowest")
+FINITE = ("normal", "large", "tiny", "small", "constant", "one_hot", "shifted", "extreme", "negative", "lowest")
 HIDING = ("masked", "late", "masked_negative")
 FAMILIES = (*FINITE, *HIDING, "nonfinite", "bits")
 

@@ -415,6 +415,13 @@ def test_a_store_outside_the_tensors_fails_a_right_answer() -> None:
     assert failure.cause.rationale == "The call wrote 4 bytes outside x, the first 0 bytes after its end."
 
 
+def test_a_read_beyond_an_argument_fails_a_right_answer() -> None:
+    failure = judged(returned(changed(), reached_beyond=("x", "y")))
+    assert (failure.status, failure.cause.kind) == ("fail", "out_of_bounds")
+    assert failure.cause.rationale == "The call read beyond the end of x and y."
+    assert [clue.kind for clue in failure.clues] == ["missing_mask"]
+
+
 def test_wrong_values_are_told_before_a_changed_input() -> None:
     assert judged(returned(changed((2, 6.5)), changed=("x",))).cause.kind == "mismatch"
 
@@ -429,6 +436,7 @@ HOSTILE_OUTCOMES: list[Outcome] = [
     returned(X, forms=(dataclasses.replace(HOSTILE_FORM, kind="tensor"),)),
     returned(changed(), changed=(HOSTILE,)),
     returned(changed(), overrun=(HOSTILE,)),
+    returned(changed(), reached_beyond=(HOSTILE,)),
     returned(changed((6, 0.5)), launches=(LaunchInfo(HOSTILE, (2,), {HOSTILE: 4}),)),
 ]
 
@@ -473,8 +481,9 @@ MANY = 17_000
         returned(X, forms=(Form("x" * MANY),)),
         returned(changed(), changed=("x",) * MANY),
         returned(changed(), overrun=("x" * MANY,)),
+        returned(changed(), reached_beyond=("x" * MANY,)),
     ],
-    ids=["message", "frames", "shape", "type", "changed", "overrun"],
+    ids=["message", "frames", "shape", "type", "changed", "overrun", "reached beyond"],
 )
 def test_a_cause_stays_readable_however_much_a_process_claims(outcome: Outcome) -> None:
     assert max(len(text) for text in texts_in(dataclasses.asdict(judged(outcome)))) < MANY
