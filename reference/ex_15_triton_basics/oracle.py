@@ -10,10 +10,13 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 ELEMENTS_OF_A_PORTION = 1 << 20
 # The CPU adds up this many elements one after another in a few milliseconds.
 MOST_IN_TURN = 1 << 22
+# The CPU adds up one element after another.
+MOST_BY_WARPS = 1 << 20
 LOG2_E = 1.4426950408889634
 # In float32 exp(-x) is 0 for every x above this.
 FLOAT32_UNDERFLOW = 104.0
@@ -48,9 +51,9 @@ def row_softmax(x: Tensor) -> Tensor:
 def row_softmax_honest(x: Tensor) -> Iterator[Tensor]:
     """In float32: with the natural exponential, in base two, in base two with the factor folded in first, and at worst.
 
-    Fused kernels fold the factor; scores of 10^4 then have a relative rounding error of 10^-3. "At worst" is the error
-    that a GPU may make at any element: its exponential errs by 2 ulp and by the rounding of its argument, its division
-    by 2.
+    Fused kernels fold the factor; scores of 10^4 then have a relative rounding error of 10^-3. One warp may add up a
+    row. "At worst" is the error that a GPU may make at any element: its exponential errs by 2 ulp and by the rounding
+    of its argument, its division by 2.
     """
     wide = x.float()
     shifted = wide - wide.amax(dim=1, keepdim=True)
@@ -58,9 +61,28 @@ def row_softmax_honest(x: Tensor) -> Iterator[Tensor]:
     folded = scaled - scaled.amax(dim=1, keepdim=True)
     for powers in (torch.exp(shifted), torch.exp2(shifted * LOG2_E), torch.exp2(folded)):
         yield (powers / powers.sum(dim=1, keepdim=True)).to(x.dtype)
+    if x.numel() <= MOST_BY_WARPS:
+        powers = torch.exp(shifted)
+        yield (powers / _sums_of_a_warp(powers)).to(x.dtype)
     exact = row_softmax(x.double())
     ulps = 4 + shifted.abs().clamp(max=FLOAT32_UNDERFLOW)
     yield (exact * (1 + ulps * torch.finfo(torch.float32).eps)).to(x.dtype)
+
+
+def _sums_of_a_warp(powers: Tensor) -> Tensor:
+    """Return the sums of rows, [M, 1], in which each thread of a warp adds its share one by one.
+
+    A large element makes all later sums of its thread coarse: at N = 16384, the sum of a row errs by tens of ulp.
+    Which share it belongs to is a matter of layouts: here it leads the share that it spoils most.
+    """
+    largest, place = powers.max(dim=1, keepdim=True)
+    rest = powers.scatter(1, place, 0.0)
+    shares = pad(rest, (0, -rest.shape[1] % 32)).reshape(len(powers), -1, 32)
+    led = torch.cat([largest[..., None].expand(-1, 1, 32), shares], dim=1).cpu()
+    added = torch.from_numpy(np.add.accumulate(led.numpy(), axis=1, dtype=np.float32)[:, -1])
+    errors = added.double() - led.double().sum(dim=1)
+    worst = errors.gather(1, errors.abs().argmax(dim=1, keepdim=True))
+    return powers.double().sum(dim=1, keepdim=True) + worst.to(powers.device)
 
 
 def global_sum(x: Tensor) -> Tensor:
@@ -75,7 +97,7 @@ def global_sum_honest(x: Tensor) -> Iterator[Tensor]:
     yield _one_after_another(wide)
     yield _one_after_another(wide.flip(0))
     for block in (32, 256, 1024, 4096):
-        filled = torch.nn.functional.pad(wide, (0, -wide.numel() % block))
+        filled = pad(wide, (0, -wide.numel() % block))
         yield _one_after_another(filled.view(-1, block).sum(1))
 
 
