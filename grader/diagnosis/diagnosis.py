@@ -39,7 +39,7 @@ from grader.diagnosis.probes.padding import masks_lanes, padding_clues, padding_
 from grader.diagnosis.probes.repeats import again, repeated_work
 from grader.diagnosis.probes.unwritten import unwritten_clues
 from grader.diagnosis.probes.variations import Variation, left_a_tensor, variations_of
-from grader.diagnosis.ranking import PartView, explained, remedied, suspects_of
+from grader.diagnosis.ranking import PartFacts, explained, remedied, suspects_of
 from grader.diagnosis.surroundings import with_surroundings
 from grader.exercise.cases import QUICK_VOLUME
 from grader.exercise.causes import Shown
@@ -465,7 +465,7 @@ class Diagnosis:
         varied = [one for one in part.varied or [] if one.outside or not by_access]
         declared = contrasts_of(self._exercise.contrasts, planned.part.name)
         elsewhere = [clue for clues in self._elsewhere(planned, own) for clue in clues]
-        suspects = suspects_of(own, elsewhere, PartView(kinds, tried, space_of(planned.part), declared, varied))
+        suspects = suspects_of(own, elsewhere, PartFacts(kinds, tried, space_of(planned.part), declared, varied))
         return remedied(suspects, tried, self._exercise.remedies, planned.part.name)
 
     def _elsewhere(self, planned: PlannedCheck, own: Sequence[Clue] = ()) -> list[list[Clue]]:

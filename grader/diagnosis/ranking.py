@@ -55,7 +55,7 @@ _BESIDE_VALUES, _SAYS_MORE_THAN_OVERFLOW = 0.7, 0.4
 
 
 @dataclass(frozen=True)
-class PartView:
+class PartFacts:
     """What is known of a part, beside the clues of its checks.
 
     kinds: those that its failures can have. tried: the cases that ran. space: its cases; None if it declares none.
@@ -69,19 +69,19 @@ class PartView:
     varied: Sequence[Variation] = ()
 
 
-def suspects_of(clues: Sequence[Clue], elsewhere: Sequence[Clue], view: PartView) -> tuple[Suspect, ...]:
+def suspects_of(clues: Sequence[Clue], elsewhere: Sequence[Clue], facts: PartFacts) -> tuple[Suspect, ...]:
     """Return the few likeliest suspects of a check, the likeliest first.
 
     clues: those of the check. elsewhere: those of the part's other failed checks.
     """
-    own = _with_proofs_of(elsewhere, _assumed_of_one_size(clues, view))
+    own = _with_proofs_of(elsewhere, _assumed_of_one_size(clues, facts))
     if any(_leaves_whole_blocks(clue) for clue in (*clues, *elsewhere)):
         own = [_with_whole_blocks(clue) for clue in own]
     factors: Mapping[str, float] = {}
-    if view.space is not None:
-        own, factors = _contrasted(own, clues, view, view.space)
+    if facts.space is not None:
+        own, factors = _contrasted(own, clues, facts, facts.space)
     # The part cannot have the other kinds.
-    own = [clue for clue in own if clue.kind in view.kinds]
+    own = [clue for clue in own if clue.kind in facts.kinds]
     if any(clue.kind in _NEVER_STORED and not clue.confirmed for clue in clues):
         # A wrong reduction stores wrong values everywhere: it leaves no element out.
         own = [clue for clue in own if clue.kind != "wrong_axis" or clue.confirmed]
@@ -90,14 +90,14 @@ def suspects_of(clues: Sequence[Clue], elsewhere: Sequence[Clue], view: PartView
         return ()
     least = max(_LEAST, _LEAST_OF_FIRST * ranked[0][0])
     few = [one for weight, one in ranked if weight >= least or one[0].confirmed][:_MOST_SUSPECTS]
-    return tuple(_suspect(view.kinds[same[0].kind], same) for same in few)
+    return tuple(_suspect(facts.kinds[same[0].kind], same) for same in few)
 
 
-def _assumed_of_one_size(clues: Sequence[Clue], view: PartView) -> list[Clue]:
+def _assumed_of_one_size(clues: Sequence[Clue], facts: PartFacts) -> list[Clue]:
     """Return the clues. A proof that a loop ends too early is a guess where all passing cases have one size."""
-    if view.space is None or not any(clue.confirmed and clue.kind in of_family("ending") for clue in clues):
+    if facts.space is None or not any(clue.confirmed and clue.kind in of_family("ending") for clue in clues):
         return list(clues)
-    assumed = only_size(view.tried, view.space)
+    assumed = only_size(facts.tried, facts.space)
     doubted = [replace(clue, confirmed=False, weight=_CONFIRMED_ELSEWHERE) for clue in clues]
     return [*doubted, *assumed] if assumed else list(clues)
 
@@ -112,13 +112,13 @@ def _with_proofs_of(elsewhere: Sequence[Clue], clues: list[Clue]) -> list[Clue]:
 
 
 def _contrasted(
-    own: list[Clue], clues: Sequence[Clue], view: PartView, space: Space
+    own: list[Clue], clues: Sequence[Clue], facts: PartFacts, space: Space
 ) -> tuple[list[Clue], Mapping[str, float]]:
     """Return the clues with those that a comparison of failing and passing cases gives, and factors of kinds.
 
     clues: those of the check alone.
     """
-    tried, declared, varied = view.tried, view.contrasts, view.varied
+    tried, declared, varied = facts.tried, facts.contrasts, facts.varied
     shared = not_varied(contrasts(tried, declared, space), varied)
     if any(clue.by_known_mistake and clue.weight >= _EXPLAINS_VALUES for clue in clues):
         shared = [replace(clue, weight=_BESIDE_VALUES * clue.weight) for clue in shared]

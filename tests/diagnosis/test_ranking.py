@@ -15,7 +15,7 @@ from grader.diagnosis.gathering import _is_filled, _reaches, _undecided, togethe
 from grader.diagnosis.kinds import GENERAL, known_kinds, of_family
 from grader.diagnosis.patterns import Answer
 from grader.diagnosis.probes.variations import Change, Variation
-from grader.diagnosis.ranking import PartView, explained, remedied, suspects_of
+from grader.diagnosis.ranking import PartFacts, explained, remedied, suspects_of
 from grader.exercise.cases import Choice, Size, Space
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.exercise.causes import Contrast, Remedy
@@ -43,7 +43,7 @@ def ranked(
     declared: tuple[Contrast, ...] = (),
     varied: tuple[Variation, ...] = (),
 ) -> tuple[Suspect, ...]:
-    return suspects_of(clues, elsewhere, PartView(GENERAL, tried, SPACE, declared, varied))
+    return suspects_of(clues, elsewhere, PartFacts(GENERAL, tried, SPACE, declared, varied))
 
 
 def kinds(suspects: tuple[Suspect, ...]) -> list[str]:
@@ -60,14 +60,14 @@ def test_an_update_that_two_programs_lose_is_told_before_sizes_that_differ() -> 
     sizes = ((1, 1, False), (2, 2, False), (3, 3, False), (4, 4, False), (2, 1, True), (4, 2, True), (6, 3, True))
     tried = tuple(TriedCase(space.case(Hq=q, Hkv=kv), bad) for q, kv, bad in sizes)
     for clue, first in ((Clue("lost_update", 0.7), "lost_update"), (Clue("race", 0.6), "axes_exchanged")):
-        assert kinds(suspects_of([clue], (), PartView(GENERAL, tried, space)))[0] == first
+        assert kinds(suspects_of([clue], (), PartFacts(GENERAL, tried, space)))[0] == first
 
 
 def test_where_exactly_the_cases_with_two_different_sizes_fail_the_exercise_says_what_to_do() -> None:
     space = Space({"Hq": Size(1, 8), "Hkv": Size(1, 8)})
     remedy = Remedy("stores_collide", "part", "Hq", "Hkv", "Add the parts of all heads.")
     clues = Clue("stores_collide", 0.9), Clue("axes_exchanged", 0.6)
-    found = suspects_of(clues, (), PartView(GENERAL, space=space))
+    found = suspects_of(clues, (), PartFacts(GENERAL, space=space))
     sizes = ((1, 1, False), (2, 2, False), (3, 3, False), (2, 1, True), (4, 2, True))
     tried = [TriedCase(space.case(Hq=q, Hkv=kv), bad) for q, kv, bad in sizes]
     (told,) = remedied(found, tried, [remedy], "part")
@@ -216,7 +216,7 @@ def test_values_that_few_bits_hold_confirm_no_rounding_where_a_known_one_gives_t
 def test_a_kind_that_the_part_cannot_have_is_not_offered() -> None:
     own = {name: kind for name, kind in GENERAL.items() if name not in of_family("reduction")}
     clues = Clue("padding_counted", 0.8), Clue("missing_mask", 0.3)
-    assert [one.kind for one in suspects_of(clues, (), PartView(own, space=SPACE))] == ["missing_mask"]
+    assert [one.kind for one in suspects_of(clues, (), PartFacts(own, space=SPACE))] == ["missing_mask"]
 
 
 def test_who_computes_explains_wrong_values_less_than_the_values_themselves() -> None:
