@@ -9,8 +9,7 @@ from collections.abc import Mapping
 import torch
 from torch import Generator, Tensor
 
-from grader import FAR_APART
-from grader.exercise.tensors import dtype_of, far_apart, starting_at, values
+from grader.exercise.tensors import dtype_of, starting_at, values
 
 # Noise in the factors of an "overflowing" sum; and the size below which "nonfinite" makes an element of b 0.
 NOISE = 0.03
@@ -18,7 +17,8 @@ NOISE = 0.03
 
 def matmul(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor]:
     """Return a: [M, K], b: [K, N], in the case's memory layouts."""
-    return _laid_out(*_operands(case, generator), case)
+    a, b = _operands(case, generator)
+    return laid_out(a, case["a_layout"]), laid_out(b, case["b_layout"])
 
 
 def matmul_bias_silu(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor, Tensor]:
@@ -31,12 +31,13 @@ def matmul_bias_silu(case: Mapping[str, object], generator: Generator) -> tuple[
     a, b = _operands(case, generator)
     if case["values"] == "nonfinite":
         a, b = a.where(a != -math.inf, math.inf), b.abs()
-    (given_a, given_b), shape = _laid_out(a, b, case), (int(case["N"]),)
+    a, b = laid_out(a, case["a_layout"]), laid_out(b, case["b_layout"])
+    shape = (int(case["N"]),)
     if case["values"] == "cancelling":
-        return given_a, given_b, (-(given_a[0].double() @ given_b.double())).to(a.dtype)
+        return a, b, (-(a[0].double() @ b.double())).to(a.dtype)
     family = case["values"] if case["values"] in ("extreme", "nonfinite") else "normal"
     bias = values(family, shape, a.dtype, generator)
-    return given_a, given_b, bias.where(bias != -math.inf, math.inf)
+    return a, b, bias.where(bias != -math.inf, math.inf)
 
 
 def _operands(case: Mapping[str, object], generator: Generator) -> tuple[Tensor, Tensor]:
@@ -93,12 +94,6 @@ def _overflowing(
     a[:, half : 2 * half] = -h
     b = values("normal", (depth, columns), torch.float32, generator)
     return a, (1 + NOISE * b).to(dtype)
-
-
-def _laid_out(a: Tensor, b: Tensor, case: Mapping[str, object]) -> tuple[Tensor, Tensor]:
-    """Return both in the case's layouts. What programs count may lie far apart: the rows of a, the columns of b."""
-    given_a = far_apart(a, 0) if case["a_layout"] == FAR_APART else laid_out(a, case["a_layout"])
-    return given_a, far_apart(b, 1) if case["b_layout"] == FAR_APART else laid_out(b, case["b_layout"])
 
 
 def laid_out(matrix: Tensor, layout: object) -> Tensor:

@@ -7,8 +7,6 @@ column after column, as a window of a larger matrix, spread with gaps in both di
 from collections.abc import Callable
 
 from grader import (
-    FAR_APART,
-    FEWEST_FAR_APART,
     Agrees,
     Allowance,
     Case,
@@ -102,14 +100,6 @@ def one_long_side(case: Case) -> bool:
     """Return whether the product is small enough; a side far longer than any tile, or several tiles, still fit."""
     sides = [int(case[side]) for side in "MNK"]
     return sides[0] * sides[1] * sides[2] <= 1 << 18 or (several_tiles(case) and max(sides) <= BROAD)
-
-
-def sides_apart(case: Case) -> bool:
-    """Return whether the product is small enough, and has as many slices as what lies far apart needs."""
-    sides = {"a_layout": "M", "b_layout": "N"}
-    return little_work(case) and all(
-        int(case[side]) >= FEWEST_FAR_APART for layout, side in sides.items() if case[layout] == FAR_APART
-    )
 
 
 def sums_stay_finite(case: Case) -> bool:
@@ -214,7 +204,6 @@ STRIDED: Named = (
     sized(64, 48, 80, a_layout="padded", b_layout="padded_columns"),
     sized(37, 41, 43, a_layout="spread", b_layout="spread"),
     sized(20, 30, 40, "float16", a_layout="repeated", b_layout="sliced"),
-    sized(17, 33, 40, "float16", a_layout=FAR_APART, b_layout=FAR_APART),
 )
 
 
@@ -294,7 +283,7 @@ def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling
             WRITES,
             Agrees(
                 Cases(
-                    products(sides=Size(1, 80), layouts=(*LAYOUTS, FAR_APART), where=sides_apart),
+                    products(sides=Size(1, 80), layouts=LAYOUTS, where=little_work),
                     STRIDED,
                     generated=3,
                     large=LARGE_STRIDED,
@@ -508,10 +497,7 @@ KINDS = (
     Kind("epilogue_order", "steps of the epilogue in another order", "out = silu(a·b + bias): which step comes first?"),
     Kind("activation_wrong", "an activation other than silu", "silu(z) = z · sigmoid(z): which part is missing?"),
 )
-FAR = (FAR_APART,)
 CONTRASTS = (
-    Contrast("a_layout", "offset_overflow", "whose rows of a lie too far apart for 32 bits", FAR, 0.8),
-    Contrast("b_layout", "offset_overflow", "whose columns of b lie too far apart for 32 bits", FAR, 0.8),
     Contrast("a_layout", "strides_ignored", "whose a does not lie row after row"),
     Contrast("b_layout", "strides_ignored", "whose b does not lie row after row"),
     Contrast(
@@ -532,7 +518,7 @@ EXERCISE = Exercise(
     title="Triton GEMM",
     version="1",
     parts=(MATMUL, MATMUL_BIAS_SILU),
-    limits=Limits(call_s=20.0, sparse_bytes=64 << 30),
+    limits=Limits(call_s=20.0),
     kinds=KINDS,
     contrasts=CONTRASTS,
 )
