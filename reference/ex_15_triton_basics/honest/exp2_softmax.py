@@ -1,4 +1,7 @@
-"""Softmax in base 2, with log2(e) folded into the scores, and one reciprocal per row instead of divisions."""
+"""Softmax in base 2, with log2(e) folded into the scores, and one reciprocal per row instead of divisions.
+
+Offsets have 32 bits, as in most kernels that people write.
+"""
 
 import torch
 import triton
@@ -9,7 +12,7 @@ LOG2_E = tl.constexpr(1.4426950408889634)
 
 @triton.jit
 def softmax_kernel(x_ptr, p_ptr, n_columns, stride_xm, stride_pm, BLOCK_N: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
+    row = tl.program_id(0)
     columns = tl.arange(0, BLOCK_N)
     mask = columns < n_columns
     x = tl.load(x_ptr + row * stride_xm + columns, mask=mask, other=float("-inf")).to(tl.float32)

@@ -1,6 +1,6 @@
 """Rows and columns beyond the end wrap around instead of being masked in the loads; the store's mask drops them.
 
-silu is half of z · (1 + tanh(z / 2)).
+silu is half of z · (1 + tanh(z / 2)). Offsets have 32 bits, as in most kernels that people write.
 """
 
 import torch
@@ -29,8 +29,8 @@ def product_kernel(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
 ):
-    rows = (tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)).to(tl.int64)
-    columns = (tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)).to(tl.int64)
+    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     a_rows = rows % M
     b_columns = columns % N
     ks = tl.arange(0, BLOCK_K)
