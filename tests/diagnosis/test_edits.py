@@ -854,3 +854,57 @@ def test_a_number_that_is_no_multiple_has_no_groups() -> None:
     wrong = HEADS.replace("head // (Hq // Hkv)", "head % Hkv")
     found = edits_of(wrong, {("heads", 5): ((), {**OF_HEADS, "Hq": 5})}, "launch")
     assert not any("Hq // Hkv" in one.after for one in found)
+
+
+TILES = """import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def tiles(c_ptr, s_ptr, table_ptr, N, page, group, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr):
+    pid_m = tl.program_id(0) % GROUP
+    pid_n = tl.program_id(1)
+    offs_m = pid_m * BM + tl.arange(0, BM)
+    offs_n = pid_n * BN + tl.arange(0, BN)
+    entry = tl.load(table_ptr + offs_m // page)
+    head = tl.load(table_ptr + pid_m // group)
+    tl.store(c_ptr + (entry[:, None] + head) * N + offs_n[None, :], offs_n[None, :])
+    tl.store(s_ptr + offs_m, (offs_m + tl.log2(offs_m)) * 0.6931471805599453)
+
+
+def tile(c, s, table, N):
+    tiles[(triton.cdiv(N, 64), triton.cdiv(N, 64))](c, s, table, N, 4, 2, BM=64, BN=64, GROUP=8)
+"""
+
+
+def edits_of_tiles(right: str, wrong: str) -> list[Edit]:
+    assert right in TILES
+    return edits_of(TILES.replace(right, wrong), {("tiles", 6): ((), {"N": 100, "page": 4, "group": 2})}, "tile")
+
+
+def test_a_name_of_another_axis_than_all_others_of_its_line_is_tried_early() -> None:
+    found = edits_of_tiles("pid_n * BN", "pid_m * BN")
+    (place,) = (place for place, one in enumerate(found) if (one.before, one.after, one.line) == ("pid_m", "pid_n", 11))
+    assert found[place].kinds[0] == "axes_exchanged"
+    assert place < len(found) // 8
+
+
+def test_a_grid_is_counted_by_no_constant_that_is_the_length_of_no_block() -> None:
+    found = edits_of_tiles("BN=64, GROUP", "BN=32, GROUP")
+    assert {one.after for one in found if not one.in_kernel and one.before == "64"} >= {"32"}
+    assert "8" not in {one.after for one in found if not one.in_kernel and one.before == "64"}
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "kind"),
+    [
+        ("(offs_m + tl.log2(offs_m)) * 0.6931471805599453", "offs_m + tl.log2(offs_m)", "logarithm_base"),
+        ("offs_m // page", "offs_m % page", "parts_exchanged"),
+        ("pid_m // group", "pid_m % group", "heads_mapping"),
+    ],
+)
+def test_a_missing_base_and_exchanged_parts_of_an_index_are_named(right: str, wrong: str, kind: str) -> None:
+    source, wanted = TILES.replace(right, wrong), ast.dump(ast.parse(TILES))
+    found = [one for one in edits_of_tiles(right, wrong) if ast.dump(ast.parse(one.applied(source))) == wanted]
+    assert {one.kinds[0] for one in found} == {kind}

@@ -49,6 +49,8 @@ _ROUNDED_DOWN = ("remainder_skipped", "not_all_covered")
 _ONE_MORE = ("count_too_large", "grid_too_large", "bad_index", "missing_mask", "done_again")
 _OTHER_AXIS = ("other_axis_block", "not_all_covered", "wrong_address")
 _PARTS = ("heads_mapping", "wrong_address", "bad_index", "axes_exchanged", "not_all_covered")
+# Names of heads, and of how many share one.
+_HEADS = re.compile(r"head|group|h[qkv]|(^|_)h($|_)", re.IGNORECASE)
 _ROUNDED = ("rounded_intermediate", "low_precision_sum", "wrong_dtype")
 _NARROW = (".float16", ".bfloat16")
 _NARROW_NUMBERS = re.compile(r"\.u?int(8|16|32)$")
@@ -577,7 +579,9 @@ def _quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv | ast.Mod):
         left, right = scope.text(node.left), scope.text(node.right)
         sign = "%" if isinstance(node.op, ast.FloorDiv) else "//"
-        yield scope.edit(node, f"({left} {sign} {right})", _PARTS, OFTEN / 2)
+        about_heads = any(_HEADS.search(name) for name in names_in(node))
+        kinds = _PARTS if about_heads else ("parts_exchanged", *_PARTS)
+        yield scope.edit(node, f"({left} {sign} {right})", kinds, OFTEN / 2)
         # A remainder by a literal number is right for the sizes below it only.
         assumed = isinstance(node.op, ast.Mod) and isinstance(node.right, ast.Constant)
         yield scope.edit(node, left, ("size_assumed", *_PARTS) if assumed else _PARTS, SOMETIMES / 2)
