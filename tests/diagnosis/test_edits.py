@@ -854,3 +854,45 @@ def test_a_number_that_is_no_multiple_has_no_groups() -> None:
     wrong = HEADS.replace("head // (Hq // Hkv)", "head % Hkv")
     found = edits_of(wrong, {("heads", 5): ((), {**OF_HEADS, "Hq": 5})}, "launch")
     assert not any("Hq // Hkv" in one.after for one in found)
+
+
+TWO_LOOPS = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def walked_twice(x_ptr, y_ptr, n, whole, scale, BLOCK: tl.constexpr):
+    lanes = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, whole, BLOCK):
+        x = tl.load(x_ptr + start + lanes) * scale * 1.4426950408889634
+        total += tl.exp2(x)
+    for start in range(whole, n, BLOCK):
+        x = tl.load(x_ptr + start + lanes) * scale * 1.4426950408889634
+        total += tl.exp2(x)
+    tl.store(y_ptr + lanes, total)
+"""
+
+
+def test_a_line_of_one_loop_may_have_to_be_like_that_of_another() -> None:
+    x = "x = tl.load(x_ptr + start + lanes) * scale * 1.4426950408889634"
+    head, _, rest = TWO_LOOPS.rpartition(x)
+    source = f"{head}x = tl.load(x_ptr + start + lanes) * scale{rest}"
+    found = edits_of(source, {("walked_twice", 5): ((), {})}, "none")
+    assert any(one.applied(source) == TWO_LOOPS and one.line == 13 for one in found)
+    assert not any(one.after == one.before for one in found)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "mended"),
+    [
+        ("qk = tl.dot(q, k) * scale", "qk = tl.dot(q, k) * scale * 1.4426950408889634"),
+        ("qk = tl.dot(q, k); qk *= scale", "qk = tl.dot(q, k); qk *= scale * 1.4426950408889634"),
+    ],
+)
+def test_logits_of_powers_of_2_may_have_to_be_brought_to_base_2(wrong: str, mended: str) -> None:
+    text = "import triton.language as tl\n\n\ndef powers(q, k, scale, o):\n    LINE\n    tl.store(o, tl.exp2(qk))\n"
+    source = text.replace("LINE", wrong)
+    found = edits_of(source, {("powers", 4): ((), {})}, "none")
+    (edit,) = (one for one in found if one.applied(source) == text.replace("LINE", mended))
+    assert edit.kinds == ("logarithm_base",)

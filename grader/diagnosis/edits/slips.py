@@ -34,6 +34,7 @@ from grader.diagnosis.edits.pairs import IN_PAIRS
 from grader.diagnosis.edits.precision import IN_PRECISION, OF_DTYPES
 from grader.diagnosis.edits.products import IN_PRODUCTS
 from grader.diagnosis.edits.shares import IN_SHARES
+from grader.diagnosis.edits.twins import IN_TWINS
 
 # The kinds of mistakes that an edit may take back; the first one is its own.
 _SIZES = ("axes_exchanged", "wrong_address", "not_all_covered", "missing_mask", "strides_ignored", "bad_index")
@@ -76,7 +77,8 @@ _RELATED = {**dict(_PAIRS), **{other: one for one, other in _PAIRS}, "store": "a
 _EXPONENTIALS = frozenset({"exp", "exp2", "log", "log2"})
 # Factors between powers of e and of 2, which are easily confused. They have at least three digits in a text.
 _LN_2 = "0.6931471805599453"
-_BASES = {math.log(2): "1.4426950408889634", 1 / math.log(2): _LN_2}
+_LOG2_E = "1.4426950408889634"
+_BASES = {math.log(2): _LOG2_E, 1 / math.log(2): _LN_2}
 _FEWEST_DIGITS = 1e-3
 # Numbers of usual formulas, which are often written with too few digits; and the fewest digits behind the point.
 _KNOWN = (
@@ -330,7 +332,16 @@ def _bases(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _missing_bases(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Bring a logarithm, or the maximum beside it, from base 2 to base e: `(m + tl.log2(l)) * ln 2`."""
+    """Bring a logarithm, or the maximum beside it, from base 2 to base e: `(m + tl.log2(l)) * ln 2`.
+
+    Or bring logits to base 2: `tl.dot(q, k) * scale * log2(e)`.
+    """
+    if scope.in_kernel and isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Mult):
+        first = node.target if isinstance(node, ast.AugAssign) else node.left
+        is_whole = isinstance(scope.parents.get(node), ast.Assign) or isinstance(node, ast.AugAssign)
+        if is_whole and (called(first) == "dot" or bare_name(first)) and _raises_2(scope):
+            factor = node.value if isinstance(node, ast.AugAssign) else node.right
+            yield scope.edit(factor, f"{scope.text(factor)} * {_LOG2_E}", ("logarithm_base",), OFTEN)
     if not scope.in_kernel or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
         return
     for one, other in ((node.left, node.right), (node.right, node.left)):
@@ -338,6 +349,11 @@ def _missing_bases(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             yield scope.edit(node, f"({scope.text(node)}) * {_LN_2}", ("logarithm_base",), OFTEN)
         if called(one) == "log":
             yield scope.edit(node, f"{scope.text(other)} * {_LN_2} + {scope.text(one)}", ("logarithm_base",), SOMETIMES)
+
+
+def _raises_2(scope: Scope) -> bool:
+    """Return whether a function computes powers of 2."""
+    return any(called(one).endswith("exp2") for one in ast.walk(scope.function))
 
 
 def _short_constants(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -814,4 +830,5 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     *IN_LOOPS,
     *IN_SHARES,
     *IN_PRECISION,
+    *IN_TWINS,
 )
