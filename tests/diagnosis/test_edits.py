@@ -856,6 +856,17 @@ def test_a_number_that_is_no_multiple_has_no_groups() -> None:
     assert not any("Hq // Hkv" in one.after for one in found)
 
 
+@pytest.mark.parametrize(
+    ("dividend", "divisor", "kind"),
+    [("h", "group", "heads_mapping"), ("n", "PAGE", "parts_exchanged"), ("head", "row", "heads_mapping")],
+)
+def test_a_quotient_of_pages_maps_no_heads(dividend: str, divisor: str, kind: str) -> None:
+    head = f"import triton.language as tl\n\n\ndef pages(o_ptr, x_ptr, {dividend}, {divisor}):\n"
+    source = f"{head}    tl.store(o_ptr, tl.load(x_ptr + {dividend} % {divisor}))\n"
+    found = edits_of(source, {("pages", 4): ((), {})}, "none")
+    assert [one.kinds[0] for one in found if one.after == f"({dividend} // {divisor})"] == [kind]
+
+
 TWO_LOOPS = """import triton
 import triton.language as tl
 

@@ -51,6 +51,9 @@ _ONE_MORE = ("count_too_large", "grid_too_large", "bad_index", "missing_mask", "
 _OTHER_AXIS = ("other_axis_block", "not_all_covered", "wrong_address")
 _PARTS = ("heads_mapping", "wrong_address", "bad_index", "axes_exchanged", "not_all_covered")
 _ROUNDED = ("rounded_intermediate", "low_precision_sum", "wrong_dtype")
+# Names of axes that are none of heads: their quotients and remainders choose no kv head.
+_NOT_OF_HEADS = re.compile(r"page|slot|tile|block|split|row|col|tok|seq|pos|step", re.IGNORECASE)
+_OF_HEADS = re.compile(r"head|group|h_?(q|kv)\b|(q|kv)_?h\b", re.IGNORECASE)
 _NARROW = (".float16", ".bfloat16")
 _NARROW_NUMBERS = re.compile(r"\.u?int(8|16|32)$")
 # Comparisons that include their bound, and the same that do not, each with the kinds of an edit.
@@ -593,10 +596,12 @@ def _quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv | ast.Mod):
         left, right = scope.text(node.left), scope.text(node.right)
         sign = "%" if isinstance(node.op, ast.FloorDiv) else "//"
-        yield scope.edit(node, f"({left} {sign} {right})", _PARTS, OFTEN / 2)
+        parts = _kinds_of_parts(f"{left} {right}")
+        exchanged = parts if parts == _PARTS else ("parts_exchanged", *parts)
+        yield scope.edit(node, f"({left} {sign} {right})", exchanged, OFTEN / 2)
         # A remainder by a literal number is right for the sizes below it only.
         assumed = isinstance(node.op, ast.Mod) and isinstance(node.right, ast.Constant)
-        yield scope.edit(node, left, ("size_assumed", *_PARTS) if assumed else _PARTS, SOMETIMES / 2)
+        yield scope.edit(node, left, ("size_assumed", *parts) if assumed else parts, SOMETIMES / 2)
     if not scope.in_kernel or not isinstance(node, ast.expr):
         return
     parent = scope.parents.get(node)
@@ -604,12 +609,19 @@ def _quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     is_index |= isinstance(node, ast.Name) and (isinstance(parent, ast.List) or scope.is_compared(node))
     if is_index and isinstance(getattr(node, "ctx", None), ast.Load) and not scope.is_number(scope.text(node)):
         for divisor, sign in scope.divisors:
-            yield scope.edit(node, f"({scope.text(node)} {sign} {divisor})", _PARTS, SOMETIMES / 2)
+            parts = _kinds_of_parts(f"{scope.text(node)} {divisor}")
+            yield scope.edit(node, f"({scope.text(node)} {sign} {divisor})", parts, SOMETIMES / 2)
     if isinstance(parent, ast.Assign) and isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
         for name in scope.sizes:
             # A stride and the length of a block count no parts.
             if name not in names_in(node) and name not in scope.lane_factors and name not in scope.blocks:
                 yield scope.edit(node, f"({scope.text(node)}) % {name}", ("wrong_address", "bad_index", *_PARTS), OFTEN)
+
+
+def _kinds_of_parts(text: str) -> tuple[str, ...]:
+    """Return the kinds of a mistake in a quotient or a remainder: of heads, unless its names speak of other axes."""
+    is_of_others = _NOT_OF_HEADS.search(text) and not _OF_HEADS.search(text)
+    return tuple(kind for kind in _PARTS if kind != "heads_mapping") if is_of_others else _PARTS
 
 
 def _exchanged_names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
