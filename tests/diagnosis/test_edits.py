@@ -890,7 +890,9 @@ def test_a_line_of_one_loop_may_have_to_be_like_that_of_another() -> None:
     head, _, rest = TWO_LOOPS.rpartition(x)
     source = f"{head}x = tl.load(x_ptr + start + lanes) * scale{rest}"
     found = edits_of(source, {("walked_twice", 5): ((), {})}, "none")
-    assert any(one.applied(source) == TWO_LOOPS and one.line == 13 for one in found)
+    (edit,) = (one for one in found if one.applied(source) == TWO_LOOPS)
+    assert edit.line == 13
+    assert edit.help == "Line 10 assigns the same name in another loop: must the two lines not be alike?"
     assert not any(one.after == one.before for one in found)
 
 

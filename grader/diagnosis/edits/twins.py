@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from difflib import SequenceMatcher
 
 from grader.diagnosis.edits.edit_scope import OFTEN, SLIP, Edit, Scope, bare_name
@@ -48,7 +49,8 @@ def _like_its_twin(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             continue
         after = scope.text(other.value)
         if ast.dump(other.value) != ast.dump(node.value) and SequenceMatcher(None, text, after).ratio() >= _ALIKE:
-            yield scope.edit(node.value, after, _KINDS, OFTEN)
+            told = f"Line {other.lineno} assigns the same name in another loop: must the two lines not be alike?"
+            yield replace(scope.edit(node.value, after, _KINDS, OFTEN), help=told)
 
 
 def _target(node: ast.AST) -> str:
