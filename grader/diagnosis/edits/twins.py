@@ -22,7 +22,6 @@ _KINDS = (
     "scale_missing",
     "no_rescale",
     "causal_alignment",
-    "causal_off_by_one",
     "missing_mask",
     "padding_counted",
     "past_length",
