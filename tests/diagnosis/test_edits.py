@@ -867,6 +867,20 @@ def test_a_quotient_of_pages_maps_no_heads(dividend: str, divisor: str, kind: st
     assert [one.kinds[0] for one in found if one.after == f"({dividend} // {divisor})"] == [kind]
 
 
+def table(factor: str, *more: str) -> str:
+    arguments = ", ".join(("o_ptr", "table_ptr", "stride_of_rows", "splits", *more))
+    head = f"import triton.language as tl\n\n\ndef pages({arguments}):\n"
+    return f"{head}    tl.store(o_ptr, tl.load(table_ptr + tl.program_id(0) * {factor}) + splits * 2)\n"
+
+
+@pytest.mark.parametrize(("more", "is_tried"), [((), True), (("stride_a", "stride_b"), False)])
+def test_a_stride_that_nothing_reads_is_tried_as_any_factor_of_an_index(more: tuple[str, ...], is_tried: bool) -> None:
+    found = edits_of(table("splits", *more), {("pages", 4): ((), {})}, "none")
+    told = [one for one in found if one.applied(table("splits", *more)) == table("stride_of_rows", *more)]
+    assert [one.kinds[0] for one in told] == (["strides_ignored"] if is_tried else [])
+    assert not any(one.after == "stride_of_rows" and one.before == "2" for one in found)
+
+
 TWO_LOOPS = """import triton
 import triton.language as tl
 

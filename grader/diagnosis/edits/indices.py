@@ -6,7 +6,17 @@ import ast
 from collections.abc import Callable, Iterator
 from itertools import product
 
-from grader.diagnosis.edits.edit_scope import MOST, OFTEN, SOMETIMES, Edit, Scope, addends, bare_name, called
+from grader.diagnosis.edits.edit_scope import (
+    MOST,
+    NOW_AND_THEN,
+    OFTEN,
+    SOMETIMES,
+    Edit,
+    Scope,
+    addends,
+    bare_name,
+    called,
+)
 
 # The kinds of a sum of quotients.
 _QUOTIENTS = ("remainder_skipped", "loop_bounds", "block_left_out", "last_left_out", "not_all_covered")
@@ -14,6 +24,9 @@ _QUOTIENTS = ("remainder_skipped", "loop_bounds", "block_left_out", "last_left_o
 _UNEVEN = ("not_all_covered", "position_shifted", "remainder_skipped", "done_again")
 # The kinds of an index that counts from another start.
 _STARTS = ("relative_index", "position_shifted", "wrong_address", "bad_index", "missing_mask", "past_length")
+# The kinds of a stride that is not used, and the most such arguments of a kernel.
+_STRIDES = ("strides_ignored", "wrong_address")
+_MOST_IDLE = 2
 
 
 def _relative_indices(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -127,6 +140,21 @@ def _unrounded_ends(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         yield scope.edit(node.value, after, ("loop_bounds", "causal_loop", "past_length", "done_again"), SOMETIMES)
 
 
+def _idle_strides(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Use a stride that nothing reads, in place of any other factor of an index.
+
+    Kernels with many such arguments were written for other tensors too: there it shows nothing.
+    """
+    strides = [one for one in scope.arguments if one in scope.idle and "stride" in one.lower()]
+    if not scope.in_kernel or len(strides) > _MOST_IDLE or not isinstance(node, ast.Name | ast.Constant):
+        return
+    parent = scope.parents.get(node)
+    is_factor = isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mult)
+    if is_factor and scope.fitting(node, _STRIDES) == _STRIDES:
+        for stride in strides:
+            yield scope.edit(node, stride, _STRIDES, NOW_AND_THEN)
+
+
 IN_INDICES: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _relative_indices,
     _blocks_without_a_start,
@@ -136,4 +164,5 @@ IN_INDICES: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _other_divisors,
     _steps,
     _unrounded_ends,
+    _idle_strides,
 )
