@@ -881,6 +881,22 @@ def test_a_stride_that_nothing_reads_is_tried_as_any_factor_of_an_index(more: tu
     assert not any(one.after == "stride_of_rows" and one.before == "2" for one in found)
 
 
+@pytest.mark.parametrize(("index", "tried"), [("b", {"h"}), ("h", {"b"}), ("lanes", set())])
+def test_one_number_may_be_loaded_by_another_index_of_the_program(index: str, tried: set[str]) -> None:
+    source = f"""import triton.language as tl
+
+
+def lengths(n_ptr, o_ptr, heads, BLOCK: tl.constexpr):
+    b = tl.program_id(0).to(tl.int64)
+    h = tl.program_id(1) // heads
+    lanes = tl.arange(0, BLOCK) + b
+    tl.store(o_ptr + b * heads + h, tl.load(n_ptr + {index}))
+"""
+    found = edits_of(source, {("lengths", 4): ((), {})}, "none")
+    kinds = {one.after: one.kinds[0] for one in found if one.before == index and one.kinds[-1] == "axes_exchanged"}
+    assert {name for name, kind in kinds.items() if kind == "wrong_address"} == tried
+
+
 TWO_LOOPS = """import triton
 import triton.language as tl
 

@@ -155,6 +155,25 @@ def _idle_strides(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             yield scope.edit(node, stride, _STRIDES, NOW_AND_THEN)
 
 
+def _other_programs(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Load one number by another index of the program: `tl.load(lengths_ptr + head)` for a batch's length."""
+    if not scope.in_kernel or not isinstance(node, ast.Call) or called(node) != "load" or not node.args:
+        return
+    address = node.args[0]
+    index = address.right if isinstance(address, ast.BinOp) and isinstance(address.op, ast.Add) else None
+    if not isinstance(index, ast.Name) or not _is_of_program(scope, index.id):
+        return
+    for name, line in scope.known_from.items():
+        if name != index.id and line < node.lineno and _is_of_program(scope, name):
+            yield scope.edit(index, name, ("wrong_address", "bad_index", "axes_exchanged"), OFTEN)
+
+
+def _is_of_program(scope: Scope, name: str) -> bool:
+    """Return whether a name is a single number that is computed from the program's place in the grid."""
+    made_by = {called(one) for one in scope.origins(ast.Name(name)) if isinstance(one, ast.Call)}
+    return "program_id" in made_by and made_by.isdisjoint({"arange", "load", "range"})
+
+
 IN_INDICES: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _relative_indices,
     _blocks_without_a_start,
@@ -165,4 +184,5 @@ IN_INDICES: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _steps,
     _unrounded_ends,
     _idle_strides,
+    _other_programs,
 )
