@@ -217,6 +217,13 @@ def test_the_last_group_of_tiles_is_cut_in_the_remainder_and_in_the_quotient() -
     assert not [one for one in edits_of(whole, {("grouped", 5): ((), {})}, "none") if one.kinds == edit.kinds]
 
 
+def test_the_last_group_of_tiles_is_cut_where_the_remainder_is_that_of_the_program_itself() -> None:
+    direct = GROUPED.replace("(pid % width) % GROUP", "pid % GROUP")
+    (edit,) = (one for one in edits_of(direct, {("grouped", 5): ((), {})}, "none") if one.kinds == ("group_not_cut",))
+    rows = "min(tl.num_programs(0) // (columns) - (pid // (width)) * GROUP, GROUP)"
+    assert f"pid % {rows}\n    column = (pid % width) // {rows}\n" in edit.applied(direct)
+
+
 def test_the_last_group_of_tiles_may_have_a_second_name() -> None:
     named = GROUPED.replace("    row = ", "    height = GROUP\n    row = ").replace("width) % GROUP", "width) % height")
     named = named.replace("width) // GROUP", "width) // height")

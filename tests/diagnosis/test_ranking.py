@@ -364,6 +364,8 @@ def test_constants_of_one_value_are_all_named_and_programs_share_the_axis_beside
         ("TILE_M or TILE_K", 256, 2),
         ("STEPS", 8, 64),
     ]
+    of_groups = _reaches([LaunchInfo("kernel", (4,), {"TILE_M": 64, "GROUP_M": 8})])
+    assert {one.name for one in of_groups} == {"TILE_M"}
     row = _reaches([LaunchInfo("kernel", (1, 4), {"TILE_M": 128, "TILE_N": 64})])
     assert [(one.name, one.elements, one.beside) for one in row] == [
         *[("TILE_M", 128, 256), ("TILE_M", 512, 64)],

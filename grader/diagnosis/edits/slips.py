@@ -557,6 +557,9 @@ def _last_groups(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         return
     # The group may have a second name: `height = GROUP`.
     place, group = scope.meaning(node.left), scope.text(scope.meaning(node.right))
+    if not isinstance(place, ast.BinOp) or not isinstance(place.op, ast.Mod):
+        # The remainder may be taken of the number itself: a group has a multiple of GROUP programs.
+        place = next((one for one in _remainders(scope) if ast.dump(one.left) == ast.dump(node.left)), place)
     width = scope.meaning(place.right) if isinstance(place, ast.BinOp) and isinstance(place.op, ast.Mod) else None
     if not isinstance(place, ast.BinOp) or not isinstance(width, ast.BinOp) or not isinstance(width.op, ast.Mult):
         return
@@ -569,13 +572,22 @@ def _last_groups(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     for other in ast.walk(scope.function):
         if not isinstance(other, ast.BinOp) or not isinstance(other.op, ast.FloorDiv):
             continue
-        if ast.dump(other.left) == ast.dump(node.left) and scope.text(scope.meaning(other.right)) == group:
+        is_of_it = ast.dump(other.left) in (ast.dump(node.left), ast.dump(place))
+        if is_of_it and scope.text(scope.meaning(other.right)) == group:
             (start, end), (second, last) = sorted((scope.span(node.right), scope.span(other.right)))
             between = scope.source[end:second].decode()
             before, after = scope.source[start:last].decode(), f"{rows}{between}{rows}"
             cut = f"min(rows - first row, {group})"
             shown = f"% {cut} … // {cut}", f"% {group} … // {group}"
             yield Edit(node.lineno, before, after, ("group_not_cut",), MOST, start, last, True, shown=shown)
+
+
+def _remainders(scope: Scope) -> Iterator[ast.BinOp]:
+    """Yield the remainders by the number of programs in a group, which are divided: `(pid % width) // GROUP`."""
+    for one in ast.walk(scope.function):
+        match one:
+            case ast.BinOp(ast.BinOp(_, ast.Mod()) as remainder, ast.FloorDiv()):
+                yield remainder
 
 
 def _half_cut_groups(scope: Scope, node: ast.AST) -> Iterator[Edit]:
