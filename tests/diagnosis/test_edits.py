@@ -904,6 +904,19 @@ def lengths(n_ptr, o_ptr, heads, BLOCK: tl.constexpr):
     assert {name for name, kind in kinds.items() if kind == "wrong_address"} == tried
 
 
+@pytest.mark.parametrize(("steps", "is_tried"), [("0, n", True), ("0, n, 1", True), ("0, n, BLOCK", False)])
+def test_the_number_of_a_step_may_have_to_be_multiplied_by_a_block(steps: str, is_tried: bool) -> None:
+    source = f"""import triton.language as tl
+
+
+def stepping(x_ptr, o_ptr, n, BLOCK: tl.constexpr):
+    for step in range({steps}):
+        tl.store(o_ptr, tl.load(x_ptr + step + tl.arange(0, BLOCK)))
+"""
+    found = edits_of(source, {("stepping", 4): ((), {})}, "none")
+    assert any(one.after == "step * BLOCK" and one.kinds[0] == "wrong_address" for one in found) is is_tried
+
+
 TWO_LOOPS = """import triton
 import triton.language as tl
 

@@ -155,6 +155,26 @@ def _idle_strides(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             yield scope.edit(node, stride, _STRIDES, NOW_AND_THEN)
 
 
+def _counted_steps(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Multiply the number of a loop's step by the length of a block, where it is added to an index: `step + lanes`."""
+    parent = scope.parents.get(node)
+    is_addend = isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Add)
+    if not scope.in_kernel or not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load) or not is_addend:
+        return
+    loops = [one for one in ast.walk(scope.function) if isinstance(one, ast.For)]
+    if any(bare_name(one.target) == node.id and _by_ones(one) for one in loops):
+        for block in (one for one in scope.arguments if "BLOCK" in one or "TILE" in one):
+            yield scope.edit(
+                node, f"{node.id} * {block}", ("wrong_address", "position_shifted", "done_again"), SOMETIMES
+            )
+
+
+def _by_ones(loop: ast.For) -> bool:
+    """Return whether a loop counts its steps: `range(n)`, or `range(0, n, 1)`."""
+    steps = loop.iter.args[2:] if isinstance(loop.iter, ast.Call) else []
+    return isinstance(loop.iter, ast.Call) and all(getattr(one, "value", None) == 1 for one in steps)
+
+
 def _other_programs(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Load one number by another index of the program: `tl.load(lengths_ptr + head)` for a batch's length."""
     if not scope.in_kernel or not isinstance(node, ast.Call) or called(node) != "load" or not node.args:
@@ -185,4 +205,5 @@ IN_INDICES: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _unrounded_ends,
     _idle_strides,
     _other_programs,
+    _counted_steps,
 )
