@@ -219,9 +219,15 @@ def _zeroed_end(before: object, after: object) -> tuple[int, int, int] | None:
 
 
 def _tells(wrong_call: WrongCall) -> bool:
-    """Return whether the wrong values tell one mistake from another: some are finite, and not all are 0."""
+    """Return whether the wrong values tell one mistake from another: some are finite, and not all are one number.
+
+    Any mistake by which all scores of a row are equal gives 1 / N.
+    """
     wrong = [got[marks] for got, marks, _ in wrong_call.answers() if bool(marks.any())]
-    return any(bool(values.isfinite().any()) and bool(values.any()) for values in wrong)
+    return any(
+        bool(values.isfinite().any()) and bool(values.any()) and (len(values) == 1 or bool((values != values[0]).any()))
+        for values in wrong
+    )
 
 
 def _size(wrong_call: WrongCall) -> int:

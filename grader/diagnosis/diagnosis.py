@@ -242,19 +242,26 @@ class Diagnosis:
         if wrong_call is None or wrong_call.recipe.part != bench.part.name:
             return ()
         known = {clue.kind for clues in others for clue in clues if clue.confirmed}
-        if known.difference(of_family("earlier calls")) or self._parts[bench.part.name].varied is not None:
+        if known.difference(of_family("earlier calls")):
+            return ()
+        varied = self._parts[bench.part.name].varied
+        if varied is not None:
+            if left_a_tensor(wrong_call) and not any(one.outside for one in varied):
+                # Cases of wrong values say nothing of an access.
+                self._vary(bench, planned, wrong_call, layout_only=True)
             return ()
         found = self._remembered(bench, wrong_call, alike)
         if not found:
             self._vary(bench, planned, wrong_call)
         return found
 
-    def _vary(self, bench: Bench, planned: PlannedCheck, wrong_call: WrongCall) -> None:
-        """Run variations of a failing case."""
+    def _vary(self, bench: Bench, planned: PlannedCheck, wrong_call: WrongCall, *, layout_only: bool = False) -> None:
+        """Run variations of a failing case. layout_only: only the one in the simplest layout."""
         part, cases = planned.part.name, planned.check.cases
         if cases is not None and wrong_call.recipe.patch_seed is None:
             declared = [one for one in self._exercise.contrasts if one.part in ("", part)]
-            self._parts[part].varied = variations_of(bench, wrong_call, declared, cases.space)
+            found = variations_of(bench, wrong_call, declared, cases.space, layout_only=layout_only)
+            self._parts[part].varied = [*(self._parts[part].varied or []), *found]
 
     def search_repair(self, bench: Bench, planned: Sequence[PlannedCheck], text: str) -> None:
         """Search for an edit of the submission's text that makes a part right.

@@ -212,7 +212,9 @@ def _reaches(launched: Sequence[LaunchInfo]) -> tuple[Reach, ...]:
         return ()
     (one,) = launched
     # If several constants have one value, it is unknown which one the kernel uses.
-    named = {size: [name for name, own in one.constants.items() if own == size] for size in one.constants.values()}
+    # A group counts tiles, and no elements.
+    blocks = {name: own for name, own in one.constants.items() if "GROUP" not in name.upper()} or one.constants
+    named = {size: [name for name, own in blocks.items() if own == size] for size in blocks.values()}
     sizes = [(one_of(names), size) for size, names in sorted(named.items(), reverse=True) if size > 1]
     # All programs of a flat grid are along one axis, and those of any grid may be. Along another axis each program
     # takes all, or they share it.

@@ -74,6 +74,8 @@ def suspects_of(clues: Sequence[Clue], elsewhere: Sequence[Clue], facts: PartFac
 
     clues: those of the check. elsewhere: those of the part's other failed checks.
     """
+    refuted_kinds = {clue.kind for clue in clues if clue.refutes}
+    clues = [clue for clue in clues if clue.confirmed or clue.kind not in refuted_kinds]
     own = _with_proofs_of(elsewhere, _assumed_of_one_size(clues, facts))
     if any(_leaves_whole_blocks(clue) for clue in (*clues, *elsewhere)):
         own = [_with_whole_blocks(clue) for clue in own]

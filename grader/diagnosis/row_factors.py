@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import torch
 from torch import Tensor
 
 # An error shows a factor if it is at least this many times the allowed one.
@@ -18,7 +17,8 @@ _LEFT, _ALIKE_SHARE = 0.25, 0.95
 def row_factors(got: Tensor, value: Tensor, allowed: Tensor) -> Tensor | None:
     """Return the factor of each wrong row, [rows]: its elements are those of value, times this factor.
 
-    got, value, allowed: [..., N]. None if errors within a row differ in another way, or are too small to show it.
+    got, value, allowed: [..., N]. None if errors within a row differ in another way, or are too small to show it, or if
+    all of them are zeros: those are the true values times 0, whatever the mistake is.
     """
     if got.dim() < 2:
         return None
@@ -32,4 +32,4 @@ def row_factors(got: Tensor, value: Tensor, allowed: Tensor) -> Tensor | None:
     factors = (own / true).masked_fill(~shown, math.nan).nanmedian(-1).values
     left = (own - factors[:, None] * true).abs() <= _LEFT * off[rows]
     alike = float(left[shown].double().mean()) >= _ALIKE_SHARE
-    return factors if alike and bool(torch.isfinite(factors).all()) else None
+    return factors if alike and bool(factors.any()) and bool(factors.isfinite().all()) else None

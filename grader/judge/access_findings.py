@@ -95,10 +95,22 @@ def clues_of(findings: Sequence[GuardFinding]) -> list[Clue]:
             else "The guard saw both accesses.",
             confirmed=weight == 1,
             help="" if i else cause.help,
-            firm=kind == "missing_mask" and (found.masked or found.element < found.elements + found.active_lanes),
+            firm=_is_firm(found, kind),
         )
         for i, (kind, weight) in enumerate(kinds)
     ]
+
+
+def _is_firm(found: GuardFinding, kind: str) -> bool:
+    """Return whether an access shows a kind whatever other cases show, which may have a second mistake."""
+    if kind == "offset_overflow":
+        return _is_wrapped(found)
+    return kind == "missing_mask" and (found.masked or found.element < found.elements + found.active_lanes)
+
+
+def _is_wrapped(found: GuardFinding) -> bool:
+    """Return whether an element of the tensor lies where the offset would lead in more than 32 bits."""
+    return found.kind != "race" and 0 <= found.element + _WRAPPED_BY < found.elements
 
 
 def _is_one_further(findings: Sequence[GuardFinding]) -> bool:
@@ -150,7 +162,7 @@ def _readings(found: GuardFinding) -> Iterator[_AccessReading]:
         (("missing_mask", 0.8),),
     )
     yield _AccessReading(
-        0 <= found.element + _WRAPPED_BY < found.elements,
+        _is_wrapped(found),
         f"The offset has wrapped around in 32 bits: {_WRAPPED_BY:,} elements further lies an element of the tensor. "
         "Convert a factor before multiplying: row.to(tl.int64) * stride.",
         (("offset_overflow", 0.95),),

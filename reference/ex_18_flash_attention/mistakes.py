@@ -194,15 +194,20 @@ def attention_forward_mistakes(q: Tensor, k: Tensor, v: Tensor, causal: bool, sc
             title = f"Looks as if the last {left} keys, which fill no tile, are left out"
             few = seen & (torch.arange(k.shape[2]) < k.shape[2] - left)
             yield "remainder_skipped", title, REMAINDER_HELP, _softmax(q, k, v, given, few, heads)
-        if not causal and (beyond := -k.shape[2] % tile):
-            # Keys of zeros have a logit of 0.
-            more = torch.logaddexp(lse, torch.full_like(lse, math.log(beyond)))
-            yield (
-                "padding_counted",
-                f"Looks as if {beyond} keys beyond the last one count as keys of zeros",
-                "Masked loads give 0, and exp(0 - m) is not 0: logits of keys that do not exist must be -inf.",
-                (o * (lse - more).exp()[..., None], more),
-            )
+    # All keys of the last tile, or one, with a mask that lets one key too many through.
+    for beyond in dict.fromkeys((*(-k.shape[2] % tile for tile in USUAL_TILES), 1)) if not causal else ():
+        if not beyond:
+            continue
+        # Keys of zeros have a logit of 0.
+        more = torch.logaddexp(lse, torch.full_like(lse, math.log(beyond)))
+        yield (
+            "padding_counted",
+            f"Looks as if {beyond} keys beyond the last one count as keys of zeros"
+            if beyond > 1
+            else "Looks as if one key beyond the last one counts as a key of zeros",
+            "Masked loads give 0, and exp(0 - m) is not 0: logits of keys that do not exist must be -inf.",
+            (o * (lse - more).exp()[..., None], more),
+        )
     if bool((top == -math.inf).any()):
         blind = (top == -math.inf)[..., None]
         for told, instead in (("0", 0.0), ("+inf", math.inf)):

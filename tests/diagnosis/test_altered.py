@@ -154,6 +154,34 @@ def test_values_that_no_wrong_read_gives_are_not_told(server: ForkServer, ex_15:
     assert clues(server, ex_15, VECTOR_ADD.replace("x + y,", "x + 2.5 * y,")) == []
 
 
+EQUAL = """import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def equal(x_ptr, p_ptr, N, BLOCK: tl.constexpr):
+    places = tl.program_id(0) * N + tl.arange(0, BLOCK)
+    e = tl.exp(tl.load(x_ptr + places) * 0.0)
+    tl.store(p_ptr + places, e / tl.sum(e, 0))
+
+
+def row_softmax(x):
+    p = torch.empty_like(x)
+    equal[(x.shape[0],)](x, p, x.shape[1], BLOCK=128)
+    return p
+"""
+
+
+@pytest.mark.process
+def test_one_number_for_all_elements_comes_of_too_many_mistakes(server: ForkServer, ex_15: Entry) -> None:
+    case = Case({"M": 3, "N": 128, "dtype": "float32", "values": "normal", "stride": 0})
+    with bench_of(server, ex_15, EQUAL, "row_softmax") as bench:
+        failure = bench.try_case(case, 5).failure
+        assert failure is not None
+        assert altered_clues(bench, [failure]) == []
+
+
 def test_an_argument_without_its_end_is_a_loop_that_ends_early_whatever_length_the_end_has() -> None:
     long = torch.arange(1.0, 13.0).reshape(2, 6)
     ways = [one for one in found(long, torch.ones(4, 5)) if one.kind == "axes_exchanged" and one.arguments == (0,)]

@@ -217,6 +217,13 @@ def test_the_last_group_of_tiles_is_cut_in_the_remainder_and_in_the_quotient() -
     assert not [one for one in edits_of(whole, {("grouped", 5): ((), {})}, "none") if one.kinds == edit.kinds]
 
 
+def test_the_last_group_of_tiles_is_cut_where_the_remainder_is_that_of_the_program_itself() -> None:
+    direct = GROUPED.replace("(pid % width) % GROUP", "pid % GROUP")
+    (edit,) = (one for one in edits_of(direct, {("grouped", 5): ((), {})}, "none") if one.kinds == ("group_not_cut",))
+    rows = "min(tl.num_programs(0) // (columns) - (pid // (width)) * GROUP, GROUP)"
+    assert f"pid % {rows}\n    column = (pid % width) // {rows}\n" in edit.applied(direct)
+
+
 def test_the_last_group_of_tiles_may_have_a_second_name() -> None:
     named = GROUPED.replace("    row = ", "    height = GROUP\n    row = ").replace("width) % GROUP", "width) % height")
     named = named.replace("width) // GROUP", "width) // height")
@@ -854,6 +861,104 @@ def test_a_number_that_is_no_multiple_has_no_groups() -> None:
     wrong = HEADS.replace("head // (Hq // Hkv)", "head % Hkv")
     found = edits_of(wrong, {("heads", 5): ((), {**OF_HEADS, "Hq": 5})}, "launch")
     assert not any("Hq // Hkv" in one.after for one in found)
+
+
+@pytest.mark.parametrize(
+    ("dividend", "divisor", "kind"),
+    [("h", "group", "heads_mapping"), ("n", "PAGE", "parts_exchanged"), ("head", "row", "heads_mapping")],
+)
+def test_a_quotient_of_pages_maps_no_heads(dividend: str, divisor: str, kind: str) -> None:
+    head = f"import triton.language as tl\n\n\ndef pages(o_ptr, x_ptr, {dividend}, {divisor}):\n"
+    source = f"{head}    tl.store(o_ptr, tl.load(x_ptr + {dividend} % {divisor}))\n"
+    found = edits_of(source, {("pages", 4): ((), {})}, "none")
+    assert [one.kinds[0] for one in found if one.after == f"({dividend} // {divisor})"] == [kind]
+
+
+def table(factor: str, *more: str) -> str:
+    arguments = ", ".join(("o_ptr", "table_ptr", "stride_of_rows", "splits", *more))
+    head = f"import triton.language as tl\n\n\ndef pages({arguments}):\n"
+    return f"{head}    tl.store(o_ptr, tl.load(table_ptr + tl.program_id(0) * {factor}) + splits * 2)\n"
+
+
+@pytest.mark.parametrize(("more", "is_tried"), [((), True), (("stride_a", "stride_b"), False)])
+def test_a_stride_that_nothing_reads_is_tried_as_any_factor_of_an_index(more: tuple[str, ...], is_tried: bool) -> None:
+    found = edits_of(table("splits", *more), {("pages", 4): ((), {})}, "none")
+    told = [one for one in found if one.applied(table("splits", *more)) == table("stride_of_rows", *more)]
+    assert [one.kinds[0] for one in told] == (["strides_ignored"] if is_tried else [])
+    assert not any(one.after == "stride_of_rows" and one.before == "2" for one in found)
+
+
+@pytest.mark.parametrize(("index", "tried"), [("b", {"h"}), ("h", {"b"}), ("lanes", set())])
+def test_one_number_may_be_loaded_by_another_index_of_the_program(index: str, tried: set[str]) -> None:
+    source = f"""import triton.language as tl
+
+
+def lengths(n_ptr, o_ptr, heads, BLOCK: tl.constexpr):
+    b = tl.program_id(0).to(tl.int64)
+    h = tl.program_id(1) // heads
+    lanes = tl.arange(0, BLOCK) + b
+    tl.store(o_ptr + b * heads + h, tl.load(n_ptr + {index}))
+"""
+    found = edits_of(source, {("lengths", 4): ((), {})}, "none")
+    kinds = {one.after: one.kinds[0] for one in found if one.before == index and one.kinds[-1] == "axes_exchanged"}
+    assert {name for name, kind in kinds.items() if kind == "wrong_address"} == tried
+
+
+@pytest.mark.parametrize(("steps", "is_tried"), [("0, n", True), ("0, n, 1", True), ("0, n, BLOCK", False)])
+def test_the_number_of_a_step_may_have_to_be_multiplied_by_a_block(steps: str, is_tried: bool) -> None:
+    source = f"""import triton.language as tl
+
+
+def stepping(x_ptr, o_ptr, n, BLOCK: tl.constexpr):
+    for step in range({steps}):
+        tl.store(o_ptr, tl.load(x_ptr + step + tl.arange(0, BLOCK)))
+"""
+    found = edits_of(source, {("stepping", 4): ((), {})}, "none")
+    assert any(one.after == "step * BLOCK" and one.kinds[0] == "wrong_address" for one in found) is is_tried
+
+
+TWO_LOOPS = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def walked_twice(x_ptr, y_ptr, n, whole, scale, BLOCK: tl.constexpr):
+    lanes = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, whole, BLOCK):
+        x = tl.load(x_ptr + start + lanes) * scale * 1.4426950408889634
+        total += tl.exp2(x)
+    for start in range(whole, n, BLOCK):
+        x = tl.load(x_ptr + start + lanes) * scale * 1.4426950408889634
+        total += tl.exp2(x)
+    tl.store(y_ptr + lanes, total)
+"""
+
+
+def test_a_line_of_one_loop_may_have_to_be_like_that_of_another() -> None:
+    x = "x = tl.load(x_ptr + start + lanes) * scale * 1.4426950408889634"
+    head, _, rest = TWO_LOOPS.rpartition(x)
+    source = f"{head}x = tl.load(x_ptr + start + lanes) * scale{rest}"
+    found = edits_of(source, {("walked_twice", 5): ((), {})}, "none")
+    (edit,) = (one for one in found if one.applied(source) == TWO_LOOPS)
+    assert edit.line == 13
+    assert edit.help == "Line 10 assigns the same name in another loop: must the two lines not be alike?"
+    assert not any(one.after == one.before for one in found)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "mended"),
+    [
+        ("qk = tl.dot(q, k) * scale", "qk = tl.dot(q, k) * scale * 1.4426950408889634"),
+        ("qk = tl.dot(q, k); qk *= scale", "qk = tl.dot(q, k); qk *= scale * 1.4426950408889634"),
+    ],
+)
+def test_logits_of_powers_of_2_may_have_to_be_brought_to_base_2(wrong: str, mended: str) -> None:
+    text = "import triton.language as tl\n\n\ndef powers(q, k, scale, o):\n    LINE\n    tl.store(o, tl.exp2(qk))\n"
+    source = text.replace("LINE", wrong)
+    found = edits_of(source, {("powers", 4): ((), {})}, "none")
+    (edit,) = (one for one in found if one.applied(source) == text.replace("LINE", mended))
+    assert edit.kinds == ("logarithm_base",)
 
 
 TILES = """import torch

@@ -38,6 +38,25 @@ def row_softmax(x):
     softmax[(x.shape[0],)](x, p, x.shape[1], BLOCK=128)
     return p
 """
+LAST = """import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def last(v_ptr, lengths_ptr, o_ptr, own_ptr, vb, vh, vs, Hq, group, D: tl.constexpr):
+    b, h = tl.program_id(0), tl.program_id(1)
+    slot = tl.load(lengths_ptr + b)
+    v = tl.load(v_ptr + b * vb + h // group * vh + slot * vs + tl.arange(0, D))
+    tl.store(o_ptr + (b * Hq + h) * D + tl.arange(0, D), VALUE)
+
+
+def decode_attention(q, k_cache, v_cache, lengths, scale=None):
+    (B, Hq, D), o = q.shape, torch.empty_like(q)
+    own = torch.empty_like(o)
+    last[(B, Hq)](v_cache, lengths, o, own, *v_cache.stride()[:3], Hq, Hq // v_cache.shape[1], D=D)
+    return o
+"""
 RIGHT = "e = tl.exp(x - top); p = e / tl.sum(e, 0)"
 
 
@@ -99,3 +118,29 @@ def test_the_line_that_makes_the_nan_of_a_result_is_told(
         # Notes of one call change no later one.
         again = bench.try_case(case, 5).failure
         assert (again is None) == (failure is None)
+
+
+@pytest.mark.parametrize(
+    ("value", "kinds"),
+    [
+        ("v", ["wrong_address", "past_length"]),
+        ("v * 0 + tl.load(own_ptr)", ["wrong_address", "past_length"]),
+        ("1.0", []),
+    ],
+    ids=["of an input", "of an input and of own memory", "none"],
+)
+def test_nan_that_no_line_makes_and_no_memory_of_the_calls_own_holds_comes_from_an_input(
+    server: ForkServer, value: str, kinds: list[str]
+) -> None:
+    entry, _ = resolve(Path(__file__).resolve().parents[2], "ex_19")
+    part = entry.exercise.part("decode_attention")
+    assert part is not None
+    (check,) = (one for one in part.checks if one.name == "ragged")
+    assert check.cases is not None
+    case = check.cases.space.case(B=2, S=40, unused=24, lengths="equal")
+    with bench_of(server, entry, LAST.replace("VALUE", value), part="decode_attention") as bench:
+        failure = bench.try_case(case, 5).failure
+        assert failure
+        found = nonfinite_clues(bench, failure)
+    assert [one.kind for one in found] == kinds
+    assert all(one.evidence.endswith("loads an element of k_cache or v_cache that is NaN.") for one in found)

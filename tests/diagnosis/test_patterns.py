@@ -351,6 +351,12 @@ def test_a_factor_of_each_row_is_seen_and_told_with_its_range() -> None:
     assert clue.evidence.endswith("is right except for one factor: from 0.5 in one row to 0.9 in another.")
 
 
+def test_rows_of_zeros_show_no_factor() -> None:
+    got = right()
+    got[4:, :4] = 0.0
+    assert "wrong_factor" not in [one.kind for one in clues(got)]
+
+
 def test_errors_without_a_common_factor_in_a_row_show_no_factor_of_rows() -> None:
     assert "wrong_factor" not in [one.kind for one in clues(right() + torch.linspace(0.5, 0.9, 16)[:, None])]
 

@@ -95,3 +95,17 @@ def test_the_card_of_errors_that_are_a_rounding_s_names_the_narrow_dtype(server:
     assert (first.kind, first.confirmed) == ("low_precision_sum", True)
     assert "`out_dtype=tl.float32` in place of `out_dtype=NARROW` in line 15" in first.evidence
     assert "tl.dot gives tl.float16 here" in first.help
+
+
+def test_narrow_numbers_of_several_lines_are_shown_by_the_first_one_alone() -> None:
+    source = """import triton.language as tl
+
+
+def summed(x_ptr, o_ptr, n):
+    acc = tl.zeros((16,), dtype=tl.float16)
+    for k in range(n):
+        acc += tl.load(x_ptr + k).to(tl.float16)
+    tl.store(o_ptr, acc)
+"""
+    found = edits_of(source, {("summed", 4): ((), {})}, "none")
+    assert ("tl.float32, there and in line 7,", "tl.float16") in {one.shown for one in found}

@@ -55,6 +55,12 @@ def test_the_likeliest_comes_first_and_what_is_unlikely_is_left_out() -> None:
     assert kinds(ranked(*clues)) == ["missing_mask", "overflow"]
 
 
+def test_a_guess_that_a_probe_rules_out_is_left_out_however_firm() -> None:
+    guesses = Clue("not_cleared", 0.6, firm=True), Clue("overflow", 0.4)
+    assert kinds(ranked(*guesses, Clue("not_cleared", 0.0, refutes=True))) == ["overflow"]
+    assert kinds(ranked(sure("not_cleared"), Clue("not_cleared", 0.0, refutes=True))) == ["not_cleared"]
+
+
 def test_an_update_that_two_programs_lose_is_told_before_sizes_that_differ() -> None:
     space = Space({"Hq": Size(1, 8), "Hkv": Size(1, 8)})
     sizes = ((1, 1, False), (2, 2, False), (3, 3, False), (4, 4, False), (2, 1, True), (4, 2, True), (6, 3, True))
@@ -358,6 +364,8 @@ def test_constants_of_one_value_are_all_named_and_programs_share_the_axis_beside
         ("TILE_M or TILE_K", 256, 2),
         ("STEPS", 8, 64),
     ]
+    of_groups = _reaches([LaunchInfo("kernel", (4,), {"TILE_M": 64, "GROUP_M": 8})])
+    assert {one.name for one in of_groups} == {"TILE_M"}
     row = _reaches([LaunchInfo("kernel", (1, 4), {"TILE_M": 128, "TILE_N": 64})])
     assert [(one.name, one.elements, one.beside) for one in row] == [
         *[("TILE_M", 128, 256), ("TILE_M", 512, 64)],

@@ -34,6 +34,22 @@ def test_unwritten_memory_is_told_where_it_is_read_and_where_it_is_returned(
         assert [one.kind for one in unwritten_clues(bench, failure)] == kinds
 
 
+OWN_NAN, QUOTIENT_OF_TWO = "x / 0.0 - x / 0.0", "tl.load(z_ptr + offsets, mask=offsets < n) / tl.load(z_ptr)"
+
+
+@pytest.mark.parametrize(
+    ("value", "is_refuted"), [(OWN_NAN, True), (QUOTIENT_OF_TWO, False)], ids=["its own NaN", "0 / 0 with zeros"]
+)
+def test_nan_that_stays_whatever_unwritten_memory_holds_does_not_come_from_there(
+    server: ForkServer, ex_15: Entry, value: str, is_refuted: bool
+) -> None:
+    with bench_of(server, ex_15, VECTOR_ADD.replace(STORE, STORE.replace("x + y", value)), "vector_add") as bench:
+        failure = bench.try_case(CASE, 5).failure
+        assert failure
+        refuted = [one.kind for one in unwritten_clues(bench, failure) if one.refutes]
+        assert ("not_cleared" in refuted) is is_refuted
+
+
 KEPT = VECTOR_ADD.replace("z = torch.empty_like(x)", "z = _kept(x)").replace(
     STORE, STORE.replace("x + y", "x + y + tl.load(z_ptr + offsets, mask=offsets < n)")
 )

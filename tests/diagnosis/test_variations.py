@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from grader.diagnosis.probes.variations import (
@@ -57,6 +59,11 @@ def test_the_more_axes_decide_the_less_each_of_them_says() -> None:
     assert list(variation_clues([varied(fails=True, layout="rows")], [LAYOUT])) == []
 
 
+def test_an_access_that_the_simplest_layout_does_not_make_is_told_beside_other_mistakes_too() -> None:
+    inside = varied(fails=False, layout="rows")
+    assert [one.firm for one in variation_clues([inside, replace(inside, outside=True)], [LAYOUT])] == [False, True]
+
+
 def test_sizes_that_must_be_equal_are_two_axes_in_each_others_place() -> None:
     (clue,) = variation_clues(sized("x---", *SIZES), [])
     assert clue.kind == "axes_exchanged"
@@ -100,7 +107,7 @@ def test_no_missing_mask_depends_on_the_layout_alone() -> None:
     assert not layout_matters([varied(fails=False, layout="rows", causal=0)], [LAYOUT])
 
 
-def variations(bench: Bench, **values: int | str) -> list[Variation]:
+def variations(bench: Bench, *, layout_only: bool = False, **values: int | str) -> list[Variation]:
     part = bench.part
     case = Case({"N": 100, "dtype": "float32", "values": "normal", "offset": 0, **values})
     failure = bench.try_case(case, 5).failure
@@ -108,8 +115,9 @@ def variations(bench: Bench, **values: int | str) -> list[Variation]:
     assert failure.wrong_call is not None
     (check,) = (one for one in part.checks if one.name == "combinations")
     assert check.cases is not None
-    offset = Contrast("offset", "start_ignored", "whose tensors start elsewhere")
-    return variations_of(bench, failure.wrong_call, [offset], check.cases.space)
+    kind = "strides_ignored" if layout_only else "start_ignored"
+    offset = Contrast("offset", kind, "whose tensors start elsewhere")
+    return variations_of(bench, failure.wrong_call, [offset], check.cases.space, layout_only=layout_only)
 
 
 def test_a_missing_mask_does_no_harm_in_full_blocks(server: ForkServer, ex_15: Entry) -> None:
@@ -125,6 +133,14 @@ def test_a_wrong_sum_fails_in_every_variation(server: ForkServer, ex_15: Entry, 
         assert [(one.change, one.failed) for one in found] == [(change, True)]
         # Only what is known of the cases grows; what decides checks does not.
         assert (len(bench.findings.tried), len(bench.findings.evidence)) == (2, 1)
+
+
+@pytest.mark.parametrize(("offset", "changes"), [(1, [Change.AXIS]), (0, [])])
+def test_a_later_access_is_tried_in_the_simplest_layout_alone(
+    server: ForkServer, ex_15: Entry, offset: int, changes: list[Change]
+) -> None:
+    with bench_of(server, ex_15, VECTOR_ADD.replace("x + y,", "x + 2 * y,")) as bench:
+        assert [one.change for one in variations(bench, layout_only=True, offset=offset)] == changes
 
 
 def test_wrong_values_of_full_blocks_say_nothing_of_an_access_outside(server: ForkServer, ex_15: Entry) -> None:

@@ -597,6 +597,13 @@ def test_a_single_element_outside_lacks_no_mask() -> None:
     assert clues_of([replace(alone, masked=True, active_lanes=128)])[0].kind == "position_shifted"
 
 
+def test_an_offset_that_wrapped_around_is_told_beside_other_mistakes_too() -> None:
+    far = replace(TAIL, shape=(2, 2**31), elements=2**32, lanes=4, active_lanes=4)
+    (wrapped,) = clues_of([replace(far, element=-(2**31))])
+    assert (wrapped.kind, wrapped.firm) == ("offset_overflow", True)
+    assert not any(one.firm for one in clues_of([replace(far, element=-(2**33))]) if one.kind == "offset_overflow")
+
+
 RACE = {"kind": "race", "access": "load", "other_access": "store", "other_program": (2,), "other_line": 17, "lanes": 3}
 
 

@@ -109,7 +109,7 @@ class Scope:
     def edit(self, node: ast.expr, after: str, kinds: tuple[str, ...], weight: float = 0.6) -> Edit:
         """Return the edit that replaces an expression. One that reads a name that nothing else reads is likelier."""
         start, end = self.span(node)
-        if any(re.search(rf"\b{name}\b", after) for name in self.idle):
+        if any(re.search(rf"\b{name}\b", after) for name in self._missed):
             weight *= _FOR_AN_IDLE_NAME
         fitting = self.fitting(node, kinds)
         return Edit(node.lineno, self.text(node), after, fitting, weight, start, end, self.in_kernel)
@@ -392,6 +392,13 @@ class Scope:
     def idle(self) -> frozenset[str]:
         """Return the names that have a value, which the function never reads."""
         return frozenset(name for name in self.known_from if name not in self.used and name.strip("_"))
+
+    @cached_property
+    def _missed(self) -> frozenset[str]:
+        """Return the idle names that were probably to be read: launch code often takes a shape apart for few sizes."""
+        parted = [one.targets[0] for one in ast.walk(self.function) if isinstance(one, ast.Assign)]
+        sizes = {bare_name(each) for one in parted if isinstance(one, ast.Tuple) for each in one.elts}
+        return self.idle if self.in_kernel else self.idle - sizes
 
     @cached_property
     def sizes(self) -> tuple[str, ...]:

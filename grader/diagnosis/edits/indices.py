@@ -6,7 +6,17 @@ import ast
 from collections.abc import Callable, Iterator
 from itertools import product
 
-from grader.diagnosis.edits.edit_scope import MOST, OFTEN, SOMETIMES, Edit, Scope, addends, bare_name, called
+from grader.diagnosis.edits.edit_scope import (
+    MOST,
+    NOW_AND_THEN,
+    OFTEN,
+    SOMETIMES,
+    Edit,
+    Scope,
+    addends,
+    bare_name,
+    called,
+)
 
 # The kinds of a sum of quotients.
 _QUOTIENTS = ("remainder_skipped", "loop_bounds", "block_left_out", "last_left_out", "not_all_covered")
@@ -14,6 +24,9 @@ _QUOTIENTS = ("remainder_skipped", "loop_bounds", "block_left_out", "last_left_o
 _UNEVEN = ("not_all_covered", "position_shifted", "remainder_skipped", "done_again")
 # The kinds of an index that counts from another start.
 _STARTS = ("relative_index", "position_shifted", "wrong_address", "bad_index", "missing_mask", "past_length")
+# The kinds of a stride that is not used, and the most such arguments of a kernel.
+_STRIDES = ("strides_ignored", "wrong_address")
+_MOST_IDLE = 2
 
 
 def _relative_indices(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -127,6 +140,60 @@ def _unrounded_ends(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         yield scope.edit(node.value, after, ("loop_bounds", "causal_loop", "past_length", "done_again"), SOMETIMES)
 
 
+def _idle_strides(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Use a stride that nothing reads, in place of any other factor of an index.
+
+    Kernels with many such arguments were written for other tensors too: there it shows nothing.
+    """
+    strides = [one for one in scope.arguments if one in scope.idle and "stride" in one.lower()]
+    if not scope.in_kernel or len(strides) > _MOST_IDLE or not isinstance(node, ast.Name | ast.Constant):
+        return
+    parent = scope.parents.get(node)
+    is_factor = isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mult)
+    if is_factor and scope.fitting(node, _STRIDES) == _STRIDES:
+        for stride in strides:
+            yield scope.edit(node, stride, _STRIDES, NOW_AND_THEN)
+
+
+def _counted_steps(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Multiply the number of a loop's step by the length of a block, where it is added to an index: `step + lanes`."""
+    parent = scope.parents.get(node)
+    is_addend = isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Add)
+    if not scope.in_kernel or not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load) or not is_addend:
+        return
+    loops = [one for one in ast.walk(scope.function) if isinstance(one, ast.For)]
+    if any(bare_name(one.target) == node.id and _by_ones(one) for one in loops):
+        for block in (one for one in scope.arguments if "BLOCK" in one or "TILE" in one):
+            yield scope.edit(
+                node, f"{node.id} * {block}", ("wrong_address", "position_shifted", "done_again"), SOMETIMES
+            )
+
+
+def _by_ones(loop: ast.For) -> bool:
+    """Return whether a loop counts its steps: `range(n)`, or `range(0, n, 1)`."""
+    steps = loop.iter.args[2:] if isinstance(loop.iter, ast.Call) else []
+    return isinstance(loop.iter, ast.Call) and all(getattr(one, "value", None) == 1 for one in steps)
+
+
+def _other_programs(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Load one number by another index of the program: `tl.load(lengths_ptr + head)` for a batch's length."""
+    if not scope.in_kernel or not isinstance(node, ast.Call) or called(node) != "load" or not node.args:
+        return
+    address = node.args[0]
+    index = address.right if isinstance(address, ast.BinOp) and isinstance(address.op, ast.Add) else None
+    if not isinstance(index, ast.Name) or not _is_of_program(scope, index.id):
+        return
+    for name, line in scope.known_from.items():
+        if name != index.id and line < node.lineno and _is_of_program(scope, name):
+            yield scope.edit(index, name, ("wrong_address", "bad_index", "axes_exchanged"), OFTEN)
+
+
+def _is_of_program(scope: Scope, name: str) -> bool:
+    """Return whether a name is a single number that is computed from the program's place in the grid."""
+    made_by = {called(one) for one in scope.origins(ast.Name(name)) if isinstance(one, ast.Call)}
+    return "program_id" in made_by and made_by.isdisjoint({"arange", "load", "range"})
+
+
 IN_INDICES: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _relative_indices,
     _blocks_without_a_start,
@@ -136,4 +203,7 @@ IN_INDICES: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _other_divisors,
     _steps,
     _unrounded_ends,
+    _idle_strides,
+    _other_programs,
+    _counted_steps,
 )

@@ -57,7 +57,8 @@ def _indices_of_strides(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         return
     others = (_index_of(scope, one) for one in ast.walk(scope.function))
     # Perhaps nothing reads the right one.
-    for name in dict.fromkeys([*(one.id for one in others if one is not None), *sorted(scope.idle)]):
+    idle = [one for one in sorted(scope.idle) if "stride" not in one.lower()]
+    for name in dict.fromkeys([*(one.id for one in others if one is not None), *idle]):
         if name != own.id and _is_size(scope, name, own):
             yield scope.edit(own, name, _INDICES, SOMETIMES)
 

@@ -35,7 +35,8 @@ def _narrow_sums(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             first, *others = places
             lines = lines_named(sorted({place.lineno for place, _ in others}))
             whole = scope.joined([(place, _WIDE) for place, _ in places], OF_DTYPES, NOW_AND_THEN)
-            yield replace(_worded(scope, whole, *first), shown=(f"{_WIDE}, there and in {lines},", whole.before))
+            shown = f"{_WIDE}, there and in {lines},", scope.text(first[0])
+            yield replace(_worded(scope, whole, *first), shown=shown)
 
 
 def _narrow_place(scope: Scope, node: ast.AST) -> tuple[ast.expr, str] | None:

@@ -34,6 +34,7 @@ from grader.diagnosis.edits.pairs import IN_PAIRS
 from grader.diagnosis.edits.precision import IN_PRECISION, OF_DTYPES
 from grader.diagnosis.edits.products import IN_PRODUCTS
 from grader.diagnosis.edits.shares import IN_SHARES
+from grader.diagnosis.edits.twins import IN_TWINS
 
 # The kinds of mistakes that an edit may take back; the first one is its own.
 _SIZES = ("axes_exchanged", "wrong_address", "not_all_covered", "missing_mask", "strides_ignored", "bad_index")
@@ -49,9 +50,10 @@ _ROUNDED_DOWN = ("remainder_skipped", "not_all_covered")
 _ONE_MORE = ("count_too_large", "grid_too_large", "bad_index", "missing_mask", "done_again")
 _OTHER_AXIS = ("other_axis_block", "not_all_covered", "wrong_address")
 _PARTS = ("heads_mapping", "wrong_address", "bad_index", "axes_exchanged", "not_all_covered")
-# Names of heads, and of how many share one.
-_HEADS = re.compile(r"head|group|h[qkv]|(^|_)h($|_)", re.IGNORECASE)
 _ROUNDED = ("rounded_intermediate", "low_precision_sum", "wrong_dtype")
+# Names of axes that are none of heads: their quotients and remainders choose no kv head.
+_NOT_OF_HEADS = re.compile(r"page|slot|tile|block|split|row|col|tok|seq|pos|step", re.IGNORECASE)
+_OF_HEADS = re.compile(r"head|group|h_?(q|kv)\b|(q|kv)_?h\b", re.IGNORECASE)
 _NARROW = (".float16", ".bfloat16")
 _NARROW_NUMBERS = re.compile(r"\.u?int(8|16|32)$")
 # Comparisons that include their bound, and the same that do not, each with the kinds of an edit.
@@ -78,7 +80,8 @@ _RELATED = {**dict(_PAIRS), **{other: one for one, other in _PAIRS}, "store": "a
 _EXPONENTIALS = frozenset({"exp", "exp2", "log", "log2"})
 # Factors between powers of e and of 2, which are easily confused. They have at least three digits in a text.
 _LN_2 = "0.6931471805599453"
-_BASES = {math.log(2): "1.4426950408889634", 1 / math.log(2): _LN_2}
+_LOG2_E = "1.4426950408889634"
+_BASES = {math.log(2): _LOG2_E, 1 / math.log(2): _LN_2}
 _FEWEST_DIGITS = 1e-3
 # Numbers of usual formulas, which are often written with too few digits; and the fewest digits behind the point.
 _KNOWN = (
@@ -332,7 +335,16 @@ def _bases(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _missing_bases(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Bring a logarithm, or the maximum beside it, from base 2 to base e: `(m + tl.log2(l)) * ln 2`."""
+    """Bring a logarithm, or the maximum beside it, from base 2 to base e: `(m + tl.log2(l)) * ln 2`.
+
+    Or bring logits to base 2: `tl.dot(q, k) * scale * log2(e)`.
+    """
+    if scope.in_kernel and isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Mult):
+        first = node.target if isinstance(node, ast.AugAssign) else node.left
+        is_whole = isinstance(scope.parents.get(node), ast.Assign) or isinstance(node, ast.AugAssign)
+        if is_whole and (called(first) == "dot" or bare_name(first)) and _raises_2(scope):
+            factor = node.value if isinstance(node, ast.AugAssign) else node.right
+            yield scope.edit(factor, f"{scope.text(factor)} * {_LOG2_E}", ("logarithm_base",), OFTEN)
     if not scope.in_kernel or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
         return
     for one, other in ((node.left, node.right), (node.right, node.left)):
@@ -340,6 +352,11 @@ def _missing_bases(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             yield scope.edit(node, f"({scope.text(node)}) * {_LN_2}", ("logarithm_base",), OFTEN)
         if called(one) == "log":
             yield scope.edit(node, f"{scope.text(other)} * {_LN_2} + {scope.text(one)}", ("logarithm_base",), SOMETIMES)
+
+
+def _raises_2(scope: Scope) -> bool:
+    """Return whether a function computes powers of 2."""
+    return any(called(one).endswith("exp2") for one in ast.walk(scope.function))
 
 
 def _short_constants(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -540,6 +557,9 @@ def _last_groups(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         return
     # The group may have a second name: `height = GROUP`.
     place, group = scope.meaning(node.left), scope.text(scope.meaning(node.right))
+    if not isinstance(place, ast.BinOp) or not isinstance(place.op, ast.Mod):
+        # The remainder may be taken of the number itself: a group has a multiple of GROUP programs.
+        place = next((one for one in _remainders(scope) if ast.dump(one.left) == ast.dump(node.left)), place)
     width = scope.meaning(place.right) if isinstance(place, ast.BinOp) and isinstance(place.op, ast.Mod) else None
     if not isinstance(place, ast.BinOp) or not isinstance(width, ast.BinOp) or not isinstance(width.op, ast.Mult):
         return
@@ -552,13 +572,22 @@ def _last_groups(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     for other in ast.walk(scope.function):
         if not isinstance(other, ast.BinOp) or not isinstance(other.op, ast.FloorDiv):
             continue
-        if ast.dump(other.left) == ast.dump(node.left) and scope.text(scope.meaning(other.right)) == group:
+        is_of_it = ast.dump(other.left) in (ast.dump(node.left), ast.dump(place))
+        if is_of_it and scope.text(scope.meaning(other.right)) == group:
             (start, end), (second, last) = sorted((scope.span(node.right), scope.span(other.right)))
             between = scope.source[end:second].decode()
             before, after = scope.source[start:last].decode(), f"{rows}{between}{rows}"
             cut = f"min(rows - first row, {group})"
             shown = f"% {cut} … // {cut}", f"% {group} … // {group}"
             yield Edit(node.lineno, before, after, ("group_not_cut",), MOST, start, last, True, shown=shown)
+
+
+def _remainders(scope: Scope) -> Iterator[ast.BinOp]:
+    """Yield the remainders by the number of programs in a group, which are divided: `(pid % width) // GROUP`."""
+    for one in ast.walk(scope.function):
+        match one:
+            case ast.BinOp(ast.BinOp(_, ast.Mod()) as remainder, ast.FloorDiv()):
+                yield remainder
 
 
 def _half_cut_groups(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -579,12 +608,12 @@ def _quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv | ast.Mod):
         left, right = scope.text(node.left), scope.text(node.right)
         sign = "%" if isinstance(node.op, ast.FloorDiv) else "//"
-        about_heads = any(_HEADS.search(name) for name in names_in(node))
-        kinds = _PARTS if about_heads else ("parts_exchanged", *_PARTS)
-        yield scope.edit(node, f"({left} {sign} {right})", kinds, OFTEN / 2)
+        parts = _kinds_of_parts(f"{left} {right}")
+        exchanged = parts if parts == _PARTS else ("parts_exchanged", *parts)
+        yield scope.edit(node, f"({left} {sign} {right})", exchanged, OFTEN / 2)
         # A remainder by a literal number is right for the sizes below it only.
         assumed = isinstance(node.op, ast.Mod) and isinstance(node.right, ast.Constant)
-        yield scope.edit(node, left, ("size_assumed", *_PARTS) if assumed else _PARTS, SOMETIMES / 2)
+        yield scope.edit(node, left, ("size_assumed", *parts) if assumed else parts, SOMETIMES / 2)
     if not scope.in_kernel or not isinstance(node, ast.expr):
         return
     parent = scope.parents.get(node)
@@ -592,12 +621,19 @@ def _quotients(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     is_index |= isinstance(node, ast.Name) and (isinstance(parent, ast.List) or scope.is_compared(node))
     if is_index and isinstance(getattr(node, "ctx", None), ast.Load) and not scope.is_number(scope.text(node)):
         for divisor, sign in scope.divisors:
-            yield scope.edit(node, f"({scope.text(node)} {sign} {divisor})", _PARTS, SOMETIMES / 2)
+            parts = _kinds_of_parts(f"{scope.text(node)} {divisor}")
+            yield scope.edit(node, f"({scope.text(node)} {sign} {divisor})", parts, SOMETIMES / 2)
     if isinstance(parent, ast.Assign) and isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
         for name in scope.sizes:
             # A stride and the length of a block count no parts.
             if name not in names_in(node) and name not in scope.lane_factors and name not in scope.blocks:
                 yield scope.edit(node, f"({scope.text(node)}) % {name}", ("wrong_address", "bad_index", *_PARTS), OFTEN)
+
+
+def _kinds_of_parts(text: str) -> tuple[str, ...]:
+    """Return the kinds of a mistake in a quotient or a remainder: of heads, unless its names speak of other axes."""
+    is_of_others = _NOT_OF_HEADS.search(text) and not _OF_HEADS.search(text)
+    return tuple(kind for kind in _PARTS if kind != "heads_mapping") if is_of_others else _PARTS
 
 
 def _exchanged_names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -818,4 +854,5 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     *IN_LOOPS,
     *IN_SHARES,
     *IN_PRECISION,
+    *IN_TWINS,
 )

@@ -1,7 +1,8 @@
 """Find the line that makes the infinities or the NaN of a wrong result.
 
 Replay a wrong call with notes of the lines that make infinities and NaN. Replay it again with a number in place of what
-one line makes: if the result is finite then, that line is the reason.
+one line makes: if the result is finite then, that line is the reason. If no line makes any, and there is a number in
+memory that nobody wrote, then NaN is loaded from an input that holds it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+
+from torch import Tensor
 
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
@@ -24,6 +27,8 @@ _MOST_LINES, _FINITE_SHARE = 6, 0.95
 # Weights of the line. A known mistake comes first, because the line says where, not why. An overflow is known without
 # the line.
 _WEIGHT, _OF_PADDING, _OF_OVERFLOW = 0.3, 0.8, 0.05
+# Weights of the reasons to load NaN from an input: above a guess of where NaN comes from.
+_LOADED = {"wrong_address": 0.5, "past_length": 0.4}
 _PADDING_HELP = (
     "A masked lane loads the value of `other`, and later steps may make infinity or NaN of it. Set the result to 0 "
     "there by tl.where, before it is multiplied."
@@ -51,6 +56,8 @@ def nonfinite_clues(bench: Bench, failure: Failure) -> list[Clue]:
         replay = replaying(bench, wrong_call.recipe, wrong_call.outcome.answer.configuration)
         noted = replay(lambda usual: replace(usual, births=True))
         births = [*noted.answer.births[:_MOST_LINES]] if isinstance(noted, Finished) else []
+        if isinstance(noted, Finished) and not births and wrong_call.outcome.answer.launches:
+            return _loaded(bench, wrong_call, replay(lambda usual: replace(usual, unwritten="1.337")))
 
         def is_finite_without(some: Sequence[Birth]) -> bool:
             return _is_finite(replay(partial(_settling, some)), wrong_call)
@@ -67,6 +74,23 @@ def nonfinite_clues(bench: Bench, failure: Failure) -> list[Clue]:
                 births = others if is_finite_without(others) else births
             return [_clue(*births)]
     return []
+
+
+def _loaded(bench: Bench, wrong_call: WrongCall, filled: Outcome | None) -> list[Clue]:
+    """Return the clues of a call that loads NaN from its inputs, where no line makes NaN or infinities.
+
+    filled: the call's replay with a number in memory that nobody wrote.
+    """
+    if not isinstance(filled, Finished):
+        return []
+    named = zip(bench.part.arguments, bench.truth.inputs(wrong_call.recipe), strict=True)
+    read = [(name, one) for name, one in named if isinstance(one, Tensor) and name not in bench.part.mutates]
+    holding = [name for name, one in read if bool(one.isnan().any())]
+    again = WrongCall(wrong_call.recipe, filled, wrong_call.expected)
+    if not holding or _not_finite(again) != _not_finite(wrong_call):
+        return []
+    evidence = f"No line makes NaN of numbers: the call loads an element of {' or '.join(holding)} that is NaN."
+    return [Clue(kind, weight, evidence, firm=True) for kind, weight in _LOADED.items()]
 
 
 def _clue_of_mask(birth: Birth) -> Clue:

@@ -1,4 +1,4 @@
-"""Find reads of memory that a call allocates and never writes.
+"""Find reads of memory that a call allocates and never writes, or rule them out.
 
 Replay a wrong call with zeros in such memory, which otherwise holds NaN, and compare the answers.
 """
@@ -6,7 +6,7 @@ Replay a wrong call with zeros in such memory, which otherwise holds NaN, and co
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
@@ -29,7 +29,7 @@ _NEVER = 0.75
 
 
 def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
-    """Return the clue of a wrong answer that depends on unwritten memory.
+    """Return the clue of a wrong answer that depends on unwritten memory, or one that rules this out.
 
     Elements of an output that were never stored are no evidence of a read.
     """
@@ -67,6 +67,23 @@ def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
         if bool(wrong.all()) and bool((differs & ~is_stored).all()):
             name = failure.cause.mismatch.output
             return [Clue("zeros", _NEVER, f"No element of {name} was stored: it is what the memory held before.")]
+    return _ruled_out(holding, wrong_call, outputs)
+
+
+def _ruled_out(
+    holding: Callable[[Unwritten], list[Tensor]], wrong_call: WrongCall, with_zeros: Sequence[Tensor]
+) -> list[Clue]:
+    """Return the clue that an answer's NaN are the same whatever unwritten memory holds; [] if not, or without NaN.
+
+    holding: makes the wrong elements of a replay. Zeros alone prove nothing: 0 / 0 is NaN too.
+    """
+    nans = [got[wrong].isnan() for got, wrong, _ in wrong_call.answers()]
+
+    def is_same(outputs: Sequence[Tensor]) -> bool:
+        return len(outputs) == len(nans) and all(map(torch.equal, (one.isnan() for one in outputs), nans))
+
+    if any(bool(one.any()) for one in nans) and is_same(with_zeros) and is_same(holding("1.337")):
+        return [Clue("not_cleared", 0.0, refutes=True)]
     return []
 
 

@@ -69,16 +69,22 @@ class Variation:
         return ", ".join(f"{axis}={value}" for axis, value in self.case.items() if type(value) is int)
 
 
-def variations_of(bench: Bench, wrong_call: WrongCall, declared: Sequence[Contrast], own: Space) -> list[Variation]:
+def variations_of(
+    bench: Bench, wrong_call: WrongCall, declared: Sequence[Contrast], own: Space, *, layout_only: bool = False
+) -> list[Variation]:
     """Run the variations of a failing case that are possible cases of the part. Add them to the tried cases.
 
-    own: the space of the failing check.
+    own: the space of the failing check. layout_only: only the case in the simplest layout.
     """
     case, until = Case(wrong_call.recipe.case), bench.pair.worked_s + _MOST_S
     spaces = [check.cases.space.without_bounds() for check in bench.part.checks if check.cases]
     found: list[Variation] = []
     fails: dict[Case, bool | None] = {case: True}
-    for change, values in _changes(wrong_call, declared, own):
+    changes = _changes(wrong_call, declared, own)
+    if layout_only:
+        layouts = _simplest_layout(wrong_call, declared, own)
+        changes = iter([(Change.AXIS, layouts)] if layouts else [])
+    for change, values in changes:
         varied = case.changed(**values)
         if varied.volume > max(QUICK_VOLUME, case.volume) or not any(space.holds(varied) for space in spaces):
             continue
@@ -122,9 +128,8 @@ def _changes(
 ) -> Iterator[tuple[Change, Mapping[str, Value]]]:
     """Yield changes of a failing case, the most useful first."""
     case = wrong_call.recipe.case
-    simplest = {one.axis: own.axes[one.axis].simplest for one in declared if one.axis in own.axes}
-    differs = {axis: value for axis, value in simplest.items() if value != case[axis]}
-    layouts = {one.axis: differs[one.axis] for one in declared if _is_layout(one) and one.axis in differs}
+    differs = _simplest(wrong_call, declared, own)
+    layouts = _simplest_layout(wrong_call, declared, own)
     changes = [layouts] if layouts else []
     changes += [{axis: value} for axis, value in differs.items() if {axis: value} != layouts]
     yield from ((Change.AXIS, values) for values in changes[: len(layouts)])
@@ -134,6 +139,17 @@ def _changes(
         yield from ((Change.FULL, {**dict.fromkeys(sizes, block), longer: 2 * block}) for longer in sizes)
         yield from ((Change.EQUAL, dict.fromkeys(sizes, size)) for size in (block, 2 * block) if len(sizes) > 1)
     yield from ((Change.AXIS, values) for values in changes[len(layouts) :])
+
+
+def _simplest(wrong_call: WrongCall, declared: Iterable[Contrast], own: Space) -> dict[str, Value]:
+    """Return the simplest value of each declared axis on which a failing case has another one."""
+    simplest = {one.axis: own.axes[one.axis].simplest for one in declared if one.axis in own.axes}
+    return {axis: value for axis, value in simplest.items() if value != wrong_call.recipe.case[axis]}
+
+
+def _simplest_layout(wrong_call: WrongCall, declared: Sequence[Contrast], own: Space) -> dict[str, Value]:
+    """Return the same of the axes of layouts."""
+    return _simplest(wrong_call, [one for one in declared if _is_layout(one)], own)
 
 
 def _are_blocks(values: Iterable[Value]) -> bool:
@@ -191,8 +207,10 @@ def variation_clues(varied: Sequence[Variation], declared: Sequence[Contrast]) -
             ):
                 weights[contrast.kind] = max(contrast.weight, weights.get(contrast.kind, 0.0))
         for kind, weight in weights.items():
-            # The more axes matter, the weaker is the evidence of each.
-            yield Clue(kind, _DEPENDS * weight / len(alone), f"The same case passes with {one.words}.")
+            # The more axes matter, the weaker is the evidence of each. Wrong values in other cases may be a second
+            # mistake, which says nothing of an access.
+            evidence = f"The same case passes with {one.words}."
+            yield Clue(kind, _DEPENDS * weight / len(alone), evidence, firm=one.outside)
     unequal = next((one for one in varied if one.change is Change.FULL and one.failed), None)
     equal = [one for one in varied if one.change is Change.EQUAL]
     if unequal and len(equal) > 1 and not any(one.failed for one in equal):
