@@ -583,7 +583,7 @@ def constants_of(function: ast.FunctionDef) -> tuple[str, ...]:
     return tuple(one.arg for one in every if one.annotation and "constexpr" in ast.unparse(one.annotation))
 
 
-def blocks_of(function: ast.FunctionDef) -> tuple[str, ...]:
+def block_lengths_of(function: ast.FunctionDef) -> tuple[str, ...]:
     """Return the names of a kernel's constants that are lengths of blocks: of `tl.arange(0, BLOCK)`."""
     ranges = (one for one in ast.walk(function) if called(one) == "arange")
     lengths = {name for one in ranges for name in names_in(one)}

@@ -13,7 +13,7 @@ from dataclasses import replace
 from time import thread_time
 
 from grader.definitions import spans_of
-from grader.diagnosis.edits.edit_scope import Edit, Launched, Scope, blocks_of, constants_of, is_long
+from grader.diagnosis.edits.edit_scope import Edit, Launched, Scope, block_lengths_of, constants_of, is_long
 from grader.diagnosis.edits.slips import SLIPS
 from grader.syntax import tree_of
 
@@ -53,7 +53,7 @@ def scopes_of(source: str, kernels: Mapping[tuple[str, int], Launched], launchin
     starts = (0, *(match.end() for match in re.finditer(b"\r\n|\r|\n", data)))
     ran = [one for one in _functions(source, kernels, launching) if not is_long(one[0])]
     constants = tuple(dict.fromkeys(name for function, _ in ran for name in constants_of(function)))
-    blocks = tuple(dict.fromkeys(name for function, _ in ran for name in blocks_of(function)))
+    blocks = tuple(dict.fromkeys(name for function, _ in ran for name in block_lengths_of(function)))
     return [Scope(function, data, starts, launched, constants, blocks) for function, launched in ran]
 
 
