@@ -259,7 +259,7 @@ class Diagnosis:
         """Run variations of a failing case. layout_only: only the one in the simplest layout."""
         part, cases = planned.part.name, planned.check.cases
         if cases is not None and wrong_call.recipe.patch_seed is None:
-            declared = [one for one in self._exercise.contrasts if one.part in ("", part)]
+            declared = contrasts_of(self._exercise.contrasts, part)
             found = variations_of(bench, wrong_call, declared, cases.space, layout_only=layout_only)
             self._parts[part].varied = [*(self._parts[part].varied or []), *found]
 

@@ -30,17 +30,23 @@ from grader.diagnosis.edits.indices import IN_INDICES
 from grader.diagnosis.edits.loops import IN_LOOPS, bounds_a_loop, starts_a_loop, step_of
 from grader.diagnosis.edits.masks import IN_MASKS
 from grader.diagnosis.edits.maxima import IN_MAXIMA
+from grader.diagnosis.edits.names import (
+    IN_NAMES,
+    SIZES,
+    STRIDES,
+    TENSORS,
+    is_of_axis,
+    is_one_letter_off,
+    letter_of,
+    may_matter,
+)
+from grader.diagnosis.edits.other_loops import IN_OTHER_LOOPS
 from grader.diagnosis.edits.pairs import IN_PAIRS
 from grader.diagnosis.edits.precision import IN_PRECISION, OF_DTYPES
 from grader.diagnosis.edits.products import IN_PRODUCTS
 from grader.diagnosis.edits.shares import IN_SHARES
-from grader.diagnosis.edits.twins import IN_TWINS
 
 # The kinds of mistakes that an edit may take back; the first one is its own.
-_SIZES = ("axes_exchanged", "wrong_address", "not_all_covered", "missing_mask", "strides_ignored", "bad_index")
-_STRIDES = ("strides_ignored", "axes_exchanged", "wrong_address")
-_TENSORS = ("operand_mixed_up", "copies_input")
-_INDICES = ("axes_exchanged", "stores_collide", "not_all_covered", "position_shifted", "wrong_address")
 _TOO_WIDE = ("missing_mask", "padding_counted")
 _TOO_NARROW = ("last_left_out", "block_left_out", "not_all_covered")
 _TERMS = ("position_shifted", "wrong_address", "missing_mask", "last_left_out", "block_left_out", "done_again")
@@ -48,7 +54,6 @@ _FACTORS = ("wrong_factor", "wrong_address", "not_all_covered", "scale_missing",
 _ADDRESSES = ("wrong_address", "not_all_covered", "done_again", "strides_ignored", "stores_collide")
 _ROUNDED_DOWN = ("remainder_skipped", "not_all_covered")
 _ONE_MORE = ("count_too_large", "grid_too_large", "bad_index", "missing_mask", "done_again")
-_OTHER_AXIS = ("other_axis_block", "not_all_covered", "wrong_address")
 _PARTS = ("heads_mapping", "wrong_address", "bad_index", "axes_exchanged", "not_all_covered")
 _ROUNDED = ("rounded_intermediate", "low_precision_sum", "wrong_dtype")
 # Names of axes that are none of heads: their quotients and remainders choose no kv head.
@@ -103,91 +108,6 @@ _SIGNS: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult
 
 
 # -- mistakes: (scope, node) -> edits ----------------------------------------------------------------------------------
-
-
-def _names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Use a name that differs in one letter: another axis's stride or block, another tensor, another size."""
-    if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
-        return
-    for name, line in scope.known_from.items():
-        if line < node.lineno and _is_one_letter_off(node.id, name) and _may_matter(scope, node.id, name):
-            weight = NOW_AND_THEN / 2 if scope.in_kernel else RARELY
-            # Or the stride of another axis in a step: `b_ptrs += BLOCK_K * stride_bn`.
-            in_step = isinstance(scope.parents.get(scope.parents[node]), ast.AugAssign)
-            if called(scope.parents.get(node)) == "dot" or isinstance(scope.parents.get(node), ast.keyword) or in_step:
-                weight = SOMETIMES
-            weight = OFTEN / 2 if name in scope.idle else weight
-            weight = max(weight, OFTEN) if _is_of_other_axis(scope, node, name) else weight
-            kinds = _kinds_of_names(scope, node)
-            if _divides_length_of(scope, node, name):
-                kinds, weight = _OTHER_AXIS, MOST
-            yield scope.edit(node, name, kinds, weight)
-
-
-def _keys(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Use a key of a launch's constants that differs in one letter: `meta["BLOCK_M"]`."""
-    parent = scope.parents.get(node)
-    if isinstance(node, ast.Constant) and isinstance(node.value, str) and isinstance(parent, ast.Subscript):
-        whole = scope.parents.get(parent)
-        length = getattr(getattr(whole, "left", None), "slice", None)
-        divides = isinstance(whole, ast.BinOp) and not _is_of_axis(getattr(length, "value", ""), node.value)
-        for key in scope.keys:
-            if _is_one_letter_off(node.value, key):
-                # Before the finder of moduli doubles the wrong block.
-                yield scope.edit(
-                    node, scope.text(node).replace(node.value, key), _SIZES, 2 * OFTEN if divides else SOMETIMES
-                )
-
-
-def _divides_length_of(scope: Scope, node: ast.Name, block: str) -> bool:
-    """Return whether a name divides the length of another axis, to count its blocks, and `block` is of that one."""
-    call = scope.parents.get(node)
-    is_divisor = called(call) == "cdiv" and isinstance(call, ast.Call) and call.args[-1] is node
-    length = bare_name(call.args[0]) if is_divisor and isinstance(call, ast.Call) else ""
-    return bool(length) and _is_of_axis(length, block) and not _is_of_axis(length, node.id)
-
-
-def _is_of_axis(length: object, block: str) -> bool:
-    """Return whether a block is named after a length: K, BLOCK_K."""
-    return str(length)[-1:].lower() == block[-1:].lower()
-
-
-def _is_of_other_axis(scope: Scope, node: ast.Name, name: str) -> bool:
-    """Return whether a name is the odd one among those of its statement, and another one is not: by their last letters.
-
-    `offs_n = pid_m * BLOCK_N + tl.arange(0, BLOCK_N)`: `pid_n` is of the axis that all others are of.
-    """
-    statement: ast.AST | None = node
-    while isinstance(statement, ast.expr | ast.keyword):
-        statement = scope.parents.get(statement)
-    if not isinstance(statement, ast.Assign) or not _is_of_axis(name, _letter(name, node.id)):
-        return False
-    others = [one.id for one in ast.walk(statement) if isinstance(one, ast.Name) and one is not node]
-    return sum(_is_of_axis(one, name) for one in others) > 1 and not any(_is_of_axis(one, node.id) for one in others)
-
-
-def _is_one_letter_off(one: str, other: str) -> bool:
-    differ = [(a, b) for a, b in zip(one, other, strict=False) if a != b]
-    return len(one) == len(other) and len(differ) == 1 and differ[0][0].isupper() == differ[0][1].isupper()
-
-
-def _may_matter(scope: Scope, one: str, other: str) -> bool:
-    """Return whether two names may have different values of one type."""
-    first, second = scope.values.get(one), scope.values.get(other)
-    if first is None or second is None:
-        return True
-    return type(first) is type(second) and (first != second or not scope.is_number(one))
-
-
-def _kinds_of_names(scope: Scope, node: ast.Name) -> tuple[str, ...]:
-    if getattr(scope.parents.get(node), "attr", "") == "dtype":
-        return OF_DTYPES
-    if "stride" in node.id.lower():
-        return _STRIDES
-    if not scope.in_kernel or scope.is_number(node.id):
-        return _SIZES
-    made_by = {called(one) for one in scope.origins(node)}
-    return _INDICES if "program_id" in made_by and "load" not in made_by else _TENSORS
 
 
 def _bounds(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -250,7 +170,7 @@ def _operands(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             yield scope.edit(node, left, kinds, weight)
         case ast.Mult() | ast.Div():
             by_stride = "stride" in right.lower()
-            yield scope.edit(node, left, _STRIDES if by_stride else _FACTORS, RARELY if by_stride else NOW_AND_THEN)
+            yield scope.edit(node, left, STRIDES if by_stride else _FACTORS, RARELY if by_stride else NOW_AND_THEN)
         case ast.BitAnd() if not any(isinstance(one, ast.Compare) for one in ast.walk(node)):
             # A mask of bits is right for powers of two only.
             yield scope.edit(node, left, ("position_shifted", "wrong_address", "size_assumed"), NOW_AND_THEN)
@@ -307,7 +227,7 @@ def _numbers(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         parent = scope.parents.get(parent) if parent.arg in ("axis", "dim") else None
     kinds = ("position_shifted",)
     if called(parent) in _REDUCTIONS | _OF_AXES or isinstance(parent, ast.Subscript):
-        kinds = ("wrong_axis",) if called(parent) in _REDUCTIONS else _SIZES
+        kinds = ("wrong_axis",) if called(parent) in _REDUCTIONS else SIZES
     elif called(parent) in ("range", "static_range"):
         kinds = ("block_left_out", "last_left_out")
     elif not isinstance(parent, ast.BinOp):
@@ -388,7 +308,7 @@ def _moduli(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         if repr(key) in {ast.unparse(one) for one in ast.walk(node) if isinstance(one, ast.Constant)}:
             continue
         # Any condition that rarely holds would make the call right: the block of this length comes first.
-        weight = OFTEN if _is_of_axis(length, key) else SOMETIMES
+        weight = OFTEN if is_of_axis(length, key) else SOMETIMES
         one = f'{constants}["{key}"]'
         after = one if isinstance(node.right, ast.Constant) else f"({divisor} * {one})"
         yield scope.edit(node.right, after, ("size_assumed", *_TOO_WIDE), weight)
@@ -410,7 +330,7 @@ def _masks(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         if own is None:
             yield scope.edit(node, f"{text[:-1]}, mask={mask})", _TOO_WIDE, SOMETIMES)
         else:
-            yield scope.edit(own, mask, (*_TOO_WIDE, *_SIZES))
+            yield scope.edit(own, mask, (*_TOO_WIDE, *SIZES))
             yield scope.edit(own, f"({scope.text(own)}) & ({mask})", _TOO_WIDE)
     if called(node) == "load" and own is not None:
         for value in _PADDING:
@@ -421,16 +341,16 @@ def _masks(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 def _order(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Exchange neighbours: arguments of a launch, elements of a grid or of a shape, results."""
     if isinstance(node, ast.Call) and not scope.in_kernel:
-        yield from _exchanged(scope, node.args, _TENSORS)
+        yield from _exchanged(scope, node.args, TENSORS)
     if isinstance(node, ast.Tuple | ast.List):
-        yield from _exchanged(scope, node.elts, _SIZES if scope.in_kernel else (*_SIZES, *_TENSORS))
+        yield from _exchanged(scope, node.elts, SIZES if scope.in_kernel else (*SIZES, *TENSORS))
 
 
 def _exchanged(scope: Scope, items: Sequence[ast.expr], kinds: tuple[str, ...]) -> Iterator[Edit]:
     weight = NOW_AND_THEN
     if not scope.in_kernel:
         # Grids and shapes; or arguments of a launch.
-        weight = RARELY if kinds == _TENSORS else 2 * NOW_AND_THEN
+        weight = RARELY if kinds == TENSORS else 2 * NOW_AND_THEN
     for one, other in pairwise(items):
         if isinstance(one, ast.Starred) or isinstance(other, ast.Starred):
             continue
@@ -484,29 +404,6 @@ def _allocations(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         yield scope.edit(dtype, "torch.float32", OF_DTYPES, OFTEN)
     elif node.func.attr in {*_CLEARED, *_CLEARED.values()}:
         yield scope.edit(node, f"{scope.text(node)[:-1]}, dtype=torch.float32)", OF_DTYPES, SOMETIMES)
-
-
-def _similar_names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Use a name that shares a word with this one, or another number."""
-    if (
-        not isinstance(node, ast.Name)
-        or not isinstance(node.ctx, ast.Load)
-        or called(scope.parents.get(node)) == node.id
-    ):
-        return
-    own = {*node.id.lower().split("_")}
-    for name, line in scope.known_from.items():
-        if line >= node.lineno or name == node.id or _is_one_letter_off(node.id, name):
-            continue
-        if not _may_matter(scope, node.id, name):
-            continue
-        kinds = _kinds_of_names(scope, node)
-        kinds = ("not_all_covered", "wrong_address", *kinds, "done_again") if kinds == _SIZES else kinds
-        both_numbers = scope.is_number(node.id) and scope.is_number(name)
-        if own & {*name.lower().split("_")} - {"ptr", "ptrs"} or name in node.id or node.id in name:
-            yield scope.edit(node, name, kinds, RARELY)
-        elif both_numbers and name in scope.values and node.id in scope.values:
-            yield scope.edit(node, name, kinds, RARELY / 2)
 
 
 def _related_functions(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -646,11 +543,11 @@ def _exchanged_names(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         if not isinstance(value, ast.expr) or isinstance(value, ast.Name | ast.Constant):
             continue
         for one, other in combinations(sorted(names_in(value) & scope.known_from.keys()), 2):
-            alike = _is_one_letter_off(one, other) or (one in scope.sizes and other in scope.sizes)
-            if alike and _may_matter(scope, one, other):
+            alike = is_one_letter_off(one, other) or (one in scope.sizes and other in scope.sizes)
+            if alike and may_matter(scope, one, other):
                 after = scope.renamed(value, {one: other, other: one})
-                kinds = _TENSORS if _is_loaded(scope, one) and _is_loaded(scope, other) else ()
-                yield scope.edit(value, after, (*kinds, *_SIZES, "causal_alignment"), NOW_AND_THEN)
+                kinds = TENSORS if _is_loaded(scope, one) and _is_loaded(scope, other) else ()
+                yield scope.edit(value, after, (*kinds, *SIZES, "causal_alignment"), NOW_AND_THEN)
 
 
 def _is_loaded(scope: Scope, name: str) -> bool:
@@ -800,14 +697,9 @@ def _missing_strides(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         return
     for unused, like in scope.unused_strides:
         for term in scope.terms_with(like):
-            if _letter(unused, like) and _letter(unused, like) in node.id.lower() and "ptr" in node.id.lower():
+            if letter_of(unused, like) and letter_of(unused, like) in node.id.lower() and "ptr" in node.id.lower():
                 added = scope.renamed(term, {like: unused})
                 yield scope.edit(node, f"({node.id} + {added})", ("not_advanced", "wrong_address"), SOMETIMES)
-
-
-def _letter(one: str, other: str) -> str:
-    """Return the letter of the first name that differs from the second."""
-    return next((a for a, b in zip(one, other, strict=False) if a != b), "")
 
 
 SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
@@ -816,9 +708,7 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     *IN_PAIRS,
     # Before the finders of names, which take any number.
     *IN_GRIDS,
-    _names,
-    _keys,
-    _similar_names,
+    *IN_NAMES,
     _bounds,
     _directions,
     _divisions,
@@ -854,5 +744,5 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     *IN_LOOPS,
     *IN_SHARES,
     *IN_PRECISION,
-    *IN_TWINS,
+    *IN_OTHER_LOOPS,
 )

@@ -15,7 +15,7 @@ from grader.diagnosis.edits.edit_scope import OFTEN, SLIP, Edit, Scope, bare_nam
 
 # The least likeness of two lines, 0 … 1.
 _ALIKE = 0.6
-# What may differ between two such lines.
+# The kinds of what may differ between two such lines.
 _KINDS = (
     SLIP,
     "logarithm_base",
@@ -32,19 +32,17 @@ _KINDS = (
 )
 
 
-def _like_its_twin(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+def _as_in_another_loop(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Assign to a name what another loop assigns to it, if the two lines are much alike."""
-    if (
-        not scope.in_kernel
-        or not isinstance(node, ast.Assign | ast.AugAssign)
-        or (loop := _loop_of(scope, node)) is None
-    ):
+    if not scope.in_kernel or not isinstance(node, ast.Assign | ast.AugAssign):
         return
-    own, text = _target(node), scope.text(node.value)
+    loop, own, text = _loop_of(scope, node), _target(node), scope.text(node.value)
+    if loop is None or not own:
+        return
     for other in ast.walk(scope.function):
-        if loop is None or not own or not isinstance(other, ast.Assign | ast.AugAssign) or _target(other) != own:
+        if not isinstance(other, ast.Assign | ast.AugAssign) or type(other) is not type(node) or _target(other) != own:
             continue
-        if type(other) is not type(node) or _loop_of(scope, other) in (None, loop):
+        if _loop_of(scope, other) in (None, loop):
             continue
         after = scope.text(other.value)
         if ast.dump(other.value) != ast.dump(node.value) and SequenceMatcher(None, text, after).ratio() >= _ALIKE:
@@ -67,4 +65,4 @@ def _loop_of(scope: Scope, node: ast.AST) -> ast.AST | None:
     return around
 
 
-IN_TWINS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (_like_its_twin,)
+IN_OTHER_LOOPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (_as_in_another_loop,)
