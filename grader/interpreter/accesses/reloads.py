@@ -38,6 +38,8 @@ _RESULTS = 0.25
 _PROGRAM = 1 << 32
 # Where in the text a load stands, the tensor that it loads from, and the bytes of an element.
 _Place = tuple[tuple[int, str], int, int]
+# A program, the tensor that it stores to, and the elements.
+_Stored = tuple[int, int, bytes]
 
 
 @dataclass(frozen=True)
@@ -125,45 +127,42 @@ class _LatestLoads:
 def _ends_of_work(operations: Sequence[Operation]) -> Ints:
     """Return when each program stored to one of the largest results for good, in ascending order."""
     stores = [one for one in operations if one.access.kind != "load" and one.offsets.size]
-    last: dict[tuple[int, int, bytes], int] = {}
-    for one in stores:
-        last |= dict.fromkeys(_places_of(one), one.time)
-    loaded_back = _loaded_back(operations, {one.start for one in stores})
+    last, loaded_back = _fates_of_stores(operations, {one.start for one in stores})
     stored: Counter[int] = Counter()
     for one in stores:
         stored[one.start] += one.access.width * one.offsets.size
     least = _RESULTS * max(stored.values(), default=0)
     times = [
-        program * _PROGRAM + one.time
+        place[0] * _PROGRAM + one.time
         for one in stores
         if stored[one.start] >= least
-        for program, start, elements in _places_of(one)
-        if one.access.kind == "atomic"
-        or last[program, start, elements] == one.time
-        or (program, one.time) in loaded_back
+        for place in _places_of(one)
+        if one.access.kind == "atomic" or last[place] == one.time or (place[0], one.time) in loaded_back
     ]
     return np.unique(np.array(times, dtype=np.int64))
 
 
-def _loaded_back(operations: Sequence[Operation], stored: Container[int]) -> set[tuple[int, int]]:
-    """Return programs and times of stores whose elements the program loads before it stores over them.
+def _fates_of_stores(
+    operations: Sequence[Operation], stored: Container[int]
+) -> tuple[dict[_Stored, int], set[tuple[int, int]]]:
+    """Return the time of the last store to each place, and the stores that a program loads back before the next one.
 
-    stored: the tensors that programs store to.
+    The latter are programs and times. stored: the tensors that programs store to.
     """
-    latest: dict[tuple[int, int, bytes], int] = {}
-    found: set[tuple[int, int]] = set()
+    last: dict[_Stored, int] = {}
+    loaded_back: set[tuple[int, int]] = set()
     for one in operations:
         if one.start not in stored or not one.offsets.size:
             continue
         for place in _places_of(one):
             if one.access.kind != "load":
-                latest[place] = one.time
-            elif place in latest:
-                found.add((place[0], latest[place]))
-    return found
+                last[place] = one.time
+            elif place in last:
+                loaded_back.add((place[0], last[place]))
+    return last, loaded_back
 
 
-def _places_of(one: Operation) -> Iterator[tuple[int, int, bytes]]:
+def _places_of(one: Operation) -> Iterator[_Stored]:
     """Yield each program of an operation, with the tensor and the elements."""
     elements = one.offsets.tobytes()
     yield from ((program, one.start, elements) for program in _programs(one))
@@ -208,11 +207,11 @@ def _in_a_row(ranges: _Ranges, ends: Ints) -> int:
     follows = np.diff(loads // _PROGRAM, prepend=-1) == 0
     follows[_first_of_other_work(loads, ranges.lines[where], ends)] = False
     # Each range belongs to the pair that its load ends, and to the pair that it begins.
-    ends, begins = np.flatnonzero(follows[place]), np.flatnonzero(np.append(follows[1:], [False])[place])
-    if not ends.size:
+    later, earlier = np.flatnonzero(follows[place]), np.flatnonzero(np.append(follows[1:], [False])[place])
+    if not later.size:
         return 0
-    chosen = np.concatenate([ends, begins])
-    pairs = np.concatenate([place[ends], place[begins] + 1])
+    chosen = np.concatenate([later, earlier])
+    pairs = np.concatenate([place[later], place[earlier] + 1])
     return ranges.repeated(pairs, chosen)
 
 
