@@ -11,7 +11,7 @@ import faulthandler
 import mmap
 import os
 import signal
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -39,14 +39,14 @@ def reached_beyond(program: Program, values: Sequence[object]) -> tuple[int, ...
 
 
 def _reached_beyond(program: Program, values: Sequence[object]) -> tuple[int, ...]:
-    places = [place for place, one in enumerate(values) if isinstance(one, Tensor)]
-    if sum(_nbytes(values[place]) for place in places) > _MOST_BYTES or _ends_well(program, values, places):
+    tensors = {place: one for place, one in enumerate(values) if isinstance(one, Tensor)}
+    if sum(map(_nbytes, tensors.values())) > _MOST_BYTES or _ends_well(program, values, tensors):
         return ()
-    return tuple(place for place in places if not _ends_well(program, values, (place,)))
+    return tuple(place for place, one in tensors.items() if not _ends_well(program, values, {place: one}))
 
 
-def _ends_well(program: Program, values: Sequence[object], fenced: Collection[int]) -> bool:
-    """Return whether the program does not touch what lies behind the fenced tensors."""
+def _ends_well(program: Program, values: Sequence[object], fenced: Mapping[int, Tensor]) -> bool:
+    """Return whether the program does not touch what lies behind the fenced tensors. fenced: by their places."""
     pid = os.fork()
     if pid:
         ended = os.waitpid(pid, 0)[1]
@@ -57,10 +57,7 @@ def _ends_well(program: Program, values: Sequence[object], fenced: Collection[in
         for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGALRM):
             signal.signal(number, signal.SIG_DFL)
         signal.alarm(_MOST_S)
-        moved = [
-            _before_a_fence(one) if place in fenced and isinstance(one, Tensor) else one
-            for place, one in enumerate(values)
-        ]
+        moved = [_before_a_fence(fenced[place]) if place in fenced else one for place, one in enumerate(values)]
         program.bind(moved).run()
     finally:
         os._exit(0)
@@ -79,6 +76,5 @@ def _before_a_fence(tensor: Tensor) -> Tensor:
     return memory.view(tensor.dtype).as_strided(tensor.shape, tensor.stride(), first).copy_(tensor)
 
 
-def _nbytes(tensor: object) -> int:
-    assert isinstance(tensor, Tensor)
+def _nbytes(tensor: Tensor) -> int:
     return span(tensor.shape, tensor.stride()) * tensor.element_size()
