@@ -1,7 +1,6 @@
 """Gather the clues of a check: from the rule that failed, the symptom, and the values of its failing cases.
 
-Take a bench and failures. Compare with known mistakes, in failing and passing cases. Run no call of the
-submission.
+Take a bench and failures. Compare with known mistakes, in failing and passing cases. Run no call of the submission.
 """
 
 from __future__ import annotations

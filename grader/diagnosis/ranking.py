@@ -56,7 +56,7 @@ _BESIDE_VALUES, _SAYS_MORE_THAN_OVERFLOW = 0.7, 0.4
 
 @dataclass(frozen=True)
 class PartFacts:
-    """What is known of a part, beside the clues of its checks.
+    """Facts about a part, beside the clues of its checks.
 
     kinds: those that its failures can have. tried: the cases that ran. space: its cases; None if it declares none.
     contrasts: those that its specification declares. varied: variations of failing cases.

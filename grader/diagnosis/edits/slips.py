@@ -255,16 +255,7 @@ def _bases(scope: Scope, node: ast.AST) -> Iterator[Edit]:
 
 
 def _missing_bases(scope: Scope, node: ast.AST) -> Iterator[Edit]:
-    """Bring a logarithm, or the maximum beside it, from base 2 to base e: `(m + tl.log2(l)) * ln 2`.
-
-    Or bring logits to base 2: `tl.dot(q, k) * scale * log2(e)`.
-    """
-    if scope.in_kernel and isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Mult):
-        first = node.target if isinstance(node, ast.AugAssign) else node.left
-        is_whole = isinstance(scope.parents.get(node), ast.Assign) or isinstance(node, ast.AugAssign)
-        if is_whole and (called(first) == "dot" or bare_name(first)) and _raises_2(scope):
-            factor = node.value if isinstance(node, ast.AugAssign) else node.right
-            yield scope.edit(factor, f"{scope.text(factor)} * {_LOG2_E}", ("logarithm_base",), OFTEN)
+    """Bring a logarithm, or the maximum beside it, from base 2 to base e: `(m + tl.log2(l)) * ln 2`."""
     if not scope.in_kernel or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
         return
     for one, other in ((node.left, node.right), (node.right, node.left)):
@@ -272,6 +263,21 @@ def _missing_bases(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             yield scope.edit(node, f"({scope.text(node)}) * {_LN_2}", ("logarithm_base",), OFTEN)
         if called(one) == "log":
             yield scope.edit(node, f"{scope.text(other)} * {_LN_2} + {scope.text(one)}", ("logarithm_base",), SOMETIMES)
+
+
+def _logits_of_base_2(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+    """Bring logits to base 2, where a function computes powers of 2: `tl.dot(q, k) * scale * log2(e)`."""
+    if not scope.in_kernel:
+        return
+    match node:
+        case ast.AugAssign(first, ast.Mult(), factor):
+            is_whole = True
+        case ast.BinOp(first, ast.Mult(), factor):
+            is_whole = isinstance(scope.parents.get(node), ast.Assign)
+        case _:
+            return
+    if is_whole and (called(first) == "dot" or bare_name(first)) and _raises_2(scope):
+        yield scope.edit(factor, f"{scope.text(factor)} * {_LOG2_E}", ("logarithm_base",), OFTEN)
 
 
 def _raises_2(scope: Scope) -> bool:
@@ -721,6 +727,7 @@ SLIPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
     _numbers,
     _bases,
     _missing_bases,
+    _logits_of_base_2,
     _short_constants,
     _moduli,
     _reductions,

@@ -80,11 +80,7 @@ def variations_of(
     spaces = [check.cases.space.without_bounds() for check in bench.part.checks if check.cases]
     found: list[Variation] = []
     fails: dict[Case, bool | None] = {case: True}
-    changes = _changes(wrong_call, declared, own)
-    if layout_only:
-        layouts = _simplest_layout(wrong_call, declared, own)
-        changes = iter([(Change.AXIS, layouts)] if layouts else [])
-    for change, values in changes:
+    for change, values in (_layout_change if layout_only else _changes)(wrong_call, declared, own):
         varied = case.changed(**values)
         if varied.volume > max(QUICK_VOLUME, case.volume) or not any(space.holds(varied) for space in spaces):
             continue
@@ -139,6 +135,14 @@ def _changes(
         yield from ((Change.FULL, {**dict.fromkeys(sizes, block), longer: 2 * block}) for longer in sizes)
         yield from ((Change.EQUAL, dict.fromkeys(sizes, size)) for size in (block, 2 * block) if len(sizes) > 1)
     yield from ((Change.AXIS, values) for values in changes[len(layouts) :])
+
+
+def _layout_change(
+    wrong_call: WrongCall, declared: Sequence[Contrast], own: Space
+) -> Iterator[tuple[Change, Mapping[str, Value]]]:
+    """Yield the change to the simplest layout, if a failing case has another one."""
+    if layouts := _simplest_layout(wrong_call, declared, own):
+        yield Change.AXIS, layouts
 
 
 def _simplest(wrong_call: WrongCall, declared: Iterable[Contrast], own: Space) -> dict[str, Value]:
