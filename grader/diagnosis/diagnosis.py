@@ -41,7 +41,7 @@ from grader.diagnosis.probes.unwritten import unwritten_clues
 from grader.diagnosis.probes.variations import Variation, left_a_tensor, variations_of
 from grader.diagnosis.ranking import PartFacts, explained, remedied, suspects_of
 from grader.diagnosis.surroundings import with_surroundings
-from grader.exercise.cases import QUICK_VOLUME
+from grader.exercise.cases import INTERPRETED_VOLUME
 from grader.exercise.causes import Shown
 from grader.exercise.model import Exercise, check_id
 from grader.exercise.plan import PlannedCase, PlannedCheck
@@ -68,9 +68,8 @@ _NAMED = 0.3
 _SAYS_MORE_THAN_A_SLIP = 0.8
 # The largest weight of other clues after a probe has proved a cause.
 _DOUBTED = 0.5
-# On a GPU: how many failing cases of a part are repeated in the interpreter, and the largest of them. Larger cases take
-# it a minute.
-_MOST_INTERPRETED, _LARGEST_INTERPRETED = 8, 16 * QUICK_VOLUME
+# On a GPU: how many failing cases of a part are repeated in the interpreter.
+_MOST_INTERPRETED = 8
 
 # A search for clues of a failure, on a bench.
 _Search = Callable[[Bench, Failure], Sequence[Clue]]
@@ -386,7 +385,7 @@ class Diagnosis:
         known = ended.difference(of_family("ending"))
         if known or failure.status not in EXPLAINED or part.interpreted >= _MOST_INTERPRETED:
             return failure
-        if one.case.volume > _LARGEST_INTERPRETED:
+        if one.case.volume > INTERPRETED_VOLUME:
             return failure
         part.interpreted += 1
         with self._noting_faults(planned.id):

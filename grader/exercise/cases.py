@@ -21,6 +21,8 @@ Value = int | float | bool | str
 
 # The oracle computes a case up to this volume in a moment: a product of 160 × 160 × 160, say.
 QUICK_VOLUME = 1 << 22
+# Searches repeat no larger case in the interpreter, which takes a minute for it.
+INTERPRETED_VOLUME = 16 * QUICK_VOLUME
 # The axis that says how the numbers of the inputs are distributed, and its plainest value. No shape, dtype or stride
 # may depend on it: launch code is recorded with plain numbers.
 FAMILY = "values"

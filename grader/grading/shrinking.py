@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from time import monotonic
 
-from grader.exercise.cases import Case, Space
+from grader.exercise.cases import INTERPRETED_VOLUME, Case, Space
 from grader.exercise.plan import PlannedCase, PlannedCheck, ReplayToken
 from grader.grading.job import Job
 from grader.grading.smallest import smallest
@@ -18,8 +18,9 @@ from grader.timeline import spent
 # What the search may take. Seconds in which processes work count, so that a busy machine shows the same case.
 _CHECK_S = 2.0
 _GRADING_S = 5.0
-# So many seconds on the clock count as one in any case: compiling and the oracle take some that are not counted.
-_PATIENCE = 10.0
+# So many seconds on the clock count as one in any case: the oracle takes some that are not counted. On a GPU, nearly
+# all of them pass while kernels compile.
+_PATIENCE, _PATIENCE_ON_GPU = 10.0, 3.0
 
 
 @dataclass(frozen=True)
@@ -38,24 +39,29 @@ class Shrinking:
         self._left_s = _GRADING_S if job.shrink else 0.0
 
     def least(self, bench: Bench, planned: PlannedCheck, failure: Failure, failing: PlannedCase) -> Least | None:
-        """Return the smallest case found that fails as `failing` does; None where nothing is implemented."""
+        """Return the smallest case found that fails as `failing` does; None where nothing is implemented.
+
+        On a GPU, search in the interpreter where `failing` fails there too: it compiles nothing.
+        """
         if failure.status == "not_implemented":
             return None
         found = Least(self._unshrunk(planned, failing))
         budget_s = min(_CHECK_S, self._left_s)
         if planned.space is None or budget_s <= 0 or not shrinkable(planned, failure):
             return found
-        started_s, worked_s = monotonic(), bench.pair.worked_s
-
-        def spent_s() -> float:
-            return max(bench.pair.worked_s - worked_s, (monotonic() - started_s) / _PATIENCE)
-
-        def status_of(case: Case) -> str:
-            again = failure_of(bench, planned, replace(failing, case=case))
-            return again.status if again is not None else ""
-
         space = _space_of(planned, failing.case) or planned.space
         with bench.findings.aside(), spent("find the smallest failing case"):
+            quick = _quickest(bench, planned, failure, failing)
+            patience = _PATIENCE if quick.device == "cpu" else _PATIENCE_ON_GPU
+            started_s, worked_s = monotonic(), quick.pair.worked_s
+
+            def spent_s() -> float:
+                return max(quick.pair.worked_s - worked_s, (monotonic() - started_s) / patience)
+
+            def status_of(case: Case) -> str:
+                again = failure_of(quick, planned, replace(failing, case=case))
+                return again.status if again is not None else ""
+
             least = smallest(space, failing.case, failure.status, status_of, lambda: spent_s() > budget_s)
             smaller = replace(failing, case=least.case)
             again = failure_of(bench, planned, smaller)
@@ -70,6 +76,16 @@ class Shrinking:
     def _unshrunk(self, planned: PlannedCheck, one: PlannedCase) -> Counterexample:
         token = ReplayToken(self._exercise, planned.id, one.case, one.seed)
         return Counterexample(dict(one.case), one.case.words(), str(token))
+
+
+def _quickest(bench: Bench, planned: PlannedCheck, failure: Failure, failing: PlannedCase) -> Bench:
+    """Return the bench on which to search: on a GPU, the interpreter's if the case fails there for the same cause."""
+    if bench.interpreter is None or failing.case.volume > INTERPRETED_VOLUME:
+        return bench
+    interpreted = bench.interpreted()
+    repeated = failure_of(interpreted, planned, failing)
+    is_alike = repeated is not None and repeated.status == failure.status and repeated.cause.kind == failure.cause.kind
+    return interpreted if is_alike else bench
 
 
 def _space_of(planned: PlannedCheck, case: Case) -> Space | None:

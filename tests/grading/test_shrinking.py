@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from grader.exercise.cases import Case, Choice, Size, Space
+from grader.exercise.catalogue import Entry
+from grader.exercise.plan import PlannedCase, PlannedCheck
+from grader.grading import Job
+from grader.grading.shrinking import Shrinking
 from grader.grading.smallest import Smallest, smallest
+from grader.judge.bench import Bench
+from grader.judge.failures import Failure
+from grader.judge.rules import failure_of
+from grader.sandbox.server import ForkServer
+from tests.benches import VECTOR_ADD, bench_of
+from tests.conftest import plan_with
 
 SPACE = Space(
     {
@@ -141,3 +152,35 @@ def test_the_same_failure_shrinks_to_the_same_case_every_time() -> None:
 
     first = SPACE.case(N=4993)
     assert shrunk(fails, first) == shrunk(fails, first)
+
+
+WRONG = VECTOR_ADD.replace("x + y,", "x * x + 3 * y * y,")
+
+
+@pytest.mark.parametrize(("interpreted", "searched_there"), [(WRONG, True), (VECTOR_ADD, False)])
+def test_on_a_gpu_a_case_that_fails_alike_in_the_interpreter_is_shrunk_there(
+    interpreted: str, searched_there: bool, server: ForkServer, ex_15: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Two benches in the interpreter stand for the two devices.
+    plan = plan_with(ex_15, "vector_add.tail")
+    (planned,) = plan.checks
+    one = PlannedCase(planned.cases[0].case.changed(N=997), 5)
+    in_interpreter: list[bool] = []
+
+    def counted(bench: Bench, planned: PlannedCheck, one: PlannedCase) -> Failure | None:
+        in_interpreter.append(bench.pair is other.pair)
+        return failure_of(bench, planned, one)
+
+    with bench_of(server, ex_15, WRONG) as alone, bench_of(server, ex_15, interpreted) as other:
+        bench = replace(alone, interpreter=other.pair)
+        failure = failure_of(bench, planned, one)
+        assert failure is not None
+        monkeypatch.setattr("grader.grading.shrinking.failure_of", counted)
+        least = Shrinking(Job(ex_15, "x.py", WRONG, plan, "", "")).least(bench, planned, failure, one)
+    assert least is not None
+    assert least.shown.case["N"] == 1
+    # The case that failed comes first, and the smallest is made on the GPU last.
+    assert in_interpreter[0]
+    assert not in_interpreter[-1]
+    assert in_interpreter[1:-1]
+    assert set(in_interpreter[1:-1]) == {searched_there}

@@ -20,7 +20,7 @@ from grader.diagnosis.edits.influence import outputs_of_lines
 from grader.diagnosis.edits.loops import RETURN, WRONG_BRANCH
 from grader.diagnosis.kinds import GENERAL
 from grader.diagnosis.known_mistakes import passing_like
-from grader.exercise.cases import QUICK_VOLUME, Case
+from grader.exercise.cases import INTERPRETED_VOLUME, QUICK_VOLUME, Case
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.phrases import cut
@@ -30,8 +30,8 @@ from grader.protocol.trace import ConstexprValue, DtypeValue, Launch, TensorValu
 # Seconds of work for the search of one part, for one edited call, and for the start of a process with edited launch
 # code.
 _MOST_S, _CALL_S, _START_S = 8.0, 1.0, 0.1
-# Limits of a call that is not quick: its seconds, so that there is time for the likely edits, and its case's size.
-_EACH_S, _LARGEST = 0.4, 16 * QUICK_VOLUME
+# The seconds of a call that is not quick, so that there is time for the likely edits.
+_EACH_S = 0.4
 # The number of failing calls that are made alone, until one of them is wrong.
 _ALONE = 3
 # Of these seconds, those for launch code: each of its edits takes as long as twenty of a kernel.
@@ -130,7 +130,7 @@ def _wrong_alone(bench: Bench, text: str, failing: Sequence[Recipe]) -> tuple[Ed
     """
     for recipe in failing[:_ALONE]:
         volume = Case(recipe.case).volume
-        if volume > _LARGEST:
+        if volume > INTERPRETED_VOLUME:
             return None
         call = Edited.of(bench, recipe)
         if call.recorded is None or call.recorded.trace.programs:
