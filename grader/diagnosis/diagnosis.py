@@ -31,6 +31,7 @@ from grader.diagnosis.probes.interpreted import (
     is_right_relaunched,
     remembered_there,
     right_in_interpreter,
+    right_in_new_process,
     with_access,
 )
 from grader.diagnosis.probes.nonfinite import nonfinite_clues
@@ -68,8 +69,9 @@ _NAMED = 0.3
 _SAYS_MORE_THAN_A_SLIP = 0.8
 # The largest weight of other clues after a probe has proved a cause.
 _DOUBTED = 0.5
-# On a GPU: how many failing cases of a part are repeated in the interpreter.
-_MOST_INTERPRETED = 8
+# On a GPU: how many failing cases of a part are repeated in the interpreter, and how many in a new process, which takes
+# seconds with a GPU.
+_MOST_INTERPRETED, _MOST_ANEW = 8, 3
 
 # A search for clues of a failure, on a bench.
 _Search = Callable[[Bench, Failure], Sequence[Clue]]
@@ -99,8 +101,8 @@ class _PartState:
 
     tried: the cases that ran; None before the first failure. varied: variations of its first failing case; None before
     they ran. unpadded: masked lanes changed nothing where a failure had a confirmed cause (True), or had none (False).
-    is_alone: a call is wrong without earlier ones too. interpreted: the number of cases that were repeated in the
-    interpreter, on a GPU.
+    is_alone: a call is wrong without earlier ones too. On a GPU: interpreted, anew: the number of cases that were
+    repeated in the interpreter, and in a new process.
     """
 
     tried: list[TriedCase] | None = None
@@ -108,6 +110,7 @@ class _PartState:
     unpadded: set[bool] = field(default_factory=set)
     is_alone: bool = False
     interpreted: int = 0
+    anew: int = 0
 
 
 class Diagnosis:
@@ -215,9 +218,12 @@ class Diagnosis:
         ]
 
     def _remembered(self, bench: Bench, wrong_call: WrongCall, alike: Sequence[Failure]) -> Sequence[Clue]:
-        """Return the clue of a call that an earlier one spoils. Stop probing a part after the first "no"."""
+        """Return the clue of a call that an earlier one spoils. Stop probing a part after the first "no".
+
+        Not on a GPU, where a new process takes seconds: `look_in_interpreter` looks at few cases.
+        """
         part = self._parts[bench.part.name]
-        if wrong_call.recipe.part != bench.part.name or part.is_alone:
+        if wrong_call.recipe.part != bench.part.name or part.is_alone or bench.pair.session.runs_on_gpu:
             return ()
         found = remembered(bench, wrong_call.recipe, wrong_call.outcome)
         if not found:
@@ -398,6 +404,7 @@ class Diagnosis:
                 worst = float(ruling.metrics.get("worst_error_over_allowed", 0.0))
                 check.clues = [
                     remembered_there(interpreted, planned, one)
+                    or self._remembered_anew(bench, planned, one)
                     or right_in_interpreter(failure, worst, partial(is_right_relaunched, bench, one.case, one.seed))
                 ]
                 return failure
@@ -405,7 +412,12 @@ class Diagnosis:
                 # The search for a repair begins with it.
                 check.smallest = repeated.wrong_call.recipe
             clues, _ = gathered(interpreted, repeated, (), known=False)
-            searches = (self._padding_clues, contraction_clues, nonfinite_clues)
+            searches: tuple[_Search, ...] = (
+                lambda bench, _: [*filter(None, [self._remembered_anew(bench, planned, one)])],
+                self._padding_clues,
+                contraction_clues,
+                nonfinite_clues,
+            )
             clues = _until_proof(clues, searches, interpreted, repeated)
             shown = with_access(failure, repeated)
             if ended and shown is failure:
@@ -413,6 +425,19 @@ class Diagnosis:
             check.clues, check.shown, check.words = clues, shown_by(shown), (shown.lead, shown.advice)
             return shown
         return failure
+
+    def _remembered_anew(self, bench: Bench, planned: PlannedCheck, one: PlannedCase) -> Clue | None:
+        """Return the clue of a GPU's failing case that earlier calls spoil. Stop probing a part after the first "no".
+
+        bench: of the GPU or of the interpreter.
+        """
+        part = self._parts[planned.part.name]
+        if part.is_alone or part.anew >= _MOST_ANEW:
+            return None
+        part.anew += 1
+        found = right_in_new_process(bench, planned, one)
+        part.is_alone = found is None
+        return found
 
     def _padding_clues(self, bench: Bench, failure: Failure, *, doubting: bool = False) -> list[Clue]:
         """Return the clues of masked lanes. Stop probing a part after a failure in which they changed nothing.

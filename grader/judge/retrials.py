@@ -25,6 +25,10 @@ from grader.sandbox.pair import RecordedAnswer, remembers
 # The largest outputs that are compared with and without launches.
 _MOST_COMPARED_BYTES = 64 << 20
 _MOST_OUTPUTS = 16
+# What was seen of a call that remembers something.
+NO_EARLIER_CALL = (
+    "As the first call of a new process, the same call is right: this one uses something of earlier calls."
+)
 
 
 def recorded_again(bench: Bench, recipe: Recipe) -> tuple[RecordedAnswer | None, Call]:
@@ -124,7 +128,7 @@ def remembered(bench: Bench, recipe: Recipe, outcome: Outcome, wanted: Wanted = 
     """Return the clue of a wrong call that is right as the first one of a new process, in the same configuration.
 
     wanted: that configuration, if the outcome does not hold it. No clue if the part's first call failed too: earlier
-    calls are not the cause. Nor on a GPU: a new process takes too long there.
+    calls are not the cause. Nor on a GPU: a new process takes seconds there.
     """
     if bench.pair.session.runs_on_gpu or not bench.findings.tried or bench.findings.tried[0].failed:
         return ()
@@ -135,8 +139,7 @@ def remembered(bench: Bench, recipe: Recipe, outcome: Outcome, wanted: Wanted = 
         if bench.repeat(recipe, wanted).failure is not None:
             return ()
     launches = isinstance(outcome, Finished) and outcome.answer.launches
-    seen = "As the first call of a new process, the same call is right: this one uses something of earlier calls."
-    return (sure("remembered_input" if launches else "remembered_result", seen),)
+    return (sure("remembered_input" if launches else "remembered_result", NO_EARLIER_CALL),)
 
 
 def _tells_earlier_memory(recorded: RecordedAnswer) -> bool:

@@ -112,6 +112,36 @@ def test_a_case_that_an_earlier_one_spoils_in_the_interpreter_too_tells_of_it(se
     assert cause_of(shown(server, ex_15, WRONG, VECTOR_ADD, half)).suspects[0].kind == "compiled_differs"
 
 
+COUNTING = KEEPING.replace("x.numel(), BLOCK", "x.numel(), float(len(LENGTHS) > 1), BLOCK")
+COUNTING = "LENGTHS = set()\n" + COUNTING.replace("    z =", "    LENGTHS.add(x.numel())\n    z =")
+
+
+@pytest.mark.parametrize(
+    ("on_gpu", "interpreted", "kind"),
+    [
+        (COUNTING, VECTOR_ADD, "remembered_input"),
+        (COUNTING, COUNTING, "remembered_input"),
+        (WRONG, VECTOR_ADD, "compiled_differs"),
+    ],
+)
+def test_a_case_of_a_gpu_that_is_right_in_a_new_process_was_spoilt_by_an_earlier_call(
+    on_gpu: str, interpreted: str, kind: str, server: ForkServer, ex_15: Entry
+) -> None:
+    (planned,) = plan_with(ex_15, "vector_add.tail").checks
+    one = PlannedCase(VECTORS, 5)
+    with bench_of(server, ex_15, on_gpu) as alone, bench_of(server, ex_15, interpreted) as other:
+        bench = replace(alone, interpreter=other.pair)
+        for each in (bench, bench.interpreted()):
+            each.try_case(VECTORS.changed(N=3), 5)
+        ruling = decide(bench, replace(planned, cases=(one,)))
+        assert ruling.failure is not None
+        diagnosis = Diagnosis(ex_15.exercise, bench.truth)
+        failure = diagnosis.look_in_interpreter(bench, planned, ruling.failure, one)
+        result = diagnosis.explained(planned, result_of(planned, failure))
+    assert cause_of(result).suspects[0].kind == kind
+    assert cause_of(result).suspects[0].confirmed
+
+
 def test_a_repair_is_also_sought_by_the_smallest_case_that_the_interpreter_found_wrong(
     server: ForkServer, ex_15: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:

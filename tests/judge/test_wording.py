@@ -390,3 +390,11 @@ def test_a_call_that_no_line_of_the_submission_made_names_the_stubs_parameters(m
     assert words is not None
     assert (words.title, words.rule) == ("Other parameters than the stub's", rule)
     assert "from the stub" in words.help
+
+
+def test_an_address_that_a_gpu_refuses_says_what_to_look_at() -> None:
+    words = in_words("AcceleratorError", "CUDA error: an illegal memory access was encountered\nSearch for …", ())
+    assert words is not None
+    assert words.title == "A kernel's address lies in no tensor"
+    assert "`grade … --cpu` names the line" in words.help
+    assert "keeps from an earlier call" in words.help

@@ -14,7 +14,7 @@ from grader.exercise.plan import PlannedCase, PlannedCheck
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure
-from grader.judge.retrials import is_right_only
+from grader.judge.retrials import NO_EARLIER_CALL, is_right_only
 from grader.judge.rules import ruling_of
 from grader.protocol.trace import relaunched
 
@@ -81,6 +81,15 @@ def remembered_there(interpreted: Bench, planned: PlannedCheck, one: PlannedCase
             return None
     words = f"{failed.case.words()}: it is right alone, and wrong after the call for {before.case.words()}."
     return sure("remembered_input", f"In the interpreter, with {words}")
+
+
+def right_in_new_process(bench: Bench, planned: PlannedCheck, one: PlannedCase) -> Clue | None:
+    """Return the clue of a case that fails after other calls, and is right as the first call of a new process."""
+    with bench.findings.aside(), bench.pair.in_new_process():
+        ruling = ruling_of(bench, planned, one)
+    if ruling.failure is not None or ruling.undecided or ruling.unfit:
+        return None
+    return sure("remembered_input", NO_EARLIER_CALL)
 
 
 def is_right_relaunched(bench: Bench, case: Case, seed: int, way: Relaunch) -> bool:

@@ -191,6 +191,16 @@ def _misaligned_access(found: re.Match[str], _: Fault) -> Words:
     )
 
 
+@RULES.rule("an illegal memory access")
+def _illegal_access(_: re.Match[str], __: Fault) -> Words:
+    return Words(
+        "A kernel's address lies in no tensor",
+        "",
+        "Which offset or mask is wrong? `grade … --cpu` names the line of an access outside a tensor. Where it finds "
+        "none, look for a tensor that your code keeps from an earlier call: its memory may be gone.",
+    )
+
+
 @RULES.rule("misaligned address")
 def _misaligned(_: re.Match[str], __: Fault) -> Words:
     return Words(
