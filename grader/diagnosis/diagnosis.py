@@ -55,7 +55,8 @@ from grader.judge.ruling import Ruling
 from grader.judge.trial import TriedCase
 from grader.judge.truth import Truth
 from grader.protocol.messages import Recipe
-from grader.record import Cause, CheckResult, Suspect
+from grader.record.causes import Cause, Suspect
+from grader.record.checks import CheckResult
 from grader.syntax import is_readable
 
 # Only failing calls that take less time than this are repeated for clues.

@@ -21,7 +21,8 @@ from grader.judge.kernel_groups import JudgedCall
 from grader.judge.rules import decide_compiled
 from grader.judge.rules.compiles import COMPILED_ONLY, compiles_nowhere, late_words
 from grader.judge.truth import Truth
-from grader.record import CheckResult, Status
+from grader.record.checks import CheckResult
+from grader.record.statuses import Status
 
 # The most judged calls of a part whose kernels the compiler checks at a time: once after the largest check, once at the
 # end. There is one call for each group of kernels.

@@ -20,7 +20,8 @@ from grader.judge.clue import Clue
 from grader.judge.failures import Failure
 from grader.judge.rules import decide
 from grader.protocol.messages import Recipe
-from grader.record import Cause, CheckResult, Difference, Mismatch
+from grader.record.causes import Cause, Difference, Mismatch
+from grader.record.checks import CheckResult
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of
 from tests.conftest import plan_with
