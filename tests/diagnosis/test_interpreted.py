@@ -125,7 +125,7 @@ def test_a_repair_is_also_sought_by_the_smallest_case_that_the_interpreter_found
         sizes.extend(one.case["N"] for one in failing)
         return []
 
-    monkeypatch.setattr("grader.diagnosis.diagnosis.repair_clues", sought)
+    monkeypatch.setattr("grader.diagnosis.repair_search.repair_clues", sought)
     with bench_of(server, ex_15, slip) as alone, bench_of(server, ex_15, slip) as other:
         bench = replace(alone, interpreter=other.pair)
         diagnosis = Diagnosis(ex_15.exercise, bench.truth)
