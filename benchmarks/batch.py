@@ -31,7 +31,7 @@ from pathlib import Path
 from grader.confinement import system
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.exercise.planted import read
-from grader.record import Record, from_json
+from grader.record.record import Record, from_json
 from grader.report.status import LOOKS
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -23,7 +23,7 @@ from grader.exercise.catalogue import Entry, resolve
 from grader.exercise.model import Part, SpeedBand
 from grader.protocol.baseline_messages import PrepareBaseline
 from grader.protocol.messages import Prepare, Prepared, Sample, Sampled
-from grader.record import SizeTiming
+from grader.record.speed import SizeTiming
 from grader.sandbox.pair import RecordedAnswer
 from grader.speed.baseline_process import BaselineProcess
 from grader.speed.estimate import Interval

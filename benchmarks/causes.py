@@ -34,7 +34,9 @@ from grader.exercise.plan import Plan, default_seed, draw
 from grader.exercise.triton_version import lacking
 from grader.grading import Job, grade
 from grader.judge.truth import Truth
-from grader.record import UNJUDGED, Record, Suspect
+from grader.record.causes import Suspect
+from grader.record.record import Record
+from grader.record.statuses import UNJUDGED
 from grader.sandbox.server import ForkServer
 from grader.soundness.claims import claim_of
 

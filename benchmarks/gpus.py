@@ -12,7 +12,8 @@ from pathlib import Path
 
 from grader.exercise.catalogue import resolve
 from grader.machine import visible_gpus
-from grader.record import CheckResult, Record, from_json
+from grader.record.checks import CheckResult
+from grader.record.record import Record, from_json
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -15,7 +15,8 @@ from grader import machine
 from grader.cli.roofline import percent
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
-from grader.record import Record, SizeTiming
+from grader.record.record import Record
+from grader.record.speed import SizeTiming
 from grader.report.speed import duration, size_words
 from grader.sandbox.server import ForkServer
 from grader.speed import counters

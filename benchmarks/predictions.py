@@ -15,7 +15,9 @@ from benchmarks.markdown import table
 from grader.cli.roofline import Roofline, rooflines
 from grader.exercise.catalogue import Entry
 from grader.gpus import known
-from grader.record import CheckResult, Record, Speed
+from grader.record.checks import CheckResult
+from grader.record.record import Record
+from grader.record.speed import Speed
 from grader.report.speed import size_words
 from grader.speed.prediction import with_predictions
 

@@ -24,7 +24,9 @@ import msgspec
 from benchmarks import limits, predictions
 from benchmarks.markdown import table
 from grader.exercise.catalogue import Entry, discover, resolve
-from grader.record import CheckResult, Contender, Record, SizeTiming, Speed, from_json
+from grader.record.checks import CheckResult
+from grader.record.record import Record, from_json
+from grader.record.speed import Contender, SizeTiming, Speed
 from grader.report.speed import duration, size_words
 from grader.speed.baselines import FAMILIES, SLOW, title_of
 from grader.speed.counters import Counters

@@ -5,13 +5,13 @@ The names below are what a specification (`reference/<exercise>/spec.py`, and in
 
 from grader.exercise.cases import FAR_APART, FEWEST_FAR_APART, Case, Cases, Choice, Region, Size, Space, Star, Value
 from grader.exercise.causes import Contrast, Kind, Remedy
+from grader.exercise.curves import Curves
 from grader.exercise.interview import Figures, Question
 from grader.exercise.model import (
     Agrees,
     Allowance,
     Check,
     Compiles,
-    Curves,
     Exercise,
     Fresh,
     Launches,

@@ -16,7 +16,7 @@ from typing import Any
 from grader.exercise.cases import FAR_APART
 from grader.exercise.model import Package, Part
 from grader.gpus import known
-from grader.record import Environment
+from grader.record.record import Environment
 from grader.sandbox.server import Mode
 
 # Two processes hold two such tensors of 4 GiB each, and earlier calls' as well.

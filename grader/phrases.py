@@ -45,6 +45,11 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
+def two_decimals(value: float) -> str:
+    """Return a number with at most two decimals: 4, 2.5, 0.33."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
 def kib(size: int) -> str:
     """Return a number of bytes in KiB: "12.5 KiB"."""
     return f"{size / 1024:.1f}".removesuffix(".0") + " KiB"

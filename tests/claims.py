@@ -16,7 +16,7 @@ from pathlib import Path
 from grader.exercise.catalogue import discover
 from grader.exercise.planted import read
 from grader.exercise.triton_version import lacking
-from grader.record import Record
+from grader.record.record import Record
 
 ROOT = Path(__file__).resolve().parents[1]
 SUBMISSIONS = ROOT / "tests" / "submissions"

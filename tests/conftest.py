@@ -18,7 +18,7 @@ from grader.exercise.catalogue import Entry, resolve
 from grader.exercise.model import Limits
 from grader.exercise.plan import Plan, default_seed, draw
 from grader.grading import Job, grade
-from grader.record import Record
+from grader.record.record import Record
 from grader.sandbox.server import ForkServer
 
 # What tests import stays, and so do thousands of tests: pytest_collection_finish looks for garbage again.

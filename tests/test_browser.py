@@ -15,7 +15,8 @@ import pytest
 
 from grader.classes import page as class_page
 from grader.exercise.interview import Figures, Question
-from grader.record import Record, Suspect
+from grader.record.causes import Suspect
+from grader.record.record import Record
 from grader.report.achieved import Finish
 from grader.report.page import beside, html, index
 from grader.watch.live import Live

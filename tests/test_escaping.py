@@ -26,7 +26,8 @@ from grader.cli.progress import LineProgress, LiveProgress
 from grader.cli.roofline import Roofline
 from grader.cli.say import say
 from grader.export import junit as export_junit
-from grader.record import Record, Selection, SubmissionInfo, Tool, from_json, to_json
+from grader.record.checks import Selection
+from grader.record.record import Record, SubmissionInfo, Tool, from_json, to_json
 from grader.report import junit
 from grader.report.page import html
 from grader.report.text import terminal

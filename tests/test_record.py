@@ -13,21 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grader.cli.exit_codes import exit_code
 from grader.protocol.decode import DecodeError
-from grader.record import (
-    UNJUDGED,
-    CheckResult,
-    Record,
-    Status,
-    exit_code,
-    from_json,
-    headline,
-    left_out_in_words,
-    number,
-    parts_left_out,
-    to_json,
-    verdict_of,
-)
+from grader.record.checks import CheckResult
+from grader.record.json_numbers import number
+from grader.record.record import Record, from_json, to_json
+from grader.record.statuses import UNJUDGED, Status
+from grader.record.verdicts import headline, left_out_in_words, parts_left_out, verdict_of
 from grader.text import clean
 from tests.records import samples
 

@@ -155,6 +155,7 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
             (
                 "grader.report",
                 "grader.record",
+                "grader.exercise.curves",
                 "grader.text",
                 "grader.phrases",
                 "grader.gpus",

@@ -12,7 +12,7 @@ import pytest
 
 from grader import timeline
 from grader.cli.main import dispatch
-from grader.record import from_json, to_json
+from grader.record.record import from_json, to_json
 from grader.report.text.timeline import render
 from grader.timeline import Stretch, age_s, since, spent
 from tests.conftest import ROOT, Grade

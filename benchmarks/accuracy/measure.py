@@ -30,7 +30,8 @@ from grader.judge.compare import tensor_of
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.truth import Expected, Truth, slots_for
 from grader.protocol.messages import Loaded, Recipe
-from grader.record import UNJUDGED, CheckResult
+from grader.record.checks import CheckResult
+from grader.record.statuses import UNJUDGED
 from grader.sandbox.outcome import Finished
 from grader.sandbox.pair import paired
 from grader.sandbox.server import ForkServer

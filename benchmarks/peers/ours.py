@@ -10,7 +10,10 @@ from statistics import geometric_mean
 from benchmarks.peers.files import ROOT, Fed
 from benchmarks.peers.kernelbench import python_path
 from benchmarks.peers.outcome import Outcome, run
-from grader.record import UNJUDGED, CheckResult, Record, SizeTiming, from_json
+from grader.record.checks import CheckResult
+from grader.record.record import Record, from_json
+from grader.record.speed import SizeTiming
+from grader.record.statuses import UNJUDGED
 
 NAME = "grade"
 EAGER = "torch_eager"

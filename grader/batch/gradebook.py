@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from grader.record import Status
+from grader.record.statuses import Status
 
 # A record's verdict, or "missing" where nothing was handed in.
 MarkStatus = Status | Literal["missing"]

@@ -13,7 +13,7 @@ from pathlib import Path
 from grader import machine
 from grader.exercise.catalogue import Entry, discover, find_root
 from grader.protocol.decode import decode
-from grader.record import Environment
+from grader.record.record import Environment
 from grader.syntax import tree_of
 
 _PACKAGE = Path(__file__).resolve().parents[1]

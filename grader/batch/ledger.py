@@ -14,7 +14,7 @@ from grader.batch.work import Task, TaskOutcome
 from grader.exercise.catalogue import Entry
 from grader.exercise.plan import default_seed
 from grader.protocol.decode import DecodeError
-from grader.record import Feedback, Record, SubmissionInfo, from_json, to_json
+from grader.record.record import Feedback, Record, SubmissionInfo, from_json, to_json
 from grader.report.audience import HIDDEN, for_student
 from grader.report.page import html
 from grader.text import clean, sha256_of

@@ -16,10 +16,11 @@ from grader.batch.gradebook import Assignment, Gradebook, Mark, Override
 from grader.batch.late import LatePolicy
 from grader.batch.store import Batch, BatchStore, StoredRecord, Submission
 from grader.errors import UsageError
-from grader.record import Record, parts_left_out, points_that_count
+from grader.record.record import Record
+from grader.record.verdicts import parts_left_out, points_that_count
 
-# A class has thousands of records. Compiled code reads them, as strictly as grader.record.from_json (0.9 ms for one of
-# 64 kB; that takes 21 ms).
+# A class has thousands of records. Compiled code reads them, as strictly as grader.record.record.from_json (0.9 ms for
+# one of 64 kB; that takes 21 ms).
 _RECORDS = msgspec.json.Decoder(Record)
 _BATCHES = msgspec.json.Decoder(Batch)
 

@@ -9,21 +9,11 @@ from grader import __version__
 from grader.batch.work import Task
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Check, Part, check_id
-from grader.record import (
-    SCHEMA,
-    UNJUDGED,
-    Cause,
-    CheckResult,
-    Environment,
-    ExerciseInfo,
-    PartInfo,
-    PrintedOutput,
-    Record,
-    Status,
-    SubmissionInfo,
-    Tool,
-    verdict_of,
-)
+from grader.record.causes import Cause
+from grader.record.checks import CheckResult, PartInfo
+from grader.record.record import SCHEMA, Environment, ExerciseInfo, PrintedOutput, Record, SubmissionInfo, Tool
+from grader.record.statuses import UNJUDGED, Status
+from grader.record.verdicts import verdict_of
 from grader.text import clean, sha256_of
 
 _INVALID = Cause("invalid_submission", "This cannot be graded", "", "Hand in one plain UTF-8 file per exercise.")

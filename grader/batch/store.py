@@ -25,7 +25,8 @@ from grader.batch.uploads import printable
 from grader.errors import UsageError
 from grader.files import write_atomically
 from grader.protocol.decode import DecodeError, decode
-from grader.record import Record, Status, from_json, to_json
+from grader.record.record import Record, from_json, to_json
+from grader.record.statuses import Status
 
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 

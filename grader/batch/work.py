@@ -173,7 +173,7 @@ class _WorkerState:
     def grade(self, task: Task) -> str:
         """Return the record as text. Raises GradeError if this worker differs from the terms of the class."""
         from grader.grading import Job, grade
-        from grader.record import to_json
+        from grader.record.record import to_json
 
         self._agree(task)
         self._processes.check()

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from grader.batch.gradebook import APART, Gradebook, Mark
-from grader.record import UNJUDGED, CheckResult, Record, Status
+from grader.record.checks import CheckResult
+from grader.record.record import Record
+from grader.record.statuses import UNJUDGED, Status
 from grader.report import view
 from grader.report.speed import usable
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from grader import __version__
 from grader.cli import saved
 from grader.cli.browser import show_in_browser
+from grader.cli.exit_codes import exit_code, worst_code
 from grader.cli.files import check_target, parse_seed, read_submission, write, write_or_print
 from grader.cli.job import RunOptions, job_for
 from grader.cli.next_step import next_line, progress_words
@@ -20,7 +21,8 @@ from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, discover, find_root
 from grader.phrases import counted
 from grader.processes import Processes
-from grader.record import Record, exit_code, headline, worst_code
+from grader.record.record import Record
+from grader.record.verdicts import headline
 from grader.text import as_json
 
 SCHEMA = "grade/all/v1"

@@ -22,13 +22,13 @@ from grader.batch.store import Batch, BatchStore, JournalLine
 from grader.batch.submissions import Collected
 from grader.cli.batch_mapping import handed_in, in_full, in_short
 from grader.cli.batch_options import BatchOptions, completed, requested, selected
+from grader.cli.exit_codes import exit_code, worst_code
 from grader.cli.files import parse_seed
 from grader.cli.lacking import lacking
 from grader.errors import MissingEnvironment
 from grader.exercise.catalogue import Entry, discover, find_root
 from grader.moments import now
 from grader.phrases import counted
-from grader.record import exit_code, worst_code
 from grader.report.audience import HIDDEN
 from grader.report.isolation import missing
 from grader.report.status import LOOKS

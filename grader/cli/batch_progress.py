@@ -20,7 +20,7 @@ from rich.text import Text
 
 from grader.batch.store import JournalLine
 from grader.batch.work import Task
-from grader.record import Status
+from grader.record.statuses import Status
 from grader.report.status import LOOKS
 
 _LATEST = 8

@@ -17,7 +17,7 @@ from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, discover, find_root, resolve
 from grader.phrases import counted
 from grader.processes import Processes
-from grader.record import number
+from grader.record.json_numbers import number
 from grader.text import as_json
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from grader.exercise.catalogue import find_root, resolve
 from grader.export.formats import CheckPoints, ClassFiles, ExportOptions, Format, HandedOut, formats
 from grader.export.table import points_of
 from grader.phrases import counted
-from grader.record import Record
+from grader.record.record import Record
 from grader.release import bundle
 from grader.report.audience import for_student
 

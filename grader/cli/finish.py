@@ -5,7 +5,7 @@ from __future__ import annotations
 from grader.cli import saved
 from grader.exercise.catalogue import Entry, discover
 from grader.exercise.model import check_id
-from grader.record import Record
+from grader.record.record import Record
 from grader.report.achieved import Finish
 
 

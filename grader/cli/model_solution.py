@@ -19,7 +19,7 @@ from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, find_root, resolve
 from grader.moments import now
 from grader.progress import Progress
-from grader.record import Record, to_json
+from grader.record.record import Record, to_json
 from grader.report.page import beside
 from grader.report.page.beside import PartBeside, Solved
 from grader.sandbox.server import ForkServer

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from grader.cli import saved
 from grader.exercise.catalogue import Entry, discover
 from grader.progress import PartState, Progress, words
-from grader.record import Record
+from grader.record.record import Record
 from grader.report import view
 from grader.report.view import Step
 

@@ -18,7 +18,8 @@ from grader.cli.terminal import terminal_of
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
 from grader.phrases import counted
-from grader.record import PartInfo, SubmissionInfo, Tool
+from grader.record.checks import PartInfo
+from grader.record.record import SubmissionInfo, Tool
 from grader.sandbox.server import ForkServer
 from grader.text import as_json, sha256_of
 

@@ -12,7 +12,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from grader.cli.say import knows_unicode
-from grader.record import CheckResult
+from grader.record.checks import CheckResult
 from grader.report.text.terminal import render_check
 
 _LINES = 8

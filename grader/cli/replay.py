@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from grader import machine
+from grader.cli.exit_codes import exit_code
 from grader.cli.files import check_target, chosen_file, write_or_print
 from grader.cli.saved import last_failure
 from grader.cli.say import say
@@ -13,7 +14,7 @@ from grader.errors import UsageError
 from grader.exercise.catalogue import find_root
 from grader.moments import now
 from grader.processes import Processes
-from grader.record import exit_code, to_json
+from grader.record.record import to_json
 from grader.report import view
 
 

@@ -17,7 +17,7 @@ from grader.classes.tally import ClassTally
 from grader.cli.files import check_writable, read_submission, write
 from grader.errors import MissingEnvironment, UsageError
 from grader.exercise.catalogue import discover, find_root
-from grader.record import SubmissionInfo
+from grader.record.record import SubmissionInfo
 from grader.text import sha256_of
 
 _NAMES: dict[page.Audience, str] = {"instructor": "report.html", "student": "report-students.html"}

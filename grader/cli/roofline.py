@@ -17,7 +17,8 @@ from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
 from grader.gpus import ARCHITECTURES, restrictions, why_unknown
-from grader.record import CheckResult, Prediction, Work
+from grader.record.checks import CheckResult
+from grader.record.work import Prediction, Work
 from grader.report import speed as timing
 from grader.report.efficiency import EfficiencyView, TimeRow, amount, efficiency_view
 from grader.report.text.efficiency_lines import PredictedGpus, Section

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from grader.cli.browser import show_in_browser
+from grader.cli.exit_codes import exit_code
 from grader.cli.files import check_target, chosen_file, parse_seed, write_or_print
 from grader.cli.job import RunOptions, job_for
 from grader.cli.next_step import step_after
@@ -18,7 +19,7 @@ from grader.cli.terminal import show_progress, show_record
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry
 from grader.processes import Processes
-from grader.record import Record, exit_code, to_json
+from grader.record.record import Record, to_json
 from grader.sandbox.server import ForkServer
 from grader.speed.baseline_process import BaselineProcess
 from grader.speed.baselines import SLOW

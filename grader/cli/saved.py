@@ -17,7 +17,7 @@ from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, discover
 from grader.exercise.model import check_id
 from grader.progress import File, Kept, Progress, kept_from_json, kept_to_json, merged, progress_of_file
-from grader.record import Record, from_json
+from grader.record.record import Record, from_json
 from grader.report.view import LEARNERS
 from grader.text import sha256_of
 

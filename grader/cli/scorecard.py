@@ -12,7 +12,7 @@ from grader.cli.saved import keep_results, note_attempt
 from grader.cli.say import say
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry
-from grader.record import Record, to_json
+from grader.record.record import Record, to_json
 
 
 def keep(entry: Entry, record: Record, source: str, card: Path) -> str:

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
-from grader.record import CheckResult, Record
+from grader.record.checks import CheckResult
+from grader.record.record import Record
 from grader.report.view import Step
 
 

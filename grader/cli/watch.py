@@ -38,7 +38,8 @@ from grader.exercise.catalogue import Entry, discover, find_root, resolve
 from grader.moments import now
 from grader.processes import Processes
 from grader.progress import Progress
-from grader.record import CheckResult, Record
+from grader.record.checks import CheckResult
+from grader.record.record import Record
 from grader.sandbox.cancellation import CancellableServer, CancelToken
 from grader.text import clean
 from grader.watch import order, screen

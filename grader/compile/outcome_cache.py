@@ -19,7 +19,8 @@ from grader.files import write_atomically
 from grader.protocol.decode import DecodeError, decode
 from grader.protocol.messages import Form, Recipe, Start
 from grader.protocol.trace import Deed
-from grader.record import CompiledKernel, Grid
+from grader.record.kernels import CompiledKernel
+from grader.record.launches import Grid
 
 # Of the stored outcomes. Another number makes the entries of older versions unused.
 _FORM = "4"

@@ -34,7 +34,7 @@ from grader.judge.truth import Truth
 from grader.phrases import all_of, one_of
 from grader.protocol.footprint import TensorFootprint
 from grader.protocol.messages import LaunchInfo, Returned, Traffic
-from grader.record import Cause
+from grader.record.causes import Cause
 from grader.text import clean
 
 # Letters of the names of arguments on a card.

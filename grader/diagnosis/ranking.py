@@ -25,7 +25,7 @@ from grader.exercise.cases import Space
 from grader.exercise.causes import Contrast, Kind, Remedy
 from grader.judge.clue import Clue
 from grader.judge.trial import TriedCase
-from grader.record import Cause, Suspect
+from grader.record.causes import Cause, Suspect
 
 # The number of suspects on a card.
 _MOST_SUSPECTS = 4

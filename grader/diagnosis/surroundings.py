@@ -10,7 +10,8 @@ from torch import Tensor
 from grader.exercise.model import Part
 from grader.judge.failures import Failure
 from grader.judge.truth import Truth
-from grader.record import Mismatch, Neighbour, number
+from grader.record.causes import Mismatch, Neighbour
+from grader.record.json_numbers import number
 from grader.text import clean
 
 # Elements on each side of the worst one, along the last axis.

@@ -20,6 +20,7 @@ from typing import ClassVar, Literal
 from grader.errors import require
 from grader.exercise.cases import Case, Cases, Size, Value
 from grader.exercise.causes import Contrast, Kind, Remedy
+from grader.exercise.curves import Curves
 from grader.exercise.formula import evaluate
 from grader.gpus import ARCHITECTURES
 from grader.protocol.messages import Call, Recipe
@@ -362,22 +363,6 @@ class Regret(RunsCases):
 
 def _linear_share(regret: float, full: float, none: float) -> float:
     return min(max((none - regret) / (none - full), 0.0), 1.0)
-
-
-@dataclass(frozen=True)
-class Curves:
-    """Figures over one axis of a suite: the speed and the memory of every contender.
-
-    over: the axis. apart: axes with one panel for each value; other axes may vary together with `over`. quantity: the
-    unit of speed in the figure. versus: the baseline of the stated speed-up and saved memory, and versus_title its name
-    there; '' for none.
-    """
-
-    over: str
-    quantity: Literal["tflops", "tbps", "time"]
-    apart: tuple[str, ...] = ()
-    versus: str = ""
-    versus_title: str = ""
 
 
 @dataclass(frozen=True)

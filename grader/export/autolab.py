@@ -8,7 +8,9 @@ from typing import Any
 
 from grader.export import messages
 from grader.export.formats import Format
-from grader.record import UNJUDGED, CheckResult, Record
+from grader.record.checks import CheckResult
+from grader.record.record import Record
+from grader.record.statuses import UNJUDGED
 from grader.report import by_hand, view
 
 

@@ -11,7 +11,9 @@ from grader.errors import GradeError, UsageError
 from grader.export import markdown, messages
 from grader.export.document import json_of
 from grader.export.formats import Format
-from grader.record import UNJUDGED, CheckResult, Record
+from grader.record.checks import CheckResult
+from grader.record.record import Record
+from grader.record.statuses import UNJUDGED
 from grader.report import view
 
 SCHEMA = "classroom50/result/v1"

@@ -7,7 +7,10 @@ from typing import Any
 from grader.export import messages
 from grader.export.document import json_of
 from grader.export.formats import Format
-from grader.record import UNJUDGED, CheckResult, Record, Status, headline
+from grader.record.checks import CheckResult
+from grader.record.record import Record
+from grader.record.statuses import UNJUDGED, Status
+from grader.record.verdicts import headline
 from grader.report import view
 
 _MOST_MESSAGE, _MOST_OUTPUT = 60_000, 500

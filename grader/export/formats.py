@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from grader import export
 from grader.batch.gradebook import Gradebook
-from grader.record import Record
+from grader.record.record import Record
 
 # By student and exercise: the points of every judged check, by the check's id.
 CheckPoints = Mapping[tuple[str, str], Mapping[str, float]]

@@ -10,7 +10,10 @@ from typing import Any
 
 from grader.export import markdown, messages
 from grader.export.formats import Format
-from grader.record import UNJUDGED, CheckResult, Record, headline
+from grader.record.checks import CheckResult
+from grader.record.record import Record
+from grader.record.statuses import UNJUDGED
+from grader.record.verdicts import headline
 from grader.report import view
 
 

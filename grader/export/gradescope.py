@@ -11,7 +11,10 @@ from grader.errors import UsageError
 from grader.export import messages
 from grader.export.document import json_of
 from grader.export.formats import ExportOptions, Format, Render
-from grader.record import UNJUDGED, CheckResult, Record, given_by_hand
+from grader.record.checks import CheckResult
+from grader.record.record import Record
+from grader.record.statuses import UNJUDGED
+from grader.record.verdicts import given_by_hand
 from grader.report import by_hand, view
 
 # Names our part of `extra_data`, which comes back with the next submission.

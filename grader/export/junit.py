@@ -12,7 +12,8 @@ from xml.etree.ElementTree import Element, SubElement
 
 from grader.export import messages
 from grader.export.formats import Format
-from grader.record import CheckResult, Record
+from grader.record.checks import CheckResult
+from grader.record.record import Record
 from grader.report import by_hand, junit, view
 from grader.text import disarmed_markup
 

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 from grader.export import messages
 from grader.phrases import counted
-from grader.record import CheckResult, Record, headline
+from grader.record.checks import CheckResult
+from grader.record.record import Record
+from grader.record.verdicts import headline
 from grader.report import view
 from grader.report.figures.picture import text_lines
 from grader.report.status import look_of

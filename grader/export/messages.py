@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from grader.record import UNJUDGED, CheckResult, Record, headline
+from grader.record.checks import CheckResult
+from grader.record.record import Record
+from grader.record.statuses import UNJUDGED
+from grader.record.verdicts import headline
 from grader.report import by_hand, view
 from grader.report.status import LOOKS
 

@@ -8,7 +8,11 @@ from typing import Any
 from grader.export import messages
 from grader.export.document import json_of
 from grader.export.formats import Format
-from grader.record import UNJUDGED, CheckResult, Picture, Record, given_by_hand, parts_left_out
+from grader.record.causes import Picture
+from grader.record.checks import CheckResult
+from grader.record.record import Record
+from grader.record.statuses import UNJUDGED
+from grader.record.verdicts import given_by_hand, parts_left_out
 from grader.report import by_hand, view
 from grader.report.figures import picture
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from grader.batch.gradebook import Assignment, Gradebook, Mark, Student
 from grader.export.formats import CheckPoints, ClassFiles, Format
-from grader.record import UNJUDGED, Record
+from grader.record.record import Record
+from grader.record.statuses import UNJUDGED
 from grader.report import view
 
 _CENT = Decimal("0.01")

@@ -28,7 +28,9 @@ from grader.judge.rules import decide
 from grader.judge.ruling import Ruling
 from grader.phrases import all_of
 from grader.protocol.messages import Loaded
-from grader.record import UNJUDGED, CheckResult, Coverage, Status
+from grader.record.checks import CheckResult
+from grader.record.launches import Coverage
+from grader.record.statuses import UNJUDGED, Status
 from grader.sandbox.outcome import Finished
 from grader.text import sha256_of
 from grader.timeline import spent

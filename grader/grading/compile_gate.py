@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from time import monotonic
 
@@ -17,11 +18,13 @@ from grader.exercise.plan import Plan, PlannedCheck
 from grader.grading.fitness import unfit_here
 from grader.grading.part_compiler import PartCompiler
 from grader.grading.results import grader_failed, result_of, was_run
+from grader.judge.failures import Failure
 from grader.judge.kernel_groups import JudgedCall
 from grader.judge.rules import decide_compiled
 from grader.judge.rules.compiles import COMPILED_ONLY, compiles_nowhere, late_words
 from grader.judge.truth import Truth
-from grader.record import CheckResult, Status
+from grader.record.checks import CheckResult
+from grader.record.statuses import Status
 
 # The most judged calls of a part whose kernels the compiler checks at a time: once after the largest check, once at the
 # end. There is one call for each group of kernels.
@@ -162,27 +165,30 @@ class CompileGate:
         """Yield the results that waited; those whose kernels compile for no GPU fail, and slow ones stay open.
 
         judged_before: results by the checks' names. If a GPU takes other branches, it does not run the judged code: the
-        part's results among these fail too.
+        part's results among these are yielded once more, as failures.
         """
-        for result in self._held:
-            planned = self._planned[result.id]
-            try:
-                judged = [one.result() for one in self._checks[result.part].values()]
-            except Exception as fault:
-                yield result_of(planned, grader_failed(fault), duration_s=result.duration_s)
-                continue
-            nowhere = filter(None, map(compiles_nowhere, [self._part_compiler.outcomes(result.part), *judged]))
-            refused, late = next(nowhere, None), next(filter(None, map(late_words, judged)), "")
-            if refused:
-                yield result_of(planned, refused, duration_s=result.duration_s)
-            elif late and result.status == "pass":
-                yield replace(result, status="inconclusive", points=0.0, reason=late)
-            else:
-                yield result
+        for part, held in groupby(self._held, key=lambda one: one.part):
+            refused, late = self._verdict(part)
+            for result in held:
+                if refused:
+                    yield result_of(self._planned[result.id], refused, duration_s=result.duration_s)
+                elif late:
+                    yield replace(result, status="inconclusive", points=0.0, reason=late)
+                else:
+                    yield result
             if refused and refused.status == "policy":
                 for one in judged_before.values():
-                    if one.part == result.part and one.status == "pass":
+                    if one.part == part and one.status == "pass":
                         yield result_of(self._planned[one.id], refused, duration_s=one.duration_s)
+
+    def _verdict(self, part: str) -> tuple[Failure | None, str]:
+        """Return the failure of a part's held results, or None, and why the compiler's answer is late, or ''."""
+        try:
+            judged = [one.result() for one in self._checks[part].values()]
+        except Exception as fault:
+            return grader_failed(fault), ""
+        nowhere = filter(None, map(compiles_nowhere, [self._part_compiler.outcomes(part), *judged]))
+        return next(nowhere, None), next(filter(None, map(late_words, judged)), "")
 
 
 def _name_of(judged: JudgedCall) -> str:

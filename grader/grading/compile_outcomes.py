@@ -16,7 +16,7 @@ from grader.judge.failures import raised_words
 from grader.phrases import counted
 from grader.protocol.messages import UNTOLD, Compiled, Raised
 from grader.protocol.trace import Deed
-from grader.record import CompiledKernel
+from grader.record.kernels import CompiledKernel
 from grader.sandbox.outcome import CompiledTooLong, Died, Garbled, OutOfMemory, OutOfSpace, TimedOut, Unanswered
 from grader.text import one_line
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from grader.definitions import keeping_line, repeated, spans_of
 from grader.phrases import cut, lines_named
-from grader.record import Cause, CheckResult, Excerpt
+from grader.record.causes import Cause, Excerpt
+from grader.record.checks import CheckResult
 from grader.syntax import lines_in
 from grader.text import clean
 

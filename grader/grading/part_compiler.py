@@ -30,7 +30,8 @@ from grader.grading.compile_outcomes import late
 from grader.grading.target_compiler import TargetCompiler
 from grader.judge.kernel_groups import JudgedCall
 from grader.protocol.messages import Start
-from grader.record import CompiledKernel, Grid
+from grader.record.kernels import CompiledKernel
+from grader.record.launches import Grid
 from grader.sandbox.cancellation import Cancelled
 from grader.sandbox.clean_compiler import CleanCompiler
 from grader.sandbox.server import Spawner

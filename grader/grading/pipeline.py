@@ -28,19 +28,10 @@ from grader.grading.source_scan import sightings
 from grader.grading.speed import SpeedResult
 from grader.grading.workplace import open_workplace
 from grader.judge.truth import MOST_KNOWN, Truth
-from grader.record import (
-    SCHEMA,
-    UNJUDGED,
-    CheckResult,
-    Environment,
-    ExerciseInfo,
-    PartInfo,
-    PrintedOutput,
-    Record,
-    SubmissionInfo,
-    Tool,
-    verdict_of,
-)
+from grader.record.checks import CheckResult, PartInfo
+from grader.record.record import SCHEMA, Environment, ExerciseInfo, PrintedOutput, Record, SubmissionInfo, Tool
+from grader.record.statuses import UNJUDGED
+from grader.record.verdicts import verdict_of
 from grader.sandbox.server import Server
 from grader.sandbox.session import Printed
 from grader.speed.baseline_process import BaselineProcess

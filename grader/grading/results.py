@@ -5,7 +5,9 @@ from __future__ import annotations
 from grader.exercise.plan import PlannedCheck
 from grader.judge.failures import NO_CAUSE, Failure
 from grader.judge.ruling import Ruling
-from grader.record import Cause, CheckResult, Counterexample, Status
+from grader.record.causes import Cause, Counterexample
+from grader.record.checks import CheckResult
+from grader.record.statuses import Status
 from grader.text import clean
 
 

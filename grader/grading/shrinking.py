@@ -12,7 +12,7 @@ from grader.grading.smallest import smallest
 from grader.judge.bench import Bench
 from grader.judge.failures import Failure
 from grader.judge.rules import failure_of, shrinkable
-from grader.record import Counterexample
+from grader.record.causes import Counterexample
 from grader.timeline import spent
 
 # What the search may take. Seconds in which processes work count, so that a busy machine shows the same case.

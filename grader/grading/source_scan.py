@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from grader.record import Sighting
+from grader.record.record import Sighting
 from grader.syntax import tree_of
 from grader.text import clean
 

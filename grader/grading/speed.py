@@ -20,7 +20,8 @@ from grader.grading.job import Job
 from grader.grading.results import grader_failed, result_of
 from grader.protocol.baseline_messages import Gauged
 from grader.protocol.messages import Call, Recipe
-from grader.record import UNJUDGED, CheckResult, PartInfo, Status
+from grader.record.checks import CheckResult, PartInfo
+from grader.record.statuses import UNJUDGED, Status
 from grader.sandbox.pair import Pair
 from grader.sandbox.session import Session
 from grader.speed import prediction

@@ -26,7 +26,7 @@ from grader.judge.idle_kernels import owners, unreached
 from grader.judge.kernel_groups import JudgedCall
 from grader.protocol.messages import Compiled, Loaded, Recipe, RecordCall, Start
 from grader.protocol.trace import Launch, Trace, every_launch
-from grader.record import Grid
+from grader.record.launches import Grid
 from grader.sandbox.clean_compiler import CleanCompiler
 from grader.sandbox.server import Spawner
 from grader.sandbox.session import Session

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from grader.judge.clue import Clue
 from grader.phrases import counted
 from grader.protocol.messages import GuardFinding
-from grader.record import Cause
+from grader.record.causes import Cause
 from grader.text import clean, one_line
 
 _VERBS = {"load": "loads", "store": "stores to", "atomic": "updates"}

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from grader.judge.truth import Expected
 from grader.protocol.messages import LaunchInfo
-from grader.record import Difference, Mismatch, Picture, number
+from grader.record.causes import Difference, Mismatch, Picture
+from grader.record.json_numbers import number
 from grader.text import clean
 
 _FIRST = 5

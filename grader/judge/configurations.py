@@ -18,7 +18,7 @@ from grader.judge.trial import CallRequest, NotRunHere, Trial
 from grader.phrases import all_of, listed
 from grader.protocol.configurations import Configurations
 from grader.protocol.messages import Counts, Raised, Wanted
-from grader.record import Number
+from grader.record.json_numbers import Number
 from grader.sandbox.outcome import Finished
 
 # The seconds for all configurations of a part, and how many begin at a time.

@@ -21,7 +21,7 @@ from grader.protocol.footprint import (
     TensorFootprint,
 )
 from grader.protocol.messages import EXACT_IN_JSON, LaunchInfo
-from grader.record import Coverage, CoveringLaunch
+from grader.record.launches import Coverage, CoveringLaunch
 from grader.text import clean
 
 # The most cells of one part in a record.

@@ -17,7 +17,8 @@ from grader.judge.truth import Expected
 from grader.judge.wording import in_words
 from grader.phrases import all_of, counted, lines_named
 from grader.protocol.messages import Form, Frame, Raised, Recipe
-from grader.record import UNJUDGED, Cause, Status
+from grader.record.causes import Cause
+from grader.record.statuses import UNJUDGED, Status
 from grader.sandbox.outcome import (
     CompiledTooLong,
     Died,

@@ -15,7 +15,7 @@ from grader.judge.kernel_groups import KernelGroups
 from grader.judge.trial import TriedCase
 from grader.judge.truth import Expected
 from grader.protocol.messages import LaunchInfo
-from grader.record import Coverage
+from grader.record.launches import Coverage
 
 # Number of right answers to remember.
 _RECENT = 6

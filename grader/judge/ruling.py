@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 
 from grader.exercise.plan import PlannedCase
 from grader.judge.failures import Failure
-from grader.record import Number, Selection, Work
+from grader.record.checks import Selection
+from grader.record.json_numbers import Number
+from grader.record.work import Work
 
 
 @dataclass(frozen=True)

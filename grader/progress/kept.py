@@ -14,7 +14,9 @@ from typing import Literal
 
 from grader.progress.part_text import part_hashes
 from grader.protocol.decode import DecodeError, decode
-from grader.record import UNJUDGED, CheckResult, Record
+from grader.record.checks import CheckResult
+from grader.record.record import Record
+from grader.record.statuses import UNJUDGED
 from grader.text import as_json, sha256_of
 
 

@@ -6,10 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from grader.phrases import counted
+from grader.phrases import counted, two_decimals
 from grader.progress.kept import Kept
 from grader.progress.part_text import part_hashes
-from grader.record import UNJUDGED, CheckResult, left_out_in_words, parts_left_out, two_decimals
+from grader.record.checks import CheckResult
+from grader.record.statuses import UNJUDGED
+from grader.record.verdicts import left_out_in_words, parts_left_out
 
 # no file: nothing to grade. not started: the untouched stub. not graded: no results of this file. changed: all results
 # are of earlier texts. begun: a check failed or was left out, or a whole part was not judged or has changed. done: all

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from grader.exercise.interview import Question
-from grader.record import CheckResult, Record, Work
+from grader.record.checks import CheckResult
+from grader.record.record import Record
+from grader.record.work import Work
 from grader.report import efficiency, view
 from grader.report import speed as timing
 

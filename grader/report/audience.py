@@ -14,7 +14,9 @@ import re
 from dataclasses import replace
 from pathlib import PurePath
 
-from grader.record import Cause, CheckResult, PartInfo, PrintedOutput, Record
+from grader.record.causes import Cause
+from grader.record.checks import CheckResult, PartInfo
+from grader.record.record import PrintedOutput, Record
 from grader.report import view
 from grader.report.status import LOOKS
 

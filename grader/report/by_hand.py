@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from grader.record import Record, given_by_hand, points_that_count
+from grader.record.record import Record
+from grader.record.verdicts import given_by_hand, points_that_count
 from grader.report import view
 
 

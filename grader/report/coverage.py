@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from grader.phrases import counted
 from grader.protocol.footprint import TensorFootprint
-from grader.record import Coverage, CoveringLaunch
+from grader.record.launches import Coverage, CoveringLaunch
 from grader.report import view
 
 # The tensors that one line names.

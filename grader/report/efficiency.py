@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from grader.phrases import listed
-from grader.record import CheckResult, Prediction, Work
+from grader.record.checks import CheckResult
+from grader.record.work import Prediction, Work
 from grader.report import speed as timing
 from grader.report import view
 

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from grader.errors import SpecError
 from grader.exercise.formula import evaluate
 from grader.exercise.interview import TIME, Figures, Question
-from grader.record import CheckResult, Environment, PartInfo, Prediction, Record, Speed, Work
+from grader.record.checks import CheckResult, PartInfo
+from grader.record.record import Environment, Record
+from grader.record.speed import Speed
+from grader.record.work import Prediction, Work
 from grader.report import kernels
 from grader.report import speed as timing
 from grader.report.efficiency import amount, with_article

@@ -7,7 +7,10 @@ from typing import Literal
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from grader.record import CheckResult, Record, Status, given_by_hand
+from grader.record.checks import CheckResult
+from grader.record.record import Record
+from grader.record.statuses import Status
+from grader.record.verdicts import given_by_hand
 from grader.report import by_hand, view
 from grader.report.status import LOOKS
 from grader.text import disarmed_markup

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from grader.gpus import USUAL, named
 from grader.phrases import counted, kib
-from grader.record import CompiledKernel, Environment, PartInfo
+from grader.record.checks import PartInfo
+from grader.record.kernels import CompiledKernel
+from grader.record.record import Environment
 from grader.report import view
 from grader.report.status import StatusMark
 

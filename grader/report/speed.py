@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from grader.exercise.curves import Curves
 from grader.phrases import counted, in_percent
-from grader.record import Baseline, Contender, Curves, GpuState, Number, SizeTiming, Span, Speed
+from grader.record.json_numbers import Number
+from grader.record.speed import Baseline, Contender, GpuState, SizeTiming, Span, Speed
 from grader.report import view
 
 OWN = "submission"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from grader.record import CheckResult, Status
+from grader.record.checks import CheckResult
+from grader.record.statuses import Status
 
 # good: earned; part: earned in part; bad: lost; todo: nothing to judge yet; quiet: could not be judged; ours: the
 # grader's own fault.

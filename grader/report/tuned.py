@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from grader.record import Configuration, Speed, Tuned
+from grader.record.speed import Configuration, Speed, Tuned
 from grader.report import speed as timing
 from grader.report import view
 

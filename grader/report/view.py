@@ -7,22 +7,13 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from grader.phrases import in_percent, listed
-from grader.record import (
-    UNJUDGED,
-    Cause,
-    CheckResult,
-    Counterexample,
-    Environment,
-    Mismatch,
-    Number,
-    PartInfo,
-    Record,
-    Status,
-    parts_left_out,
-    two_decimals,
-    worst_of,
-)
+from grader.phrases import in_percent, listed, two_decimals
+from grader.record.causes import Cause, Counterexample, Mismatch
+from grader.record.checks import CheckResult, PartInfo
+from grader.record.json_numbers import Number
+from grader.record.record import Environment, Record
+from grader.record.statuses import UNJUDGED, Status
+from grader.record.verdicts import parts_left_out, worst_of
 from grader.report.status import LOOKS, PARTLY, StatusMark
 from grader.text import clean, one_line
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from grader.record import Status, Tool
+from grader.record.record import Tool
+from grader.record.statuses import Status
 from grader.sanitizer.output import Kind
 from grader.text import as_json
 

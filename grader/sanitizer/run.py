@@ -22,7 +22,9 @@ from grader.exercise.plan import Plan, PlannedCheck, ReplayToken
 from grader.judge.failures import Failure, missing_function, why_not_finished, why_not_loaded
 from grader.phrases import counted
 from grader.protocol.messages import Loaded, Raised, Recipe, Start
-from grader.record import Cause, Status, Tool
+from grader.record.causes import Cause
+from grader.record.record import Tool
+from grader.record.statuses import Status
 from grader.sandbox.answering import Answered, answer
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import Pair, paired

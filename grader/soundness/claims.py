@@ -11,7 +11,8 @@ from grader.diagnosis.kinds import known_kinds
 from grader.errors import SpecError
 from grader.exercise.catalogue import Entry
 from grader.exercise.planted import PlantedMistake
-from grader.record import UNJUDGED, Record
+from grader.record.record import Record
+from grader.record.statuses import UNJUDGED
 from grader.soundness.findings import GateLine, named
 from grader.syntax import tree_of
 

@@ -14,7 +14,7 @@ from grader.exercise.plan import Plan, draw, with_shared_inputs
 from grader.exercise.triton_version import lacking
 from grader.grading import Job, grade, truth_of
 from grader.judge.truth import Truth
-from grader.record import Record
+from grader.record.record import Record
 from grader.sandbox.server import ForkServer
 from grader.soundness.cheats import constant_choices, trivial_answers
 from grader.soundness.claims import passes, planted_finding

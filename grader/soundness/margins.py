@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from grader.record import CheckResult
+from grader.record.checks import CheckResult
 
 
 @dataclass(frozen=True)

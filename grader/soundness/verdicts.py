@@ -7,7 +7,9 @@ from pathlib import Path
 
 from grader.exercise.catalogue import Entry
 from grader.phrases import counted, listed
-from grader.record import UNJUDGED, CheckResult, Record
+from grader.record.checks import CheckResult
+from grader.record.record import Record
+from grader.record.statuses import UNJUDGED
 from grader.soundness.claims import label_fault, planted_finding
 from grader.soundness.findings import GateLine, named
 from grader.soundness.trials import FileTrial

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from grader.record import GpuState, Span
+from grader.record.speed import GpuState, Span
 
 _EVERY_S = 0.02
 # Idle clocks and requested limits of a GPU are not reasons for slowness.

@@ -24,7 +24,11 @@ from grader.exercise.cases import Case, Value
 from grader.exercise.formula import evaluate
 from grader.exercise.model import SpeedBand
 from grader.gpus import ARCHITECTURES, Architecture, Gpu, known
-from grader.record import Ceilings, CheckResult, CompiledKernel, Grid, PartInfo, Prediction, SizeTiming, Speed, Work
+from grader.record.checks import CheckResult, PartInfo
+from grader.record.kernels import CompiledKernel
+from grader.record.launches import Grid
+from grader.record.speed import Ceilings, SizeTiming, Speed
+from grader.record.work import Prediction, Work
 
 # Assumptions, all from one H200 (docs/efficiency.md), and used for every GPU that is not measured.
 # Of published peaks no kernel gets more: a long copy 4.25 to 4.5 of 4.8 TB/s, a read-bound product 4.52;

@@ -19,7 +19,8 @@ from grader.phrases import counted
 from grader.protocol.baseline_messages import Gauged
 from grader.protocol.messages import Raised, Recipe
 from grader.protocol.trace import Trace
-from grader.record import Baseline, Cause, Ceilings, Contender, GpuState, SizeTiming, Speed
+from grader.record.causes import Cause
+from grader.record.speed import Baseline, Ceilings, Contender, GpuState, SizeTiming, Speed
 from grader.sandbox.outcome import Unanswered
 from grader.sandbox.pair import RecordedAnswer
 from grader.sandbox.session import Session

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from grader.protocol.configurations import configurations_of
 from grader.protocol.messages import TunedChoice
 from grader.protocol.trace import Choose, Trace
-from grader.record import Configuration, Tuned
+from grader.record.speed import Configuration, Tuned
 
 # The most rows of a table; the chosen configuration is always shown too.
 _MOST_ROWS = 64

@@ -17,7 +17,7 @@ from grader.judge.truth import Expected
 from grader.phrases import listed
 from grader.protocol.baseline_messages import Reveal, Revealed
 from grader.protocol.messages import Recipe, Sampled, Show
-from grader.record import Cause
+from grader.record.causes import Cause
 from grader.sandbox.session import Session
 from grader.speed.baseline_process import BaselineProcess
 from grader.text import clean

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from grader.exercise.model import Exercise, check_id
-from grader.record import Record
+from grader.record.record import Record
 
 if TYPE_CHECKING:
     # It imports Hypothesis, which would delay the first screen.

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from grader.progress import Progress
-from grader.record import CheckResult, Record
+from grader.record.checks import CheckResult
+from grader.record.record import Record
 from grader.report.view import LEARNERS
 
 Phase = Literal["waiting", "checking", "resting", "asking"]

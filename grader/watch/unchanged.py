@@ -13,7 +13,10 @@ from dataclasses import dataclass, replace
 
 from grader.exercise.model import Exercise
 from grader.progress.part_text import part_hashes
-from grader.record import UNJUDGED, CheckResult, PartInfo, Record, Status, verdict_of
+from grader.record.checks import CheckResult, PartInfo
+from grader.record.record import Record
+from grader.record.statuses import UNJUDGED, Status
+from grader.record.verdicts import verdict_of
 from grader.syntax import tree_of
 from grader.watch.order import in_order
 

@@ -11,8 +11,9 @@ from typing import get_args
 
 import pytest
 
+from grader.cli.exit_codes import exit_code
 from grader.exercise.catalogue import Entry
-from grader.record import Status, exit_code
+from grader.record.statuses import Status
 from grader.sandbox.server import ForkServer
 from tests.canaries import children_left
 from tests.claims import claim, files, statuses

@@ -36,7 +36,8 @@ from grader.exercise.plan import default_seed, draw
 from grader.grading import Job, grade
 from grader.judge.failures import why_not_finished
 from grader.protocol.messages import Returned
-from grader.record import CheckResult, Speed
+from grader.record.checks import CheckResult
+from grader.record.speed import Speed
 from grader.sandbox.outcome import Finished
 from grader.sandbox.pair import RecordedAnswer
 from grader.sandbox.server import ForkServer

@@ -22,7 +22,8 @@ from grader.batch.tables import OverrideRow, above_maximum, parse_overrides, par
 from grader.batch.work import Task
 from grader.errors import UsageError
 from grader.exercise.catalogue import resolve
-from grader.record import UNJUDGED, Record, SubmissionInfo, from_json, to_json
+from grader.record.record import Record, SubmissionInfo, from_json, to_json
+from grader.record.statuses import UNJUDGED
 from tests.records.samples import H200, failing, without_parts
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ from grader.batch import reading
 from grader.batch.gradebook import Mark, Override
 from grader.batch.store import StoredRecord
 from grader.errors import UsageError
-from grader.record import from_json, to_json
+from grader.record.record import from_json, to_json
 from tests.records import classes, samples
 
 

@@ -30,7 +30,7 @@ from grader.cli.batch_options import BatchOptions
 from grader.cli.main import dispatch
 from grader.errors import MissingEnvironment, UsageError
 from grader.exercise.catalogue import discover, resolve
-from grader.record import from_json
+from grader.record.record import from_json
 from grader.report.isolation import FILES
 
 pytestmark = [

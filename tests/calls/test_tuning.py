@@ -17,7 +17,7 @@ from grader.calls.tuning import Tuning
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Limits, check_id
 from grader.protocol.messages import Loaded, Start
-from grader.record import Record
+from grader.record.record import Record
 from grader.sandbox import clock, usage
 from grader.sandbox.clock import CallClock, CompileBudget, CompilesTooLong
 from grader.sandbox.outcome import CompiledTooLong, TimedOut

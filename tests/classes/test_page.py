@@ -15,7 +15,7 @@ from grader.batch.store import StoredRecord
 from grader.classes import drawing, page, sorting
 from grader.classes.tally import ClassTally, PartOutcome, StudentTiming, by_student, median, outcome_of, points
 from grader.cli.main import dispatch
-from grader.record import Record
+from grader.record.record import Record
 from tests.records import classes, samples
 from tests.report.test_html import TAGS, Page
 

@@ -17,7 +17,7 @@ from grader import __version__
 from grader.cli.files import chosen_file, read_submission
 from grader.cli.main import dispatch
 from grader.exercise.catalogue import Entry, discover
-from grader.record import from_json
+from grader.record.record import from_json
 from grader.sandbox.server import ForkServer
 from tests.conftest import answered, plan_with
 

@@ -20,7 +20,9 @@ from grader.cli.next_step import step_after
 from grader.cli.scorecard import card_page
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.exercise.model import check_id
-from grader.record import Counterexample, Record, Status, to_json
+from grader.record.causes import Counterexample
+from grader.record.record import Record, to_json
+from grader.record.statuses import Status
 from grader.report.view import next_step
 from tests.forwarded import command_in
 from tests.records import samples

@@ -10,7 +10,7 @@ import pytest
 
 from grader.cli.main import dispatch
 from grader.export.formats import formats
-from grader.record import Record, to_json
+from grader.record.record import Record, to_json
 from tests.records import classes, samples
 from tests.report.test_audience import SEED, secret
 

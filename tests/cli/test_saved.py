@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.record import Record
+from grader.record.record import Record
 
 RING = """
 import torch

@@ -16,7 +16,7 @@ from grader.compile.cute import _dynamic_shared_bytes, on_gpu
 from grader.exercise.plan import draw
 from grader.grading import Job, grade
 from grader.judge.rules.compiles import COMPILED_ONLY
-from grader.record import Record
+from grader.record.record import Record
 from grader.sandbox.server import ForkServer
 
 pytestmark = pytest.mark.process

@@ -15,7 +15,8 @@ from grader.judge.failures import Failure, WrongCall
 from grader.judge.tolerance import ulp
 from grader.judge.truth import Expected
 from grader.protocol.messages import Recipe, Returned
-from grader.record import Cause, Mismatch, Status
+from grader.record.causes import Cause, Mismatch
+from grader.record.statuses import Status
 from grader.sandbox.outcome import Finished
 
 TRUE = torch.linspace(1.0, 2.0, 16, dtype=torch.float64).reshape(2, 8)

@@ -20,7 +20,8 @@ from grader.judge.clue import Clue
 from grader.judge.failures import Failure
 from grader.judge.rules import decide
 from grader.protocol.messages import Recipe
-from grader.record import Cause, CheckResult, Difference, Mismatch
+from grader.record.causes import Cause, Difference, Mismatch
+from grader.record.checks import CheckResult
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of
 from tests.conftest import plan_with
@@ -121,6 +122,8 @@ COUNTING = "LENGTHS = set()\n" + COUNTING.replace("    z =", "    LENGTHS.add(x.
     [
         (COUNTING, VECTOR_ADD, "remembered_input"),
         (COUNTING, COUNTING, "remembered_input"),
+        # What a call keeps may also end the process.
+        (COUNTING.replace("    z =", "    assert len(LENGTHS) < 2\n    z ="), VECTOR_ADD, "remembered_input"),
         (WRONG, VECTOR_ADD, "compiled_differs"),
     ],
 )
@@ -154,7 +157,7 @@ def test_a_repair_is_also_sought_by_the_smallest_case_that_the_interpreter_found
         sizes.extend(one.case["N"] for one in failing)
         return []
 
-    monkeypatch.setattr("grader.diagnosis.diagnosis.repair_clues", sought)
+    monkeypatch.setattr("grader.diagnosis.repair_search.repair_clues", sought)
     with bench_of(server, ex_15, slip) as alone, bench_of(server, ex_15, slip) as other:
         bench = replace(alone, interpreter=other.pair)
         diagnosis = Diagnosis(ex_15.exercise, bench.truth)

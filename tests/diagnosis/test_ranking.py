@@ -26,7 +26,8 @@ from grader.judge.trial import TriedCase
 from grader.judge.truth import Expected
 from grader.protocol.footprint import Footprint, TensorFootprint
 from grader.protocol.messages import LaunchInfo
-from grader.record import Cause, CheckResult, Suspect
+from grader.record.causes import Cause, Suspect
+from grader.record.checks import CheckResult
 from grader.sandbox.server import ForkServer
 from grader.soundness.claims import claim_of, label_fault
 from tests.conftest import plan_of, shortened

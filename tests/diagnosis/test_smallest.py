@@ -15,7 +15,7 @@ from grader.judge.clue import Clue
 from grader.judge.failures import Failure
 from grader.judge.rules import decide, failure_of
 from grader.judge.truth import Truth
-from grader.record import Cause
+from grader.record.causes import Cause
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of
 from tests.conftest import plan_with

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from grader.diagnosis.surroundings import around, input_words
-from grader.record import Mismatch, Neighbour
+from grader.record.causes import Mismatch, Neighbour
 
 
 def mismatch(*worst: int) -> Mismatch:

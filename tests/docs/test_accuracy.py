@@ -20,7 +20,7 @@ from benchmarks.accuracy.report import gaps, report
 from benchmarks.accuracy.results import Journal, Result, key_of, read, write
 from grader.exercise.catalogue import resolve
 from grader.judge.truth import Expected
-from grader.record import CheckResult
+from grader.record.checks import CheckResult
 
 pytestmark = pytest.mark.process
 

@@ -11,7 +11,7 @@ from benchmarks import limits
 from benchmarks.predictions import predicted, section
 from benchmarks.records import files_of, mean, page, rows
 from grader.exercise.catalogue import resolve
-from grader.record import Record
+from grader.record.record import Record
 from grader.speed.counters import DRAM, SM, TENSOR, TIME, Counters, LaunchCounters
 from tests.records import samples
 

@@ -10,11 +10,11 @@ import pytest
 
 from grader.errors import SpecError, require
 from grader.exercise.cases import Cases, Size, Space
+from grader.exercise.curves import Curves
 from grader.exercise.model import (
     Agrees,
     Allowance,
     Check,
-    Curves,
     Exercise,
     Fresh,
     Launches,

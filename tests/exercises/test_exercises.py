@@ -16,7 +16,7 @@ from grader.exercise.model import Part, check_id
 from grader.exercise.plan import Plan, PlannedCase, PlannedCheck, default_seed
 from grader.judge.truth import Truth
 from grader.protocol.messages import Recipe
-from grader.record import Status
+from grader.record.statuses import Status
 from grader.soundness.claims import claim_of
 from grader.soundness.inputs import repeatable_inputs, seeded_inputs
 from grader.soundness.oracles import wide_oracles

@@ -28,7 +28,8 @@ from grader.export import (
     table,
 )
 from grader.export.formats import ExportOptions, formats
-from grader.record import UNJUDGED, Feedback, Record, Status
+from grader.record.record import Feedback, Record
+from grader.record.statuses import UNJUDGED, Status
 from grader.report import by_hand, view
 from grader.report.status import LOOKS
 from tests import schemas

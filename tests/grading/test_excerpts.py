@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from grader.grading.excerpts import with_excerpt, with_repeats
-from grader.record import Cause, CheckResult, Excerpt, Suspect
+from grader.record.causes import Cause, Excerpt, Suspect
+from grader.record.checks import CheckResult
 from tests.records import samples
 
 LINES = tuple(f"line {number}" for number in range(1, 21))

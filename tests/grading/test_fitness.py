@@ -14,7 +14,8 @@ from grader.exercise.cases import FAR_APART, Case
 from grader.exercise.plan import PlannedCheck
 from grader.grading.fitness import crowded_out, crowded_out_baseline, takes_much_memory
 from grader.judge.failures import Failure
-from grader.record import Cause, Status
+from grader.record.causes import Cause
+from grader.record.statuses import Status
 from grader.sandbox.pair import Pair
 
 

@@ -27,7 +27,8 @@ from grader.judge.rules.compiles import compiles_nowhere, decide_compiled
 from grader.judge.ruling import Ruling
 from grader.protocol.messages import UNTOLD, Form, Raised, Recipe, Start
 from grader.protocol.trace import Deed
-from grader.record import PartInfo, Record
+from grader.record.checks import PartInfo
+from grader.record.record import Record
 from grader.sandbox.outcome import CompiledTooLong, Died, Garbled, OutOfMemory, OutOfSpace, TimedOut
 from grader.sandbox.server import ForkServer
 from tests.claims import ROOT, claim, files

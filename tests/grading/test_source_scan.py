@@ -12,7 +12,7 @@ import pytest
 from benchmarks.accuracy.sighted import sighted
 from grader.exercise.formula import evaluate
 from grader.grading.source_scan import sightings
-from grader.record import Sighting
+from grader.record.record import Sighting
 from tests.claims import files
 from tests.conftest import Grade
 

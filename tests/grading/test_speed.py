@@ -21,7 +21,8 @@ from grader.judge.rules import decide
 from grader.judge.ruling import Ruling
 from grader.protocol.baseline_messages import Gauged
 from grader.protocol.messages import Call
-from grader.record import CheckResult, Record
+from grader.record.checks import CheckResult
+from grader.record.record import Record
 from grader.sandbox.pair import Pair, RecordedAnswer
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session

@@ -26,7 +26,7 @@ from grader.interpreter.accesses.races import Access
 from grader.judge.access_findings import cause_of, clues_of
 from grader.judge.trial import Trial
 from grader.protocol.messages import GuardFinding, Raised
-from grader.record import Cause
+from grader.record.causes import Cause
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of

@@ -11,7 +11,7 @@ from grader.exercise.plan import PlannedCase
 from grader.judge.failures import Failure
 from grader.judge.rules.agrees import _most_telling, decide
 from grader.judge.trial import NotRunHere
-from grader.record import Cause, Mismatch
+from grader.record.causes import Cause, Mismatch
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of
 

@@ -10,7 +10,7 @@ from grader.judge.coverage import coverage_of, coverage_of_wrong, more_telling
 from grader.judge.failures import WrongCall
 from grader.protocol.footprint import MOST_ROWS, MOST_TILES, Footprint
 from grader.protocol.messages import LaunchInfo, Recipe, Returned
-from grader.record import Coverage
+from grader.record.launches import Coverage
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of

@@ -16,7 +16,7 @@ from grader.exercise.model import Regret, RegretGroup
 from grader.exercise.plan import PlannedCase, draw
 from grader.grading import Job, grade
 from grader.judge.rules.regret import ChoiceCost, clues_of, mean_regret
-from grader.record import DEAREST_GROUP, CheckResult
+from grader.record.checks import DEAREST_GROUP, CheckResult
 from grader.sandbox.server import ForkServer
 
 SPEC = """

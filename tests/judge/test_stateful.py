@@ -13,7 +13,7 @@ from grader.exercise.catalogue import Entry
 from grader.exercise.model import Agrees, Check, Part, Stateful, Tolerance
 from grader.exercise.plan import default_seed, draw
 from grader.grading import Job, grade
-from grader.record import CheckResult
+from grader.record.checks import CheckResult
 from grader.sandbox.server import ForkServer
 
 SPEC = '''"""A log that grows."""

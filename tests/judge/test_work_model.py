@@ -24,7 +24,8 @@ from grader.judge.rules.work_model import decide as works
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest, Trial
 from grader.protocol.messages import Counts, LaunchInfo, Recipe, Returned, Traffic, Waste
-from grader.record import Cause, Work
+from grader.record.causes import Cause
+from grader.record.work import Work
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of

@@ -85,7 +85,7 @@ WAY = (
     ("grader/speed/suite.py", "On a GPU, after right answers: times the replay in interleaved rounds with baselines."),
     ("grader/diagnosis/diagnosis.py", "Ranks what may be behind the failure, by all that was seen of the part."),
     ("grader/grading/excerpts.py", "Puts the lines that a cause names beside it."),
-    ("grader/record.py", "Everything that was found, as one frozen record: `grade/result/v1`."),
+    ("grader/record/record.py", "Everything that was found, as one frozen record: `grade/result/v1`."),
     (
         "grader/report/text/terminal.py",
         "Renders the record as text; `report/page/` renders HTML, `report/junit.py` XML. All are pure.",

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from grader.progress import Kept, kept_from_json, kept_to_json, merged
-from grader.record import Record, Status
+from grader.record.record import Record
+from grader.record.statuses import Status
 from tests.records import samples
 
 TEXT = "def f():\n    return 1\n\n\ndef g():\n    return 2\n"

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from grader.progress import File, Kept, PartProgress, Progress, bar, merged, progress_of_file, words
-from grader.record import Record, Status
+from grader.record.record import Record
+from grader.record.statuses import Status
 from tests.records import samples
 
 STUB, MINE = "def p():\n    raise NotImplementedError\n", "def p():\n    return 1\n"

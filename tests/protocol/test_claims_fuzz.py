@@ -42,7 +42,7 @@ from grader.protocol.messages import (
 from grader.protocol.messages import RecordCall as Recording
 from grader.protocol.trace import Choose, Launch, Recorded, Trace
 from grader.protocol.trace_decoding import decode_trace
-from grader.record import Record, from_json, to_json
+from grader.record.record import Record, from_json, to_json
 from grader.report import junit
 from grader.report.text import terminal
 from grader.sandbox.outcome import Died, Finished, Garbled, Outcome

@@ -14,7 +14,9 @@ from grader.batch.gradebook import Assignment, Gradebook, Mark, Override, Studen
 from grader.batch.late import LatePolicy
 from grader.batch.store import Batch, Submission
 from grader.batch.tables import OverrideRow
-from grader.record import CheckResult, ExerciseInfo, PartInfo, Record, Speed, to_json
+from grader.record.checks import CheckResult, PartInfo
+from grader.record.record import ExerciseInfo, Record, to_json
+from grader.record.speed import Speed
 from tests.records import compiled, samples
 
 ADA = Student(

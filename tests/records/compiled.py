@@ -8,7 +8,9 @@ from typing import Any
 from grader.compile.findings import described
 from grader.gpus import ARCHITECTURES
 from grader.protocol.messages import Binary, Narrow
-from grader.record import CompiledKernel, PartInfo, Record
+from grader.record.checks import PartInfo
+from grader.record.kernels import CompiledKernel
+from grader.record.record import Record
 from tests.records import samples
 
 CASE = "M=2048, N=2048, dtype=float16"

@@ -7,37 +7,14 @@ import math
 from typing import Any, cast
 
 from grader.protocol.footprint import Footprint, TensorFootprint
-from grader.record import (
-    UNJUDGED,
-    Baseline,
-    Cause,
-    Ceilings,
-    CheckResult,
-    Configuration,
-    Contender,
-    Counterexample,
-    Coverage,
-    CoveringLaunch,
-    Difference,
-    Environment,
-    ExerciseInfo,
-    GpuState,
-    Mismatch,
-    PartInfo,
-    Picture,
-    Prediction,
-    PrintedOutput,
-    Record,
-    SizeTiming,
-    Span,
-    Speed,
-    Status,
-    SubmissionInfo,
-    Tool,
-    Tuned,
-    Work,
-    verdict_of,
-)
+from grader.record.causes import Cause, Counterexample, Difference, Mismatch, Picture
+from grader.record.checks import CheckResult, PartInfo
+from grader.record.launches import Coverage, CoveringLaunch
+from grader.record.record import Environment, ExerciseInfo, PrintedOutput, Record, SubmissionInfo, Tool
+from grader.record.speed import Baseline, Ceilings, Configuration, Contender, GpuState, SizeTiming, Span, Speed, Tuned
+from grader.record.statuses import UNJUDGED, Status
+from grader.record.verdicts import verdict_of
+from grader.record.work import Prediction, Work
 
 WRITES = "writes Triton kernels"
 BANDWIDTH = "reasons about memory bandwidth"

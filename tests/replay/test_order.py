@@ -6,7 +6,7 @@ import pytest
 
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
-from grader.record import Cause
+from grader.record.causes import Cause
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of
 

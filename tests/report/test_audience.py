@@ -16,7 +16,10 @@ from grader.export.formats import Format, formats
 from grader.judge.access_findings import cause_of
 from grader.judge.failures import Failure, missing_function, why_not_finished
 from grader.protocol.messages import Frame, GuardFinding, Raised
-from grader.record import Cause, Number, PartInfo, PrintedOutput, Record, Suspect, to_json
+from grader.record.causes import Cause, Suspect
+from grader.record.checks import PartInfo
+from grader.record.json_numbers import Number
+from grader.record.record import PrintedOutput, Record, to_json
 from grader.report.audience import for_student
 from grader.report.page import html
 from grader.report.status import LOOKS

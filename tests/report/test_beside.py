@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from grader.record import Record
+from grader.record.record import Record
 from grader.report.page import beside
 from grader.report.page.beside import CostRow, Solved, code_of
 from grader.report.text import terminal

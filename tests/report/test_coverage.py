@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from grader.record import Coverage, CoveringLaunch, PartInfo
+from grader.record.checks import PartInfo
+from grader.record.launches import Coverage, CoveringLaunch
 from grader.report import coverage
 from grader.report.figures import matrix
 from grader.report.page import html

@@ -13,7 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grader.record import Baseline, Curves, Record, SizeTiming, Speed, from_json, to_json
+from grader.exercise.curves import Curves
+from grader.record.record import Record, from_json, to_json
+from grader.record.speed import Baseline, SizeTiming, Speed
 from grader.report.figures import chart, curves, plots, speed_axis
 from grader.report.page import html
 from grader.report.text import terminal

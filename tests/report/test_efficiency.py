@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from grader.record import Record
+from grader.record.record import Record
 from grader.report import efficiency
 from grader.report import speed as timing
 from grader.report.page import html

@@ -9,18 +9,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from grader.record import (
-    Cause,
-    CheckResult,
-    Counterexample,
-    Excerpt,
-    Feedback,
-    Picture,
-    PrintedOutput,
-    Record,
-    Suspect,
-    headline,
-)
+from grader.record.causes import Cause, Counterexample, Excerpt, Picture, Suspect
+from grader.record.checks import CheckResult
+from grader.record.record import Feedback, PrintedOutput, Record
+from grader.record.verdicts import headline
 from grader.report import by_hand, view
 from grader.report.figures import picture
 from grader.report.page import html

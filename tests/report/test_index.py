@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.record import Status
+from grader.record.statuses import Status
 from grader.report.page import index
 from tests.records import samples
 

@@ -7,7 +7,8 @@ import dataclasses
 import pytest
 
 from grader.exercise.interview import Figures, Question
-from grader.record import Record, Selection
+from grader.record.checks import Selection
+from grader.record.record import Record
 from grader.report.achieved import Finish, achievements
 from grader.report.interview import answers
 from grader.report.page import html

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from grader.record import Status
+from grader.record.statuses import Status
 from grader.report import junit
 from grader.report.status import LOOKS
 from tests.records import samples

@@ -9,7 +9,9 @@ from dataclasses import replace
 import pytest
 
 from grader.gpus import why_unknown
-from grader.record import CheckResult, KernelFinding, PartInfo, Record, from_json, to_json
+from grader.record.checks import CheckResult, PartInfo
+from grader.record.kernels import KernelFinding
+from grader.record.record import Record, from_json, to_json
 from grader.report import kernels
 from grader.report.page import html
 from grader.report.text import terminal

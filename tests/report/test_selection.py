@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.record import Selection
+from grader.record.checks import Selection
 from grader.report.figures.selection import axes_words, picture
 
 TWO = Selection(

@@ -12,18 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grader.record import (
-    CheckResult,
-    Configuration,
-    Contender,
-    Curves,
-    Record,
-    SizeTiming,
-    Speed,
-    Tuned,
-    from_json,
-    to_json,
-)
+from grader.exercise.curves import Curves
+from grader.record.checks import CheckResult
+from grader.record.record import Record, from_json, to_json
+from grader.record.speed import Configuration, Contender, SizeTiming, Speed, Tuned
 from grader.report import junit, tuned, view
 from grader.report import speed as timing
 from grader.report.figures import chart, gauge, plots

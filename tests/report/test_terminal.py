@@ -7,7 +7,9 @@ import re
 
 import pytest
 
-from grader.record import Cause, Counterexample, Mismatch, Neighbour, PrintedOutput, Record, Suspect, headline
+from grader.record.causes import Cause, Counterexample, Mismatch, Neighbour, Suspect
+from grader.record.record import PrintedOutput, Record
+from grader.record.verdicts import headline
 from grader.report import view
 from grader.report.status import LOOKS
 from grader.report.text import terminal

@@ -14,7 +14,7 @@ import torch
 from grader.exercise.catalogue import resolve
 from grader.exercise.plan import Plan, draw
 from grader.judge.truth import Truth
-from grader.record import UNJUDGED
+from grader.record.statuses import UNJUDGED
 from grader.soundness.cheats import trivial_answers
 from grader.soundness.claims import Claim, planted_finding
 from grader.soundness.inputs import early_whole_numbers, repeatable_inputs, seeded_inputs, steady_forms

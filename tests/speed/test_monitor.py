@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from grader.record import GpuState, Span
+from grader.record.speed import GpuState, Span
 from grader.speed.monitor import Readings, watching
 
 

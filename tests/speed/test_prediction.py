@@ -11,7 +11,11 @@ from grader.exercise.cases import Cases, Choice, Size, Space
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import SpeedBand
 from grader.gpus import ARCHITECTURES, USUAL
-from grader.record import Ceilings, Grid, PartInfo, Prediction, Record, Work
+from grader.record.checks import PartInfo
+from grader.record.launches import Grid
+from grader.record.record import Record
+from grader.record.speed import Ceilings
+from grader.record.work import Prediction, Work
 from grader.speed.prediction import (
     Roofs,
     Units,

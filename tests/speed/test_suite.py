@@ -18,7 +18,9 @@ from grader.exercise.catalogue import Entry
 from grader.protocol.baseline_messages import Gauged
 from grader.protocol.messages import Form, Raised, TunedChoice
 from grader.protocol.trace import Choose, Deed, KernelText, Launch, Output, Trace, Window
-from grader.record import CheckResult, Speed, from_json, to_json
+from grader.record.checks import CheckResult
+from grader.record.record import from_json, to_json
+from grader.record.speed import Speed
 from grader.sandbox.outcome import TimedOut
 from grader.sandbox.server import ForkServer
 from grader.speed import suite

@@ -14,7 +14,7 @@ from grader.exercise.catalogue import Entry
 from grader.exercise.plan import default_seed
 from grader.grading import Job, grade
 from grader.protocol.messages import Spawn
-from grader.record import CheckResult
+from grader.record.checks import CheckResult
 from grader.sandbox.cancellation import CancellableServer, Cancelled, CancelToken
 from grader.sandbox.server import ForkServer, Spawned
 from grader.watch.latest_task import LatestTask

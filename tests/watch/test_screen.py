@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from grader.progress import Progress
-from grader.record import CheckResult, Counterexample
+from grader.record.causes import Counterexample
+from grader.record.checks import CheckResult
 from grader.watch.screen import Paper, Screen, draw, paint, plain
 from grader.watch.state import (
     CheckDecided,

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from grader.progress import Progress
-from grader.record import Counterexample, Record
+from grader.record.causes import Counterexample
+from grader.record.record import Record
 from grader.watch.state import (
     Begun,
     Broke,

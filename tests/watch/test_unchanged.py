@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from grader.exercise.catalogue import Entry
-from grader.record import CompiledKernel, PartInfo, Record, Status
+from grader.record.checks import PartInfo
+from grader.record.kernels import CompiledKernel
+from grader.record.record import Record
+from grader.record.statuses import Status
 from grader.watch.unchanged import GradedText
 from tests.records import samples
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -517,6 +517,11 @@ class Scope:
             return (name if name in names_in(at.value) else ""), operand
         return "", False
 
+    def called_on(self, node: ast.expr) -> str:
+        """Return the method that is called on the value of an expression; "" for none."""
+        parent = self.parents.get(node)
+        return parent.attr if isinstance(parent, ast.Attribute) else ""
+
     def is_compared(self, node: ast.AST) -> bool:
         """Return whether a name is compared, by itself, with more axes, or as part of a sum."""
         at = self.parents.get(node)
@@ -563,6 +568,10 @@ class Scope:
     def is_number(self, name: str) -> bool:
         """Return whether an argument may be a number."""
         return name in self.arguments and isinstance(self.values.get(name, 0), int | float)
+
+
+# Yields the edits at one node of a function. Finders stand in tuples, IN_LOOPS and others, which `slips` lists.
+Finder = Callable[[Scope, ast.AST], Iterator[Edit]]
 
 
 def _is_length(node: ast.AST) -> bool:

@@ -1,16 +1,26 @@
 """List edits of a launch's grid: too few programs, or the programs of another length.
 
-Each finder takes a node and yields edits. They change launch code alone.
+They change launch code alone.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 
-from grader.diagnosis.edits.edit_scope import NOW_AND_THEN, OFTEN, RARELY, SOMETIMES, Edit, Scope, bare_name, called
+from grader.diagnosis.edits.edit_scope import (
+    NOW_AND_THEN,
+    OFTEN,
+    RARELY,
+    SOMETIMES,
+    Edit,
+    Finder,
+    Scope,
+    bare_name,
+    called,
+)
 
 _KINDS = ("not_all_covered", "grid_too_large")
 _OTHER_LENGTH = (
@@ -139,7 +149,7 @@ def _limits_of_grids(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             yield replace(scope.edit(node, scope.text(one), _KINDS, OFTEN), help=LIMITED)
 
 
-IN_GRIDS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
+IN_GRIDS: tuple[Finder, ...] = (
     _other_lengths,
     _missing_lengths,
     _exchanged_lengths,

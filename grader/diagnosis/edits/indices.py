@@ -1,9 +1,9 @@
-"""List edits for small mistakes in indices. Each finder takes a node and yields edits."""
+"""List edits for small mistakes in indices."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import product
 
 from grader.diagnosis.edits.edit_scope import (
@@ -12,6 +12,7 @@ from grader.diagnosis.edits.edit_scope import (
     OFTEN,
     SOMETIMES,
     Edit,
+    Finder,
     Scope,
     addends,
     bare_name,
@@ -194,7 +195,7 @@ def _is_of_program(scope: Scope, name: str) -> bool:
     return "program_id" in made_by and made_by.isdisjoint({"arange", "load", "range"})
 
 
-IN_INDICES: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
+IN_INDICES: tuple[Finder, ...] = (
     _relative_indices,
     _blocks_without_a_start,
     _sums_of_quotients,

@@ -1,10 +1,10 @@
-"""List edits for small mistakes in loops and their bounds. Each finder takes a node and yields edits."""
+"""List edits for small mistakes in loops and their bounds."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
 
@@ -16,6 +16,7 @@ from grader.diagnosis.edits.edit_scope import (
     RARELY,
     SOMETIMES,
     Edit,
+    Finder,
     Scope,
     addends,
     bare_name,
@@ -438,7 +439,7 @@ def _factors_in(scope: Scope, pointer: str) -> set[str]:
     return {bare_name(side) for one in products for side in (one.left, one.right)} & {*scope.arguments}
 
 
-IN_LOOPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
+IN_LOOPS: tuple[Finder, ...] = (
     _moved_lines,
     _swapped_lines,
     _early_returns,

@@ -1,17 +1,17 @@
-"""List edits for masks that leave out existing elements, or let in those of another program.
-
-Each finder takes a node and yields edits.
-"""
+"""List edits for masks that leave out existing elements, or let in those of another program."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
-from grader.diagnosis.edits.edit_scope import MOST, SOMETIMES, Edit, Scope, called, keyword
+from grader.diagnosis.edits.edit_scope import MOST, SOMETIMES, Edit, Finder, Scope, called, keyword
 from grader.syntax import conditions_apart
 
+# The kinds of a mask that lets too much through, and of one that lets too little through.
+TOO_WIDE = ("missing_mask", "padding_counted")
+TOO_NARROW = ("last_left_out", "block_left_out", "not_all_covered")
 _BY_VALUES = ("masked_by_values", "value_shortcut")
 _BEFORE = ("starts_before", "done_again")
 _OF_WHERE = 3
@@ -95,7 +95,7 @@ def _conditions_in_brackets(scope: Scope, node: ast.AST) -> Iterator[Edit]:
         yield replace(scope.edit(node, after, ("brackets_missing",), MOST), help=help_text)
 
 
-IN_MASKS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
+IN_MASKS: tuple[Finder, ...] = (
     _value_conditions,
     _value_choices,
     _starts_of_parts,

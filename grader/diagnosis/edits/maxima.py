@@ -1,12 +1,12 @@
-"""List edits for small mistakes in the maxima that exponents subtract. Each finder takes a node and yields edits."""
+"""List edits for small mistakes in the maxima that exponents subtract."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
-from grader.diagnosis.edits.edit_scope import MOST, OFTEN, SOMETIMES, Edit, Scope, bare_name, called, names_in
+from grader.diagnosis.edits.edit_scope import MOST, OFTEN, SOMETIMES, Edit, Finder, Scope, bare_name, called, names_in
 
 _INFINITE = 'float("-inf")'
 _LOWEST = "-1e30"
@@ -211,7 +211,7 @@ def _rescaled(scope: Scope, node: ast.Assign, replaced: ast.expr, after: str, we
     return Edit(line, before, edited, ("no_rescale",), weight, start, end, scope.in_kernel, shown=words)
 
 
-IN_MAXIMA: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
+IN_MAXIMA: tuple[Finder, ...] = (
     _starts_of_maxima,
     _carried_maxima,
     _forgotten_maxima,

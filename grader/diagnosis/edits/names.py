@@ -1,12 +1,9 @@
-"""List edits that use another name: one that differs in a letter, one of another axis, one that shares a word.
-
-Each finder takes a node and yields edits.
-"""
+"""List edits that use another name: one that differs in a letter, one of another axis, one that shares a word."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from grader.diagnosis.edits.edit_scope import (
     MOST,
@@ -15,6 +12,7 @@ from grader.diagnosis.edits.edit_scope import (
     RARELY,
     SOMETIMES,
     Edit,
+    Finder,
     Scope,
     bare_name,
     called,
@@ -143,4 +141,4 @@ def letter_of(one: str, other: str) -> str:
     return next((a for a, b in zip(one, other, strict=False) if a != b), "")
 
 
-IN_NAMES: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (_names, _keys, _similar_names)
+IN_NAMES: tuple[Finder, ...] = (_names, _keys, _similar_names)

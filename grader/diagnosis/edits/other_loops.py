@@ -1,17 +1,17 @@
 """List edits that make a line of one loop like the same line of another loop of the kernel.
 
 Kernels often walk along an axis in two loops, over whole blocks and over the rest, and a line of one is forgotten when
-the other's changes. Each finder takes a node and yields edits.
+the other's changes.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from difflib import SequenceMatcher
 
-from grader.diagnosis.edits.edit_scope import OFTEN, SLIP, Edit, Scope, bare_name
+from grader.diagnosis.edits.edit_scope import OFTEN, SLIP, Edit, Finder, Scope, bare_name
 
 # The least likeness of two lines, 0 … 1.
 _ALIKE = 0.6
@@ -65,4 +65,4 @@ def _loop_of(scope: Scope, node: ast.AST) -> ast.AST | None:
     return around
 
 
-IN_OTHER_LOOPS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (_as_in_another_loop,)
+IN_OTHER_LOOPS: tuple[Finder, ...] = (_as_in_another_loop,)

@@ -1,12 +1,12 @@
-"""List edits of two places at once, and of indices, where a number is taken apart. Each finder takes a node."""
+"""List edits of two places at once, and of indices, where a number is taken apart."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
-from grader.diagnosis.edits.edit_scope import MOST, OFTEN, SOMETIMES, Edit, Scope, bare_name
+from grader.diagnosis.edits.edit_scope import MOST, OFTEN, SOMETIMES, Edit, Finder, Scope, bare_name
 
 _EXCHANGED = ("parts_exchanged", "wrong_address", "bad_index", "axes_exchanged")
 _DIVISORS = ("axes_exchanged", "wrong_address", "not_all_covered")
@@ -153,7 +153,7 @@ def _is_tensor(scope: Scope, name: str) -> bool:
     return bool(name) and (name in scope.arguments or any(one.startswith("torch.") for one in allocated))
 
 
-IN_PAIRS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
+IN_PAIRS: tuple[Finder, ...] = (
     _both_conditions,
     _parts_of_a_number,
     _indices_of_strides,

@@ -1,13 +1,13 @@
-"""List edits for sums in dtypes with fewer bits than float32. Each finder takes a node and yields edits."""
+"""List edits for sums in dtypes with fewer bits than float32."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
-from grader.diagnosis.edits.edit_scope import MOST, NOW_AND_THEN, Edit, Scope, called, keyword
+from grader.diagnosis.edits.edit_scope import MOST, NOW_AND_THEN, Edit, Finder, Scope, called, keyword
 from grader.phrases import lines_named
 
 # The kinds of a wrong dtype.
@@ -95,4 +95,4 @@ def _worded(scope: Scope, edit: Edit, dtype: ast.expr, help_text: str) -> Edit:
     return replace(edit, shown=shown, help=help_text.format(dtype=_meant(scope, dtype)))
 
 
-IN_PRECISION: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (_narrow_sums,)
+IN_PRECISION: tuple[Finder, ...] = (_narrow_sums,)

@@ -1,11 +1,12 @@
-"""List edits for products of blocks: operands whose axes do not fit. Each finder takes a node and yields edits."""
+"""List edits for products of blocks: operands whose axes do not fit."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from grader.diagnosis.edits.edit_scope import MOST, SOMETIMES, Edit, Scope, bare_name, called
+from grader.diagnosis.edits.edit_scope import MOST, SOMETIMES, Edit, Finder, Scope, bare_name, called
+from grader.diagnosis.edits.functions import REDUCTIONS
 
 # The names of the indices along the rows and along the columns of a block.
 _Axes = tuple[frozenset[str], frozenset[str]]
@@ -14,8 +15,6 @@ _OPERANDS = 2
 # How many names are followed from one operand: some sources are written to have no end.
 _MOST_NAMES = 64
 _KINDS = ("operand_transposed", "axes_exchanged")
-# Functions whose results have other axes than their arguments.
-_REDUCTIONS = frozenset({"sum", "max", "min", "reduce", "argmax", "argmin"})
 
 
 def _transposes(scope: Scope, node: ast.AST) -> Iterator[Edit]:
@@ -77,7 +76,7 @@ def _made_of(node: ast.expr) -> Sequence[ast.expr]:
             return (block,)
         case ast.Call(args=[block, *_]) if called(node) in ("load", "trans"):
             return (block,)
-        case ast.Call() if called(node) in _REDUCTIONS:
+        case ast.Call() if called(node) in REDUCTIONS:
             return ()
     return [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr)]
 
@@ -96,4 +95,4 @@ def _union(several: Sequence[_Axes]) -> _Axes:
     return frozenset().union(*(one[0] for one in several)), frozenset().union(*(one[1] for one in several))
 
 
-IN_PRODUCTS: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (_transposes,)
+IN_PRODUCTS: tuple[Finder, ...] = (_transposes,)

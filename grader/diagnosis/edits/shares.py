@@ -1,13 +1,12 @@
 """List edits for shares of the work that overlap, or that are rounded down: no program has the last elements.
 
-Each finder takes a node and yields edits. A share that is rounded up must end where the work ends, so such an edit
-changes several places of a kernel at once.
+A share that is rounded up must end where the work ends, so such an edit changes several places of a kernel at once.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from grader.diagnosis.edits.edit_scope import (
@@ -15,6 +14,7 @@ from grader.diagnosis.edits.edit_scope import (
     OFTEN,
     SOMETIMES,
     Edit,
+    Finder,
     Scope,
     addends,
     bare_name,
@@ -111,7 +111,7 @@ def _masked_by_index(scope: Scope) -> Iterator[tuple[ast.expr, str]]:
             yield mask, " + ".join(map(scope.text, terms))
 
 
-IN_SHARES: tuple[Callable[[Scope, ast.AST], Iterator[Edit]], ...] = (
+IN_SHARES: tuple[Finder, ...] = (
     _rounded_shares,
     _shares_of_the_last,
     _starts_of_shares,

@@ -22,7 +22,7 @@ from grader.judge.gpu_sizes import OnTheLargestGpu, on_the_usual_gpu, raises_on_
 from grader.judge.rules.kernels_only import judged_apart
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest, NotRunHere, Trial
-from grader.record import Number, number
+from grader.record.json_numbers import Number, number
 
 RULE = Agrees
 

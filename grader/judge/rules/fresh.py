@@ -17,7 +17,8 @@ from grader.judge.retrials import replaying
 from grader.judge.rules.kernels_only import judged_apart
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest, Trial
-from grader.record import Cause, Number
+from grader.record.causes import Cause
+from grader.record.json_numbers import Number
 from grader.sandbox.outcome import Finished
 from grader.text import clean
 

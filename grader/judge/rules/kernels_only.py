@@ -19,7 +19,7 @@ from grader.judge.retrials import remembered, right_otherwise
 from grader.judge.trial import NotRunHere, Trial
 from grader.phrases import listed
 from grader.protocol.operators import READING
-from grader.record import Cause
+from grader.record.causes import Cause
 from grader.sandbox.outcome import Finished
 from grader.text import clean
 

@@ -15,7 +15,8 @@ from grader.judge.ruling import Ruling
 from grader.judge.unplanned_cases import find_unplanned_cases
 from grader.phrases import listed
 from grader.protocol.messages import LaunchInfo
-from grader.record import Cause, Number
+from grader.record.causes import Cause
+from grader.record.json_numbers import Number
 from grader.text import clean
 
 RULE = Launches

@@ -16,7 +16,9 @@ from grader.judge.ruling import Ruling
 from grader.judge.truth import Offer
 from grader.phrases import counted
 from grader.protocol.messages import Slot
-from grader.record import DEAREST_GROUP, Cause, Number, Selection
+from grader.record.causes import Cause
+from grader.record.checks import DEAREST_GROUP, Selection
+from grader.record.json_numbers import Number
 from grader.sandbox.outcome import Finished
 from grader.text import clean
 

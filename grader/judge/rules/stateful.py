@@ -15,7 +15,7 @@ from grader.judge.failures import Failure
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest
 from grader.protocol.messages import Loaded
-from grader.record import Number, number
+from grader.record.json_numbers import Number, number
 
 RULE = Stateful
 

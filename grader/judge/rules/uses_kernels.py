@@ -13,7 +13,7 @@ from grader.judge.retrials import kernels_matter
 from grader.judge.rules.kernels_only import by_evidence, interpreted_trial, judged_apart, policy_failure, why_untold
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest
-from grader.record import Cause
+from grader.record.causes import Cause
 from grader.text import clean
 
 RULE = UsesKernels

@@ -21,7 +21,9 @@ from grader.judge.trial import CallRequest, NotRunHere, Trial
 from grader.judge.unplanned_cases import find_unplanned_cases
 from grader.phrases import listed
 from grader.protocol.messages import LaunchInfo, Traffic, Waste
-from grader.record import Cause, Number, Work
+from grader.record.causes import Cause
+from grader.record.json_numbers import Number
+from grader.record.work import Work
 from grader.sandbox.outcome import Finished
 from grader.text import clean
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from grader.phrases import cut
-from grader.record import Speed
+from grader.record.speed import Speed
 from grader.report import speed as said
 from grader.report import view
 from grader.report.figures.drawing import INK, OWN, SERIES

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from markupsafe import Markup
 
-from grader.record import Coverage, CoveringLaunch
+from grader.record.launches import Coverage, CoveringLaunch
 from grader.report import coverage
 from grader.report.figures import matrix
 from grader.report.figures.matrix import Look, TensorPanel

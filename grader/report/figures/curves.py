@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from grader.phrases import counted
-from grader.record import Contender, Speed
+from grader.record.speed import Contender, Speed
 from grader.report import speed as said
 from grader.report.figures.chart import fixed_ticks, plain, plain_ticks
 from grader.report.figures.drawing import INK, TEXT, drawn

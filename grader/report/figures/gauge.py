@@ -6,7 +6,7 @@ import math
 
 from markupsafe import Markup
 
-from grader.record import Speed
+from grader.record.speed import Speed
 from grader.report.speed import usable
 
 _WIDTH, _HEIGHT = 150.0, 20.0

@@ -9,7 +9,7 @@ from operator import or_
 from typing import Literal
 
 from grader.protocol.footprint import LOADED, MOST_ROWS, MOST_TILES, SHARED, STORED, UPDATED, Footprint, TensorFootprint
-from grader.record import CoveringLaunch
+from grader.record.launches import CoveringLaunch
 from grader.report import coverage, view
 
 _MOST_LABEL = 30

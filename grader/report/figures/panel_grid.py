@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from grader.record import Speed
+from grader.record.speed import Speed
 from grader.report import speed as said
 from grader.report.figures.chart import (
     LEGEND_ROW,

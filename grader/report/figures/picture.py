@@ -7,7 +7,7 @@ import math
 from markupsafe import Markup
 
 from grader.phrases import counted
-from grader.record import Picture
+from grader.record.causes import Picture
 from grader.report.figures.svg import label, units
 
 SHADES = "░▒▓█"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from grader.record import Ceilings, Contender, SizeTiming, Speed
+from grader.record.speed import Ceilings, Contender, SizeTiming, Speed
 from grader.report import speed as said
 from grader.report.figures.chart import (
     DASHED,

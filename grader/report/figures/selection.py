@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from grader.record import Selection
+from grader.record.checks import Selection
 from grader.report import view
 from grader.report.figures.chart import short
 from grader.report.figures.drawing import INK, OWN, TEXT, drawn

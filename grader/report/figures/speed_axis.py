@@ -9,7 +9,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from grader.record import Contender, Curves, SizeTiming, Speed
+from grader.exercise.curves import Curves
+from grader.record.speed import Contender, SizeTiming, Speed
 from grader.report import speed as said
 from grader.report import view
 

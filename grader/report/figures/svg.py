@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from grader.record import two_decimals
+from grader.phrases import two_decimals
 
 
 def units(value: float) -> str:

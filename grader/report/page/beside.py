@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from grader.definitions import spans_of
 from grader.gpus import USUAL
-from grader.record import CheckResult, PartInfo, Prediction, Work
+from grader.record.checks import CheckResult, PartInfo
+from grader.record.work import Prediction, Work
 from grader.report import speed as timing
 from grader.report import view
 from grader.report.efficiency import amount

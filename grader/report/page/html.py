@@ -11,7 +11,11 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from grader.phrases import counted
-from grader.record import UNJUDGED, CheckResult, PartInfo, Picture, Record, given_by_hand, headline
+from grader.record.causes import Picture
+from grader.record.checks import CheckResult, PartInfo
+from grader.record.record import Record
+from grader.record.statuses import UNJUDGED
+from grader.record.verdicts import given_by_hand, headline
 from grader.report import by_hand, coverage, kernels, view
 from grader.report.achieved import Finish, achievements
 from grader.report.efficiency import EfficiencyView, efficiency_view

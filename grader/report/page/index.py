@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grader.record import UNJUDGED, CheckResult
+from grader.record.checks import CheckResult
+from grader.record.statuses import UNJUDGED
 from grader.report import view
 from grader.report.page.templates import page_environment
 from grader.report.status import StatusMark, Tone

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from grader.record import CheckResult, Contender, SizeTiming, Speed
+from grader.record.checks import CheckResult
+from grader.record.speed import Contender, SizeTiming, Speed
 from grader.report import speed as timing
 from grader.report import tuned, view
 from grader.report.figures import chart, curves, gauge, plots, speed_axis

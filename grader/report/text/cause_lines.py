@@ -7,7 +7,9 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.phrases import counted
-from grader.record import CheckResult, Mismatch, Record
+from grader.record.causes import Mismatch
+from grader.record.checks import CheckResult
+from grader.record.record import Record
 from grader.report import view
 from grader.report.figures.picture import ASCII_SHADES, SHADES, text_lines
 from grader.report.text.ink import CommandLine, Ink, indent, labelled, quoted

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
-from grader.record import Coverage, CoveringLaunch, PartInfo
+from grader.record.checks import PartInfo
+from grader.record.launches import Coverage, CoveringLaunch
 from grader.report import coverage, view
 from grader.report.figures import matrix
 from grader.report.figures.matrix import Look, TensorPanel

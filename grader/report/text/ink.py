@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from grader.record import CheckResult
+from grader.record.checks import CheckResult
 from grader.report.status import LOOKS, StatusMark, Tone, look_of
 from grader.text import clean, disarmed, in_ascii
 

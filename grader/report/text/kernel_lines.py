@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.phrases import counted
-from grader.record import PartInfo
+from grader.record.checks import PartInfo
 from grader.report import kernels
 from grader.report.text.ink import Ink, indent
 from grader.report.text.widest import Widest

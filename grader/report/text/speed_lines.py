@@ -7,7 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.phrases import counted
-from grader.record import CheckResult, Speed
+from grader.record.checks import CheckResult
+from grader.record.speed import Speed
 from grader.report import efficiency, tuned, view
 from grader.report import speed as timing
 from grader.report.figures import speed_axis

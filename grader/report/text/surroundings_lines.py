@@ -5,7 +5,8 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from grader.record import CheckResult, Mismatch
+from grader.record.causes import Mismatch
+from grader.record.checks import CheckResult
 from grader.report import view
 from grader.report.text.ink import Ink, indent, labelled
 from grader.report.text.widest import Widest

@@ -13,17 +13,11 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from grader.phrases import counted
-from grader.record import (
-    DEAREST_GROUP,
-    UNJUDGED,
-    CheckResult,
-    Coverage,
-    PartInfo,
-    PrintedOutput,
-    Record,
-    headline,
-    worst_of,
-)
+from grader.record.checks import DEAREST_GROUP, CheckResult, PartInfo
+from grader.record.launches import Coverage
+from grader.record.record import PrintedOutput, Record
+from grader.record.statuses import UNJUDGED
+from grader.record.verdicts import headline, worst_of
 from grader.report import efficiency, kernels, view
 from grader.report.interview import AnsweredQuestion
 from grader.report.page.beside import PartBeside

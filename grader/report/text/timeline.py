@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.record import Record
+from grader.record.record import Record
 
 
 def render(record: Record, age_s: float) -> str:
