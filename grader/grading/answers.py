@@ -7,7 +7,7 @@ go on.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from time import monotonic
 
@@ -168,12 +168,14 @@ class Answers:
             self._load_failure = why_not_loaded(loaded, self._job.path)
         return self._load_failure
 
-    def _turn(self, planned: PlannedCheck) -> AbstractContextManager[None]:
-        """Return the turn on the GPU that a check needs: alone for much memory, else together with other gradings."""
-        lock = self._workplace.setup.lock
-        if lock is None:
-            return nullcontext()
-        return lock.alone() if takes_much_memory(planned) else lock.shared()
+    @contextmanager
+    def _turn(self, planned: PlannedCheck) -> Iterator[None]:
+        """Hold the turn on the GPU that a check needs: alone for much memory, else together with other gradings."""
+        with ExitStack() as held:
+            if (lock := self._workplace.setup.lock) is not None:
+                with spent("wait for the GPU"):
+                    held.enter_context(lock.alone() if takes_much_memory(planned) else lock.shared())
+            yield
 
     def _judge(self, bench: Bench, planned: PlannedCheck) -> CheckResult:
         counted = planned.check.rule.counts_bytes and self._workplace.interpreter is not None
