@@ -21,6 +21,8 @@ from grader.sandbox.outcome import CompiledTooLong, Died, Garbled, OutOfMemory, 
 from grader.text import one_line
 
 _UNRECORDED = "not compiled, because it cannot be recorded"
+# The exception of cuda.pathfinder where the driver's library is missing.
+_NO_DRIVER = "DynamicLibNotFoundError"
 
 
 def late(part: str, target: str) -> CompileOutcome:
@@ -74,7 +76,7 @@ def state_of(answer: Raised | Unanswered) -> CompileState:
         case Raised(verdict="invalid_submission"):
             return "unloadable"
         case Raised():
-            return "unrecorded" if answer.kind == UNTOLD else "raised"
+            return "unrecorded" if answer.kind in (UNTOLD, _NO_DRIVER) else "raised"
         case TimedOut() | CompiledTooLong():
             return "late"
         case Garbled():
@@ -105,8 +107,7 @@ def _why_not_compiled(answer: object, announced: str) -> str:
     during = f" while compiling {announced}" if announced else ""
     match answer:
         case Raised():
-            how = f"{_UNRECORDED}:" if answer.kind == UNTOLD else "the launch code raised"
-            return f"{how} {_raised_words(answer)}"
+            return _why_raised(answer)
         case TimedOut() | CompiledTooLong():
             at = f", at {announced}" if announced else ""
             return f"compiling did not finish within {answer.limit_s:g} s{at}"
@@ -119,6 +120,13 @@ def _why_not_compiled(answer: object, announced: str) -> str:
         case Garbled():
             return "the process sent an invalid answer"
     raise AssertionError(f"an outcome must be one of {Unanswered}, got {answer}")
+
+
+def _why_raised(answer: Raised) -> str:
+    if answer.kind == _NO_DRIVER:
+        return f"the launch code asks NVIDIA's driver, which is not installed here (line {answer.line})"
+    how = f"{_UNRECORDED}:" if answer.kind == UNTOLD else "the launch code raised"
+    return f"{how} {_raised_words(answer)}"
 
 
 def _raised_words(answer: Raised) -> str:

@@ -71,6 +71,7 @@ def install(log: CuteLog) -> None:
     """Replace the DSL's compiling. Call it before the submission is loaded, but after installing the watcher."""
     from cutlass.cute import runtime
     from cutlass.cutlass_dsl import CuTeDSL
+    from cutlass.utils import HardwareInfo
 
     tensors = _Tensors()
     traced = _traced_class(log, tensors)
@@ -107,6 +108,30 @@ def install(log: CuteLog) -> None:
     replace_attribute(CuTeDSL, "compile_and_cache", trace)
     replace_attribute(runtime._Tensor, "__init__", make_from_source)
     replace_attribute(runtime._Tensor, "__c_pointers__", remember_pointers)
+    for name, answer in _HARDWARE.items():
+        replace_attribute(HardwareInfo, name, answer)
+
+
+def _described(hardware: Any, device_id: int = 0) -> None:
+    hardware.device_id = device_id
+
+
+def _gpu_of(hardware: Any) -> Any:
+    return torch.cuda.get_device_properties(hardware.device_id)
+
+
+def _most_clusters(hardware: Any, cluster_size: int, stream: object = None) -> int:  # noqa: ARG001
+    return max(1, _gpu_of(hardware).multi_processor_count // cluster_size)
+
+
+# The DSL's HardwareInfo asks the driver, with a kernel that it compiles and loads. Torch knows the GPU of the call, and
+# says so where there is none. A cluster is taken to find room on any multiprocessors.
+_HARDWARE: Mapping[str, Callable[..., Any]] = {
+    "__init__": _described,
+    "get_max_active_clusters": _most_clusters,
+    "get_device_multiprocessor_count": lambda hardware: _gpu_of(hardware).multi_processor_count,
+    "get_l2_cache_size_in_bytes": lambda hardware: _gpu_of(hardware).L2_cache_size,
+}
 
 
 class _Disguised:

@@ -168,6 +168,25 @@ def test_launch_code_that_copies_and_casts_compiles(body: str, server: ForkServe
 
 
 @installed
+def test_launch_code_may_ask_the_dsl_about_the_gpu_where_there_is_none(server: ForkServer, tmp_path: Path) -> None:
+    asks = """    about = cutlass.utils.HardwareInfo()
+    assert about.get_max_active_clusters(2) == about.get_device_multiprocessor_count() // 2 > 0
+    assert about.get_l2_cache_size_in_bytes() > 1 << 20
+    y = torch.empty_like(x)
+"""
+    check = compiles_with(asks + CALL, server, tmp_path)
+    assert check.status == "pass", check.cause
+
+
+@installed
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without NVIDIA's driver")
+def test_launch_code_that_asks_the_driver_is_not_judged_where_there_is_none(server: ForkServer, tmp_path: Path) -> None:
+    check = compiles_with("    cuda.cuInit(0)\n    y = torch.empty_like(x)\n" + CALL, server, tmp_path)
+    assert check.status == "inconclusive"
+    assert "asks NVIDIA's driver, which is not installed here (line " in check.reason
+
+
+@installed
 @pytest.mark.parametrize(
     ("body", "kind", "words"),
     [
