@@ -329,7 +329,7 @@ def page(
         "## Misses\n",
         _misses(results, notes),
         "## The vocabulary\n",
-        "Kinds of any exercise (`grader/diagnosis/kinds.py`):\n",
+        "Kinds of any exercise (`grader/diagnosis/general_kinds.py`):\n",
     ]
     sections.append(_kinds(GENERAL.values()))
     for entry in entries:

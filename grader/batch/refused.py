@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from grader import __version__
 from grader.batch.work import Task
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Check, Part, check_id
+from grader.record.begun import NOT_TIMED_HERE, begun_record
 from grader.record.causes import Cause
 from grader.record.checks import CheckResult, PartInfo
-from grader.record.record import SCHEMA, Environment, ExerciseInfo, PrintedOutput, Record, SubmissionInfo, Tool
-from grader.record.statuses import UNJUDGED, Status
-from grader.record.verdicts import verdict_of
+from grader.record.record import Environment, Record, SubmissionInfo
+from grader.record.statuses import Status
 from grader.text import clean, sha256_of
 
 _INVALID = Cause("invalid_submission", "This cannot be graded", "", "Hand in one plain UTF-8 file per exercise.")
@@ -35,8 +34,6 @@ def lost(entry: Entry, task: Task, why: str, where: Environment) -> Record:
 def _record(
     entry: Entry, text: str, status: Status, cause: Cause, graded_at: str, where: Environment, parts: Collection[str]
 ) -> Record:
-    exercise = entry.exercise
-
     def result(part: Part, check: Check) -> CheckResult:
         untimed = check.rule.is_timed and where.mode != "gpu"
         decided: Status = "skipped_environment" if untimed else status
@@ -48,27 +45,12 @@ def _record(
             status=decided,
             points=0.0,
             max_points=check.points,
-            reason="speed is judged on a GPU only, and none is used here" if untimed else cause.rationale,
+            reason=NOT_TIMED_HERE if untimed else cause.rationale,
             cause=None if untimed else cause,
         )
 
-    judged = [part for part in exercise.parts if not parts or part.name in parts]
-    checks = tuple(result(part, check) for part, check in exercise.checks() if part in judged)
-    return Record(
-        schema=SCHEMA,
-        tool=Tool("grade", __version__),
-        exercise=ExerciseInfo(entry.id, entry.name, exercise.title, exercise.version, entry.sha256()),
-        submission=SubmissionInfo("", sha256_of(text) if text else ""),
-        env=where,
-        seed="",
-        command="",
-        verdict=verdict_of(checks),
-        score=0.0,
-        judged_score=sum(check.max_points for check in checks if check.status not in UNJUDGED),
-        max_score=sum(check.max_points for check in checks),
-        parts=tuple(PartInfo(part.name, part.title) for part in judged),
-        checks=checks,
-        printed=PrintedOutput(),
-        graded_at=graded_at,
-        duration_s=0.0,
-    )
+    judged = [part for part in entry.exercise.parts if not parts or part.name in parts]
+    checks = tuple(result(part, check) for part, check in entry.exercise.checks() if part in judged)
+    infos = tuple(PartInfo(part.name, part.title) for part in judged)
+    submission = SubmissionInfo("", sha256_of(text) if text else "")
+    return begun_record(entry, submission, where, infos, checks, graded_at)

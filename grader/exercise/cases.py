@@ -72,6 +72,10 @@ class Case(Mapping[str, Value]):
         """Return the product of all whole numbers above 1: a measure of the case's work."""
         return prod(value for value in self.values() if type(value) is int and value > 1)
 
+    def product(self, *axes: str) -> int:
+        """Return the product of the lengths of these axes, which a specification's limit on work compares."""
+        return prod(int(self[axis]) for axis in axes)
+
     def changed(self, /, **values: Value) -> Case:
         """Return the same case with some axes changed."""
         return Case({**dict(self._items), **values})

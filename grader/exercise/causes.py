@@ -1,6 +1,6 @@
 """Possible causes of a failure: their kinds, and how a case's axes point to them.
 
-grader.diagnosis.kinds lists the kinds that any exercise may meet; a specification adds its own.
+grader.diagnosis.general_kinds lists the kinds that any exercise may meet; a specification adds its own.
 """
 
 from __future__ import annotations

@@ -572,9 +572,9 @@ class Limits:
 class Exercise:
     """A stub's parts and their checks; all points together make 100.
 
-    `kinds` are causes of failure that only this exercise knows, beside the general ones (grader.diagnosis.kinds);
-    `contrasts` are its clues from the axes of failing and passing cases, and `remedies` its
-    words of help for a kind where two axes differ.
+    `kinds` are causes of failure that only this exercise knows, beside those of grader.diagnosis.general_kinds;
+    `contrasts` are its clues from the axes of failing and passing cases, and `remedies` its words of help for a kind
+    where two axes differ.
     """
 
     title: str

@@ -14,7 +14,7 @@ part_compiler     compiles each part's kernels beside the grading
 compile_outcomes  turns the compilers' answers into outcomes
 speed             times the parts with right answers
 excerpts          puts the lines that a cause names beside it
-results           writes outcomes as results of the record
+results           writes rulings as results of the record
 fitness           finds out what this machine can judge
 job               the request
 """

@@ -16,7 +16,7 @@ from grader.exercise.model import Part, check_id
 from grader.exercise.plan import PlannedCase, PlannedCheck
 from grader.grading.fitness import crowded_out, fitting_now, takes_much_memory, unfit_here
 from grader.grading.job import Job
-from grader.grading.results import grader_failed, result_of, unjudged
+from grader.grading.results import failed_result, grader_failed, open_result, result_of, unjudged
 from grader.grading.shrinking import Least, Shrinking
 from grader.grading.workplace import Workplace
 from grader.judge.bench import Bench
@@ -90,16 +90,16 @@ class Answers:
             )
             for check in ordered:
                 if reason := unfit_here(check, on_gpu=self._session.runs_on_gpu):
-                    yield result_of(check, None, status="skipped_environment", reason=reason)
+                    yield open_result(check, "skipped_environment", reason)
                 elif check.check.rule.targets:
                     yield self._workplace.gate.judge(check)
                 elif check.cases == ():
                     yield unjudged(check, on_gpu=self._session.runs_on_gpu)
                 elif blocked is not None:
-                    yield result_of(check, blocked)
+                    yield failed_result(check, blocked)
                 elif len(timeouts) >= _MOST_TIMEOUTS:
                     reason = f"not run because {all_of(timeouts)} ran out of time"
-                    yield result_of(check, None, status="skipped_dependency", reason=reason)
+                    yield open_result(check, "skipped_dependency", reason)
                 else:
                     with self._turn(check):
                         result = self._judge(bench, fitting_now(check, on_gpu=self._session.runs_on_gpu))
@@ -187,8 +187,7 @@ class Answers:
             ruling = decide(bench, planned)
             failure, failing = ruling.failure, ruling.failing
             if crowded := crowded_out(failure, bench.pair, on_gpu=bench.device != "cpu"):
-                duration_s = monotonic() - started
-                return result_of(planned, None, duration_s=duration_s, status="inconclusive", reason=crowded)
+                return open_result(planned, "inconclusive", crowded, monotonic() - started)
             worked_s = bench.pair.worked_s - before_s
             least = self._shrinking.least(bench, planned, failure, failing) if failure and failing else None
             if failure and self._job.diagnosed:
@@ -197,15 +196,10 @@ class Answers:
             self._note_wrong_call(planned, failure)
             if failure and failing:
                 failure = self._seen_in_smallest(bench, planned, failure, failing, least)
-            status: Status = "pass"
-            if ruling.undecided or ruling.unfit:
-                status = "inconclusive" if ruling.undecided else "skipped_environment"
-            duration_s = monotonic() - started
-            reason = ruling.undecided or ruling.unfit
             counterexample = least.shown if least else None
-            return result_of(planned, failure, counterexample, ruling, duration_s, status=status, reason=reason)
+            return result_of(planned, replace(ruling, failure=failure), counterexample, monotonic() - started)
         except Exception as fault:
-            return result_of(planned, self._failure_of_fault(fault), duration_s=monotonic() - started)
+            return failed_result(planned, self._failure_of_fault(fault), monotonic() - started)
 
     def _seen_in_smallest(
         self, bench: Bench, planned: PlannedCheck, failure: Failure, failing: PlannedCase, least: Least | None
@@ -240,7 +234,7 @@ class Answers:
             return result
         said = result.cause.rationale if result.cause else result.reason or result.status
         reason = f"bytes are counted in the interpreter, where this call did not succeed: {said}"
-        return replace(result_of(planned, None, status="skipped_environment", reason=reason), notes=result.notes)
+        return replace(open_result(planned, "skipped_environment", reason), notes=result.notes)
 
 
 def _quick(ruling: Ruling, least: Least | None) -> Ruling:

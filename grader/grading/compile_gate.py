@@ -17,14 +17,13 @@ from grader.diagnosis.diagnosis import Diagnosis
 from grader.exercise.plan import Plan, PlannedCheck
 from grader.grading.fitness import unfit_here
 from grader.grading.part_compiler import PartCompiler
-from grader.grading.results import grader_failed, result_of, was_run
+from grader.grading.results import failed_result, grader_failed, result_of, was_run
 from grader.judge.failures import Failure
 from grader.judge.kernel_groups import JudgedCall
 from grader.judge.rules import decide_compiled
 from grader.judge.rules.compiles import COMPILED_ONLY, compiles_nowhere, late_words
 from grader.judge.truth import Truth
 from grader.record.checks import CheckResult
-from grader.record.statuses import Status
 
 # The most judged calls of a part whose kernels the compiler checks at a time: once after the largest check, once at the
 # end. There is one call for each group of kernels.
@@ -97,11 +96,9 @@ class CompileGate:
                 ruling = replace(ruling, notes=(*ruling.notes, COMPILED_ONLY))
             if ruling.failure:
                 self._diagnosis.hear(planned, ruling.failure)
-            status: Status = "inconclusive" if ruling.undecided else "pass"
-            seconds = monotonic() - started
-            return result_of(planned, ruling.failure, None, ruling, seconds, status=status, reason=ruling.undecided)
+            return result_of(planned, ruling, duration_s=monotonic() - started)
         except Exception as fault:
-            return result_of(planned, grader_failed(fault), duration_s=monotonic() - started)
+            return failed_result(planned, grader_failed(fault), monotonic() - started)
 
     def hold(self, result: CheckResult, launching: Sequence[JudgedCall]) -> bool:
         """Return whether a result must wait for the compiler, and store it until `release`.
@@ -171,7 +168,7 @@ class CompileGate:
             refused, late = self._verdict(part)
             for result in held:
                 if refused:
-                    yield result_of(self._planned[result.id], refused, duration_s=result.duration_s)
+                    yield failed_result(self._planned[result.id], refused, result.duration_s)
                 elif late:
                     yield replace(result, status="inconclusive", points=0.0, reason=late)
                 else:
@@ -179,7 +176,7 @@ class CompileGate:
             if refused and refused.status == "policy":
                 for one in judged_before.values():
                     if one.part == part and one.status == "pass":
-                        yield result_of(self._planned[one.id], refused, duration_s=one.duration_s)
+                        yield failed_result(self._planned[one.id], refused, one.duration_s)
 
     def _verdict(self, part: str) -> tuple[Failure | None, str]:
         """Return the failure of a part's held results, or None, and why the compiler's answer is late, or ''."""

@@ -14,7 +14,7 @@ from time import monotonic
 
 import torch
 
-from grader import __version__, machine
+from grader import machine
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
 from grader.exercise.plan import PlannedCheck
@@ -28,15 +28,13 @@ from grader.grading.source_scan import sightings
 from grader.grading.speed import SpeedResult
 from grader.grading.workplace import open_workplace
 from grader.judge.truth import MOST_KNOWN, Truth
+from grader.record.begun import begun_record
 from grader.record.checks import CheckResult, PartInfo
-from grader.record.record import SCHEMA, Environment, ExerciseInfo, PrintedOutput, Record, SubmissionInfo, Tool
-from grader.record.statuses import UNJUDGED
-from grader.record.verdicts import verdict_of
+from grader.record.record import PrintedOutput, Record, SubmissionInfo
 from grader.sandbox.server import Server
-from grader.sandbox.session import Printed
 from grader.speed.baseline_process import BaselineProcess
 from grader.text import clean, sha256_of
-from grader.timeline import Stretch, age_s, since, spent
+from grader.timeline import age_s, since, spent
 
 # On a GPU, where a grading takes minutes, the record waits at least this long for compiled kernels.
 _GPU_PATIENCE_S = 20.0
@@ -103,47 +101,23 @@ def grade(
         result = workplace.diagnosis.explained(planned, speed.predicted(planned, results, gpu, seen))
         return with_repeats(with_excerpt(result, job.source), job.source)
 
-    checks = tuple(map(finished, job.plan.checks))
-    return _record(
-        job,
-        checks,
-        tuple(replace(compiled[part.name], coverage=answers.coverage(part)) for part, _ in parts),
+    begun = begun_record(
+        job.entry,
+        SubmissionInfo(clean(job.path), sha256_of(job.source), clean(job.student, 200)),
         machine.environment(server.mode, isolation, gpu),
-        session.printed,
-        monotonic() - started,
-        since(started, before_s=earlier_s),
+        tuple(replace(compiled[part.name], coverage=answers.coverage(part)) for part, _ in parts),
+        tuple(map(finished, job.plan.checks)),
+        job.graded_at,
     )
-
-
-def _record(
-    job: Job,
-    checks: tuple[CheckResult, ...],
-    parts: tuple[PartInfo, ...],
-    env: Environment,
-    printed: Printed,
-    duration_s: float,
-    timeline: tuple[Stretch, ...],
-) -> Record:
-    entry, exercise = job.entry, job.entry.exercise
-    return Record(
-        schema=SCHEMA,
-        tool=Tool("grade", __version__),
-        exercise=ExerciseInfo(entry.id, entry.name, exercise.title, exercise.version, entry.sha256()),
-        submission=SubmissionInfo(clean(job.path), sha256_of(job.source), clean(job.student, 200)),
-        env=env,
+    printed = session.printed
+    return replace(
+        begun,
         seed=f"{job.plan.seed:#x}",
         command=clean(job.command),
-        verdict=verdict_of(checks),
-        score=sum(check.points for check in checks),
-        judged_score=sum(check.max_points for check in checks if check.status not in UNJUDGED),
-        max_score=sum(check.max_points for check in checks),
-        parts=parts,
-        checks=checks,
         printed=PrintedOutput(clean(printed.text, 12000), printed.total_bytes, printed.cut_bytes),
-        graded_at=job.graded_at,
-        duration_s=round(duration_s, 3),
+        duration_s=round(monotonic() - started, 3),
         sightings=sightings(job.source),
-        timeline=timeline,
+        timeline=since(started, before_s=earlier_s),
     )
 
 

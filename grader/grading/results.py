@@ -1,10 +1,13 @@
-"""Write the outcome of a check as the CheckResult of the record."""
+"""Write the ruling on a check as the CheckResult of the record."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from grader.exercise.plan import PlannedCheck
 from grader.judge.failures import NO_CAUSE, Failure
 from grader.judge.ruling import Ruling
+from grader.record.begun import NOT_TIMED_HERE
 from grader.record.causes import Cause, Counterexample
 from grader.record.checks import CheckResult
 from grader.record.statuses import Status
@@ -12,39 +15,40 @@ from grader.text import clean
 
 
 def result_of(
-    planned: PlannedCheck,
-    failure: Failure | None,
-    counterexample: Counterexample | None = None,
-    ruling: Ruling | None = None,
-    duration_s: float = 0.0,
-    *,
-    status: Status = "pass",
-    reason: str = "",
-    share: float = 1.0,
+    planned: PlannedCheck, ruling: Ruling, counterexample: Counterexample | None = None, duration_s: float = 0.0
 ) -> CheckResult:
-    """Return the result of a check: the failure's status if there is one, else `status` with its reason.
-
-    share: of the points that a check without a ruling earns if it passes.
-    """
-    decided: Status = failure.status if failure else status
+    """Return the result of a check by the ruling on it."""
+    failure = ruling.failure
+    status: Status = "inconclusive" if ruling.undecided else "skipped_environment" if ruling.unfit else "pass"
+    status = failure.status if failure else status
     return CheckResult(
         id=planned.id,
         part=planned.part.name,
         title=planned.check.title,
         objective=planned.check.objective,
-        status=decided,
-        points=_earned_points(planned, ruling.share if ruling else share) if decided == "pass" else 0.0,
+        status=status,
+        points=_earned_points(planned, ruling.share) if status == "pass" else 0.0,
         max_points=planned.check.points,
         duration_s=round(duration_s, 4),
-        reason=failure.cause.rationale if failure else reason,
-        notes=(*planned.notes, *(ruling.notes if ruling else ())),
+        reason=failure.cause.rationale if failure else ruling.undecided or ruling.unfit,
+        notes=(*planned.notes, *ruling.notes),
         cause=failure.cause if failure else None,
         counterexample=counterexample,
-        evidence=ruling.evidence if ruling else {},
-        metrics=ruling.metrics if ruling else {},
-        work=ruling.work if ruling else (),
-        selection=ruling.selection if ruling else None,
+        evidence=ruling.evidence,
+        metrics=ruling.metrics,
+        work=ruling.work,
+        selection=ruling.selection,
     )
+
+
+def failed_result(planned: PlannedCheck, failure: Failure, duration_s: float = 0.0) -> CheckResult:
+    """Return the result of a check that fails without a ruling of its own."""
+    return result_of(planned, Ruling(failure), duration_s=duration_s)
+
+
+def open_result(planned: PlannedCheck, status: Status, reason: str, duration_s: float = 0.0) -> CheckResult:
+    """Return the result of a check that nothing decided. status: one without points."""
+    return replace(result_of(planned, Ruling(None), duration_s=duration_s), status=status, points=0.0, reason=reason)
 
 
 def unjudged(planned: PlannedCheck, *, on_gpu: bool) -> CheckResult:
@@ -52,8 +56,8 @@ def unjudged(planned: PlannedCheck, *, on_gpu: bool) -> CheckResult:
     reason = "no case of this check can run on this machine"
     if planned.check.rule.is_timed:
         untimed = "nothing is timed in this run"
-        reason = untimed if on_gpu else "speed is judged on a GPU only, and none is used here"
-    return result_of(planned, None, status="skipped_environment", reason=reason)
+        reason = untimed if on_gpu else NOT_TIMED_HERE
+    return open_result(planned, "skipped_environment", reason)
 
 
 def grader_failed(fault: Exception) -> Failure:

@@ -17,7 +17,8 @@ from grader.exercise.plan import PlannedCheck
 from grader.grading.answers import Answers
 from grader.grading.fitness import crowded_out, crowded_out_baseline
 from grader.grading.job import Job
-from grader.grading.results import grader_failed, result_of
+from grader.grading.results import failed_result, grader_failed, open_result, result_of
+from grader.judge.ruling import Ruling
 from grader.protocol.baseline_messages import Gauged
 from grader.protocol.messages import Call, Recipe
 from grader.record.checks import CheckResult, PartInfo
@@ -119,11 +120,11 @@ class SpeedResult:
     def _blocked_result(self, planned: PlannedCheck) -> CheckResult | None:
         """Return the result of a check whose part cannot be timed yet."""
         if blocked := self._answers.blocking_failure(planned.part):
-            return result_of(planned, blocked)
+            return failed_result(planned, blocked)
         if gate := self._answers.closed_gate(planned.part):
             name, status = gate
             passed_on: Status = status if status in UNJUDGED else "skipped_dependency"
-            return result_of(planned, None, status=passed_on, reason=f"timed once {name} passes")
+            return open_result(planned, passed_on, f"timed once {name} passes")
         return None
 
     def _record_calls(self, planned: PlannedCheck) -> dict[Case, Traced]:
@@ -168,20 +169,16 @@ class SpeedResult:
             return self._fault_result(planned, fault, monotonic() - started)
         crowded = crowded_out(verdict.failure, self._pair, on_gpu=True)
         failure, undecided = None if crowded else verdict.failure, crowded or verdict.undecided
-        status: Status = "inconclusive" if undecided else "pass"
-        duration_s = monotonic() - started
-        earned = result_of(
-            planned, failure, duration_s=duration_s, status=status, reason=undecided, share=verdict.share
-        )
-        return replace(earned, speed=verdict.speed)
+        ruling = Ruling(failure, undecided=undecided, share=verdict.share)
+        return replace(result_of(planned, ruling, duration_s=monotonic() - started), speed=verdict.speed)
 
     def _fault_result(self, planned: PlannedCheck, fault: Exception, duration_s: float) -> CheckResult:
         # The grader's error may have left the process in the middle of something.
         with suppress(Exception):
             self._pair.end_all_but_one().restart()
         if crowded := crowded_out_baseline(fault):
-            return result_of(planned, None, duration_s=duration_s, status="inconclusive", reason=crowded)
-        return result_of(planned, grader_failed(fault), duration_s=duration_s)
+            return open_result(planned, "inconclusive", crowded, duration_s)
+        return failed_result(planned, grader_failed(fault), duration_s)
 
 
 def _decoy_call(part: Part, case: Case) -> Call:

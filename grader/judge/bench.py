@@ -19,9 +19,10 @@ from grader.exercise.cases import Case
 from grader.exercise.model import Part
 from grader.judge.configuration_choice import ConfigurationChoice
 from grader.judge.distinct_inputs import draw_distinct
-from grader.judge.examination import Examiner, RecordedRequest, RecordResult
+from grader.judge.examination import Examiner
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.part_findings import PartFindings
+from grader.judge.prepared_call import PreparedCall, Recording
 from grader.judge.refused_configurations import RefusedConfigurations
 from grader.judge.trial import CallRequest, Trial, repeating
 from grader.judge.truth import Truth
@@ -114,31 +115,29 @@ class Bench:
         self._examiner.has_lost = False
         # A thread computes products on every core until it is asked for its number of threads.
         early = self.pair.side_by_side(prepare=torch.get_num_threads)
-        calls: list[RecordedRequest] = []
+        calls: list[PreparedCall] = []
         left, direct = True, False
         try:
-            for recorded in self._record_all(requests, chained=chained, known=known):
+            for prepared in self._prepare_all(requests, chained=chained, known=known):
                 if not chained and len(requests) > 1:
-                    self._begin_apart(early, len(calls), recorded)
-                calls.append(recorded)
-            left = any(isinstance(one.result, RecordedAnswer) for one in calls)
+                    self._begin_apart(early, len(calls), prepared)
+                calls.append(prepared)
+            left = any(one.recorded for one in calls)
             # Calls that build on each other are all made in the same process.
-            direct = chained and any(
-                isinstance(one.result, RecordedAnswer) and not one.result.is_replayable for one in calls
-            )
+            direct = chained and any(one.recorded and not one.recorded.is_replayable for one in calls)
             self.prefetch.turn_to([(one.request.part, one.recipe) for one in calls])
             wrong, spared = False, frozenset[int]()
             if chained and all(one.stands_alone for one in calls):
                 spared = _repeating(calls)
-                for place, recorded in enumerate(calls):
+                for place, prepared in enumerate(calls):
                     if place not in spared:
-                        self._begin_apart(early, place, recorded)
-            for place, recorded in enumerate(calls):
-                left = any(isinstance(one.result, RecordedAnswer) for one in calls[place + 1 :])
-                if place in spared and isinstance(recorded.result, RecordedAnswer):
-                    self.pair.leave(recorded.result)
+                        self._begin_apart(early, place, prepared)
+            for place, prepared in enumerate(calls):
+                left = any(one.recorded for one in calls[place + 1 :])
+                if place in spared and prepared.recorded:
+                    self.pair.leave(prepared.recorded)
                     continue
-                trial = self._examiner.examine(recorded, early.outcome(place), direct=direct, in_any_order=not wrong)
+                trial = self._examiner.examine(prepared, early.outcome(place), direct=direct, in_any_order=not wrong)
                 # Look for races until something else is wrong.
                 wrong = wrong or (trial.failure is not None and trial.failure.cause.kind != "race")
                 yield trial
@@ -147,41 +146,37 @@ class Bench:
             if left or direct or self._examiner.has_lost:
                 self.pair.skip()
 
-    def _begin_apart(self, early: SideBySide, place: int, recorded: RecordedRequest) -> None:
+    def _begin_apart(self, early: SideBySide, place: int, prepared: PreparedCall) -> None:
         """Begin to replay a call, if it needs no memory of earlier ones."""
-        if isinstance(recorded.result, RecordedAnswer):
-            given_anew = replace(recorded.result, found=recorded.found)
-            call_of = partial(self._examiner.call_with_slots, replace(recorded.request, storage="new"), recorded.recipe)
-            wanted = self._choice.wanted(recorded.request, recorded.result)
-            self.pair.begin_apart(early, place, given_anew, call_of, wanted, counts=recorded.request.counts)
+        if prepared.recorded:
+            given_anew = replace(prepared.recorded, found=prepared.found)
+            call_of = partial(self._examiner.call_with_slots, replace(prepared.request, storage="new"), prepared.recipe)
+            wanted = self._choice.wanted(prepared.request, prepared.recorded)
+            self.pair.begin_apart(early, place, given_anew, call_of, wanted, counts=prepared.request.counts)
 
-    def _record_all(self, requests: Sequence[CallRequest], *, chained: bool, known: bool) -> Iterator[RecordedRequest]:
+    def _prepare_all(self, requests: Sequence[CallRequest], *, chained: bool, known: bool) -> Iterator[PreparedCall]:
         """Record the requests and yield each with the recipe that counts; chained ones after all are recorded."""
-        results: Iterator[tuple[CallRequest, RecordResult]] = (
-            (one, self.record(one)) for one in self._until_one_fails(requests)
-        )
-        for group in [[*results]] if chained else ([one] for one in results):
-            own_requests = [request for request, _ in group]
-            recorded_answers = [result for _, result in group if isinstance(result, RecordedAnswer)]
-            planned = [request.recipe for request in own_requests]
-            recipes = (
-                self._true_recipes(planned, own_requests, recorded_answers)
-                if recorded_answers and not known
-                else planned
-            )
-            yield from (RecordedRequest(*results, recipe) for results, recipe in zip(group, recipes, strict=True))
+        planned = (PreparedCall(one, self.record(one), one.recipe) for one in self._until_one_fails(requests))
+        for group in [[*planned]] if chained else ([one] for one in planned):
+            yield from group if known else self._with_true_recipes(group)
 
-    def _true_recipes(
-        self, planned: Sequence[Recipe], requests: Sequence[CallRequest], recorded_answers: Sequence[RecordedAnswer]
-    ) -> list[Recipe]:
-        """Return the recipes of calls with the seeds that count."""
+    def _with_true_recipes(self, calls: Sequence[PreparedCall]) -> Sequence[PreparedCall]:
+        """Return calls whose recipes have the planned seeds, with the seeds that count."""
+        answers = [one.recorded for one in calls if one.recorded]
+        planned = [one.recipe for one in calls]
+        if not answers:
+            return calls
 
         def drawn(draw: int) -> list[Recipe]:
-            seed = seeds_after(recorded_answers, self.salt, draw)
+            seed = seeds_after(answers, self.salt, draw)
             return [_seeded(recipe, seed) for recipe in planned]
 
-        has_whole = any(map(self.truth.has_whole_numbers, planned)) and not any(one.carries for one in requests)
-        return draw_distinct(drawn, [*map(decoys_of, planned)], self.truth.whole_numbers) if has_whole else drawn(0)
+        carries = any(one.request.carries for one in calls)
+        if any(map(self.truth.has_whole_numbers, planned)) and not carries:
+            recipes = draw_distinct(drawn, [*map(decoys_of, planned)], self.truth.whole_numbers)
+        else:
+            recipes = drawn(0)
+        return [replace(one, recipe=recipe) for one, recipe in zip(calls, recipes, strict=True)]
 
     def _until_one_fails(self, requests: Sequence[CallRequest]) -> Iterator[CallRequest]:
         """Yield the requests until a call cannot be recorded."""
@@ -191,7 +186,7 @@ class Bench:
                 return
             yield request
 
-    def record(self, request: CallRequest) -> RecordResult:
+    def record(self, request: CallRequest) -> Recording:
         """Have a call recorded on decoys."""
         if not request.part.is_replayed:
             return None
@@ -205,9 +200,9 @@ class Bench:
     def true_recipe(self, case: Case, seed: int) -> Recipe:
         """Record a call again, and return its recipe with the seed that counts. seed: the planned one."""
         with self.findings.aside():
-            (recorded,) = self._record_all([CallRequest(self.part, case, seed)], chained=False, known=False)
+            (prepared,) = self._prepare_all([CallRequest(self.part, case, seed)], chained=False, known=False)
             self.pair.skip()
-            return recorded.recipe
+            return prepared.recipe
 
     def gives_right(self, recipe: Recipe, outcome: Outcome) -> bool:
         """Return whether an outcome is the right answer to a call of the part."""
@@ -223,12 +218,12 @@ class Bench:
         return self._examiner.is_late
 
 
-def _repeating(calls: Sequence[RecordedRequest]) -> frozenset[int]:
+def _repeating(calls: Sequence[PreparedCall]) -> frozenset[int]:
     """Return the places of further calls that do what an earlier call did: they need no replay."""
     seen, repeating = set[bytes](), set[int]()
     for place, one in enumerate(calls):
-        assert isinstance(one.result, RecordedAnswer)
-        done = fingerprint(one.result.message)
+        assert one.recorded is not None
+        done = fingerprint(one.recorded.message)
         if one.request.is_further and done in seen:
             repeating.add(place)
         seen.add(done)

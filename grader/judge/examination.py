@@ -18,41 +18,18 @@ from grader.judge.evidence import evidence_of_answer, evidence_of_trace, with_li
 from grader.judge.failures import Failure, WrongCall, check_device, examine
 from grader.judge.part_findings import PartFindings
 from grader.judge.perturbed_replays import RightCall, perturbed_failure
+from grader.judge.prepared_call import PreparedCall
 from grader.judge.trial import CallRequest, NotRunHere, Trial, TriedCase
 from grader.judge.truth import Expected, Truth, slots_for
 from grader.phrases import all_of
 from grader.protocol.configurations import configurations_in
 from grader.protocol.messages import COMPUTED, ONLY_ON_A_GPU, TOO_SLOW, Call, Counts, Raised, Recipe, Wanted
 from grader.protocol.trace import Deed
-from grader.sandbox.outcome import Finished, Outcome, OutOfTime, Unanswered, replay_refusal
+from grader.sandbox.outcome import Finished, Outcome, OutOfTime, replay_refusal
 from grader.sandbox.pair import Pair, RecordedAnswer
 
 # How many different numbers identify an answer.
 _TELLING = 4
-
-# The result of recording a call; None: its part is not recorded.
-RecordResult = RecordedAnswer | Raised | Unanswered | None
-
-
-@dataclass(frozen=True)
-class RecordedRequest:
-    """A request, the result of recording it, and the recipe to judge it on."""
-
-    request: CallRequest
-    result: RecordResult
-    recipe: Recipe
-
-    @property
-    def found(self) -> frozenset[int]:
-        """The storages that the call found, without those of arguments that are written anew."""
-        assert isinstance(self.result, RecordedAnswer)
-        written = () if self.request.carries else self.result.trace.arguments.values()
-        return self.result.found.difference(written)
-
-    @property
-    def stands_alone(self) -> bool:
-        """The call can be replayed without what earlier calls left."""
-        return isinstance(self.result, RecordedAnswer) and self.result.is_replayable and not self.found
 
 
 @dataclass(frozen=True)
@@ -127,18 +104,16 @@ class Examiner:
         """Return whether an outcome has the expected outputs."""
         return examine(outcome, expected, partial(self.truth.inputs, recipe), self.path)[0] is None
 
-    def examine(
-        self, recorded_request: RecordedRequest, early: Outcome | None, *, direct: bool, in_any_order: bool
-    ) -> Trial:
+    def examine(self, prepared: PreparedCall, early: Outcome | None, *, direct: bool, in_any_order: bool) -> Trial:
         """Replay or make a call, and examine the outcome. Raises NotRunHere.
 
         early: the outcome, if the call was replayed already. direct: make the call in the submission's own process.
         in_any_order: replay a right call with other orders and garbage too; it must stay right.
         """
-        request, recipe = recorded_request.request, recorded_request.recipe
+        request, recipe = prepared.request, prepared.recipe
         expected = self.truth.expect(request.part, recipe)
         call = self.call_with_slots(request, recipe)
-        made = self._outcome_of(recorded_request, call, expected, early, direct=direct)
+        made = self._outcome_of(prepared, call, expected, early, direct=direct)
         if words := self._why_not_run(made):
             if request.may_be_left_out and words == self._too_slow:
                 return Trial(recipe, made.outcome, expected, None, 0.0, left_out=words)
@@ -152,7 +127,7 @@ class Examiner:
 
     def _outcome_of(
         self,
-        recorded_request: RecordedRequest,
+        prepared: PreparedCall,
         call: Call,
         expected: tuple[Expected, ...],
         early: Outcome | None,
@@ -160,17 +135,17 @@ class Examiner:
         direct: bool,
     ) -> _CallOutcome:
         """Return the outcome of a call, and note the evidence of what computed it."""
-        request, result = recorded_request.request, recorded_request.result
+        request, recording = prepared.request, prepared.recording
         is_own = request.part is self.part
-        if result is None:
+        if recording is None:
             outcome = self.call(call)
             if isinstance(outcome, Finished) and is_own:
                 self.findings.evidence.append(evidence_of_answer(request.case, outcome.answer))
             return _CallOutcome(outcome)
-        if not isinstance(result, RecordedAnswer):
-            return _CallOutcome(result)
-        wanted = self.choice.wanted(request, result)
-        made = self._replayed(result, call, early, wanted, direct=direct, counts=request.counts)
+        if not isinstance(recording, RecordedAnswer):
+            return _CallOutcome(recording)
+        wanted = self.choice.wanted(request, recording)
+        made = self._replayed(recording, call, early, wanted, direct=direct, counts=request.counts)
         recorded, outcome = made.recorded, made.outcome
         assert recorded is not None
         if made.is_replay and not (request.wanted.places or recorded.found or request.carries):

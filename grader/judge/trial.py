@@ -31,7 +31,7 @@ class TriedCase:
 
 @dataclass(frozen=True)
 class CallRequest:
-    """A call to make.
+    """A call to make: the part, the case, and the planned seeds of its inputs.
 
     seed, patch_seed: as planned. carries: arguments that stay as the previous call left them. wanted: configurations of
     autotuned kernels; without places, all that are not skipped. counts: of each launch in the interpreter.

@@ -9,7 +9,10 @@ from grader.protocol.messages import COMPUTED, UNTOLD, Raised, Returned
 
 @dataclass(frozen=True)
 class Finished:
-    """The call returned. outputs: a private copy of each slot's bytes; None if the form did not fit."""
+    """The call returned.
+
+    outputs: a private copy of each slot's bytes; None if the form did not fit.
+    """
 
     answer: Returned
     outputs: tuple[bytes | None, ...]

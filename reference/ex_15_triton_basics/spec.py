@@ -288,17 +288,17 @@ PLAIN_ROWS = {"values": Choice(("normal",)), "stride": Choice((0,))}
 
 def few_elements(case: Case) -> bool:
     """Return whether a generated matrix is small enough for the interpreter."""
-    return int(case["M"]) * int(case["N"]) <= 1 << 15
+    return case.product("M", "N") <= 1 << 15
 
 
 def many_elements(case: Case) -> bool:
     """Return whether the size is small enough for many long rows."""
-    return int(case["M"]) * int(case["N"]) <= 1 << 17
+    return case.product("M", "N") <= 1 << 17
 
 
 def very_many_elements(case: Case) -> bool:
     """Return whether the size is small enough for rows as many as they are long."""
-    return int(case["M"]) * int(case["N"]) <= 1 << 18
+    return case.product("M", "N") <= 1 << 18
 
 
 def matrices(

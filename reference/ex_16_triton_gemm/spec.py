@@ -79,7 +79,7 @@ Named = tuple[dict[str, Value], ...]
 
 def little_work(case: Case) -> bool:
     """Return whether a generated product is small enough for the interpreter."""
-    return int(case["M"]) * int(case["N"]) * int(case["K"]) <= 1 << 20
+    return case.product("M", "N", "K") <= 1 << 20
 
 
 # The longest side of a product whose sides are all long.
@@ -88,12 +88,12 @@ BROAD = 1000
 
 def several_tiles(case: Case) -> bool:
     """Return whether the product is small enough; several tiles of any size along all three sides still fit."""
-    return int(case["M"]) * int(case["N"]) * int(case["K"]) <= 1 << 23
+    return case.product("M", "N", "K") <= 1 << 23
 
 
 def a_few_tiles(case: Case) -> bool:
     """Return whether the product is small enough; two tiles of 128 × 128 along M and N still fit."""
-    return int(case["M"]) * int(case["N"]) * int(case["K"]) <= 1 << 22
+    return case.product("M", "N", "K") <= 1 << 22
 
 
 def one_long_side(case: Case) -> bool:

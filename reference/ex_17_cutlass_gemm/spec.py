@@ -49,7 +49,7 @@ MOST_PER_THREAD = 256
 def divides(case: Case) -> bool:
     """Return whether threads divide the tile, and each has so little to do that it compiles fast."""
     rows, columns = int(case["tile_m"]) % int(case["threads_m"]), int(case["tile_n"]) % int(case["threads_n"])
-    per_thread = int(case["tile_m"]) * int(case["tile_n"]) // (int(case["threads_m"]) * int(case["threads_n"]))
+    per_thread = case.product("tile_m", "tile_n") // case.product("threads_m", "threads_n")
     return rows == 0 and columns == 0 and per_thread * int(case["tile_k"]) <= MOST_PER_THREAD
 
 

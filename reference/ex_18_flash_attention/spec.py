@@ -72,13 +72,13 @@ def heads_fit(case: Case) -> bool:
 
 def little_work(case: Case) -> bool:
     """Return whether a generated case is small enough for the interpreter."""
-    pairs = int(case["B"]) * int(case["Hq"]) * int(case["Sq"]) * int(case["Skv"])
+    pairs = case.product("B", "Hq", "Sq", "Skv")
     return heads_fit(case) and pairs <= 1 << 15
 
 
 def least_work(case: Case) -> bool:
     """Return whether a case is small enough for many calls."""
-    return little_work(case) and int(case["Hq"]) * int(case["Sq"]) * int(case["Skv"]) <= 10000
+    return little_work(case) and case.product("Hq", "Sq", "Skv") <= 10000
 
 
 def one_far_end(case: Case) -> bool:
@@ -86,7 +86,7 @@ def one_far_end(case: Case) -> bool:
 
     With more heads than a GPU has multiprocessors, a persistent program takes a second piece of work.
     """
-    heads, width = int(case["B"]) * int(case["Hq"]), int(case["D"])
+    heads, width = case.product("B", "Hq"), int(case["D"])
     rows = heads * (int(case["Sq"]) + int(case["Skv"]))
     # A tile's products cost most, even if few of its rows are used.
     return little_work(case) and heads * width <= 160 * 64 and heads <= 160 and rows * width <= 500_000
@@ -94,7 +94,7 @@ def one_far_end(case: Case) -> bool:
 
 def some_work(case: Case) -> bool:
     """Return whether a case is small enough; a few heads of a few tiles still fit."""
-    pairs = int(case["B"]) * int(case["Hq"]) * int(case["Sq"]) * int(case["Skv"])
+    pairs = case.product("B", "Hq", "Sq", "Skv")
     return heads_fit(case) and pairs <= 1 << 17
 
 

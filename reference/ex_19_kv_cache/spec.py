@@ -91,7 +91,7 @@ def has_room(case: Case) -> bool:
 
 def little_work(case: Case) -> bool:
     """Return whether a generated case is small enough for the interpreter."""
-    return has_room(case) and int(case["B"]) * int(case["Hkv"]) * int(case["S"]) <= 1000
+    return has_room(case) and case.product("B", "Hkv", "S") <= 1000
 
 
 def in_a_pool(case: Case) -> bool:
@@ -101,22 +101,22 @@ def in_a_pool(case: Case) -> bool:
 
 def some_work(case: Case) -> bool:
     """Return whether the case is small enough; a long context of several heads still fits."""
-    return has_room(case) and int(case["B"]) * int(case["Hkv"]) * int(case["S"]) <= 2400
+    return has_room(case) and case.product("B", "Hkv", "S") <= 2400
 
 
 def few_rows(case: Case) -> bool:
     """Return whether the case is small enough; many new tokens of few heads still fit."""
-    return has_room(case) and int(case["B"]) * int(case["Hkv"]) * int(case["T"]) <= 1000
+    return has_room(case) and case.product("B", "Hkv", "T") <= 1000
 
 
 def many_rows(case: Case) -> bool:
     """Return whether the case is small enough; many new tokens of several heads still fit."""
-    return has_room(case) and int(case["B"]) * int(case["Hkv"]) * int(case["T"]) <= 4000
+    return has_room(case) and case.product("B", "Hkv", "T") <= 4000
 
 
 def several_tiles(case: Case) -> bool:
     """Return whether the case is small enough; so many slots that code splits them still fit in several heads."""
-    return has_room(case) and int(case["B"]) * int(case["Hkv"]) * int(case["S"]) <= 12000
+    return has_room(case) and case.product("B", "Hkv", "S") <= 12000
 
 
 def one_far_end(case: Case) -> bool:
@@ -124,7 +124,7 @@ def one_far_end(case: Case) -> bool:
 
     With more heads than a GPU has multiprocessors, a persistent program takes a second piece of work.
     """
-    heads, width = int(case["B"]) * int(case["Hkv"]), int(case["D"])
+    heads, width = case.product("B", "Hkv"), int(case["D"])
     return has_room(case) and heads * width <= 160 * 64 and heads * int(case["S"]) <= 10000
 
 

@@ -14,7 +14,7 @@ from grader.diagnosis.edits.edited import Edited
 from grader.diagnosis.probes.interpreted import right_in_interpreter
 from grader.exercise.catalogue import Entry
 from grader.exercise.plan import PlannedCase
-from grader.grading.results import result_of
+from grader.grading.results import failed_result
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue
 from grader.judge.failures import Failure
@@ -47,7 +47,7 @@ def shown(server: ForkServer, entry: Entry, on_gpu: str, interpreted: str, *befo
         # The smallest case that fails has the seed of the planned one.
         smallest = replace(one, case=VECTORS.changed(N=3))
         failure = diagnosis.look_in_interpreter(bench, planned, failure, smallest if before else one)
-        return diagnosis.explained(planned, result_of(planned, failure))
+        return diagnosis.explained(planned, failed_result(planned, failure))
 
 
 def cause_of(result: CheckResult) -> Cause:

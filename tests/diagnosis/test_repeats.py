@@ -9,7 +9,7 @@ from grader.diagnosis.gathering import clues_in
 from grader.diagnosis.probes.repeats import repeated_work
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
-from grader.grading.results import result_of
+from grader.grading.results import failed_result
 from grader.judge.rules import decide
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of
@@ -91,7 +91,7 @@ def test_what_the_trials_of_an_autotuner_leave_is_told_with_its_remedy(server: F
         diagnosis = Diagnosis(ex_15.exercise, bench.truth)
         failure = diagnosis.look_closer(bench, planned, decide(bench, planned), 0.1)
         assert failure is not None
-        cause = diagnosis.explained(planned, result_of(planned, failure)).cause
+        cause = diagnosis.explained(planned, failed_result(planned, failure)).cause
     assert cause is not None
     assert "reset_to_zero=[…]" in cause.help
     assert [one.kind for one in cause.suspects] == ["not_cleared"]

@@ -10,7 +10,7 @@ from grader.diagnosis.diagnosis import Diagnosis
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.exercise.plan import PlannedCase
-from grader.grading.results import result_of
+from grader.grading.results import failed_result
 from grader.judge.clue import Clue
 from grader.judge.failures import Failure
 from grader.judge.rules import decide, failure_of
@@ -36,7 +36,7 @@ def test_the_smallest_case_explains_what_the_first_one_does_not(server: ForkServ
         diagnosis = Diagnosis(ex_15.exercise, bench.truth)
         failure = diagnosis.look_closer(bench, planned, decide(bench, planned), 60.0)
         assert failure is not None
-        result = result_of(planned, failure)
+        result = failed_result(planned, failure)
 
         def kinds() -> list[str]:
             cause = diagnosis.explained(planned, result).cause
@@ -67,7 +67,7 @@ def test_a_fault_in_the_search_for_causes_is_told_and_changes_no_verdict(
         failure = diagnosis.look_closer(bench, planned, ruling, 0.1)
     assert failure is not None
     assert failure.cause.rationale == ruling.failure.cause.rationale
-    result = diagnosis.explained(planned, result_of(planned, failure))
+    result = diagnosis.explained(planned, failed_result(planned, failure))
     assert result.status == "fail"
     (note,) = result.notes
     assert "ended early (IndexError in test_smallest.py, line " in note
@@ -76,7 +76,7 @@ def test_a_fault_in_the_search_for_causes_is_told_and_changes_no_verdict(
 def test_a_card_without_a_word_of_help_points_to_the_check_that_has_a_cause(ex_15: Entry) -> None:
     planned = {one.check.name: one for one in plan_with(ex_15, "vector_add.tail", "vector_add.values").checks}
     diagnosis = Diagnosis(ex_15.exercise, Truth("", ""))
-    result = result_of(planned["values"], Failure("fail", Cause("mismatch", "Wrong values", "z is wrong.", "")))
+    result = failed_result(planned["values"], Failure("fail", Cause("mismatch", "Wrong values", "z is wrong.", "")))
 
     def help_text() -> str:
         cause = diagnosis.explained(planned["values"], result).cause

@@ -174,3 +174,8 @@ def test_a_space_up_to_a_case_holds_that_case(rows: int, columns: int) -> None:
     else:
         with pytest.raises(SpecError):
             SMALL.case(**case)
+
+
+def test_a_product_is_that_of_the_named_axes_alone() -> None:
+    case = Case({"M": 7, "N": 17, "dtype": "float16", "K": 0})
+    assert (case.product("M", "N"), case.product("N", "K"), case.product("M")) == (119, 0, 7)

@@ -72,7 +72,7 @@ WAY = (
     ),
     ("grader/judge/failures.py", "Gives a failed call its status and its cause in words."),
     ("grader/grading/shrinking.py", "Finds the smallest case that fails in the same way."),
-    ("grader/grading/results.py", "Writes the outcome of a check as a result of the record."),
+    ("grader/grading/results.py", "Writes the ruling on a check as a result of the record."),
     (
         "grader/grading/part_compiler.py",
         "Beside the grading: compiles each part's kernels for several GPUs, and for the judged calls. None is needed.",
@@ -91,6 +91,19 @@ WAY = (
         "Renders the record as text; `report/page/` renders HTML, `report/junit.py` XML. All are pure.",
     ),
     ("grader/cli/run.py", "Prints, and writes the files that were asked for. No other room prints."),
+)
+
+# The data that is handed on from step to step: the module and the class.
+HANDED_ON = (
+    ("grader/exercise/plan.py", "PlannedCase"),
+    ("grader/judge/trial.py", "CallRequest"),
+    ("grader/sandbox/pair.py", "RecordedAnswer"),
+    ("grader/judge/prepared_call.py", "PreparedCall"),
+    ("grader/sandbox/outcome.py", "Finished"),
+    ("grader/judge/trial.py", "Trial"),
+    ("grader/judge/ruling.py", "Ruling"),
+    ("grader/record/checks.py", "CheckResult"),
+    ("grader/record/record.py", "Record"),
 )
 
 INTRODUCTION = """\
@@ -131,7 +144,20 @@ FOLDERS = """
 def page() -> str:
     """Return the text of docs/architecture.md."""
     steps = [f"{number}. [`{place}`](../{place}): {words}" for number, (place, words) in enumerate(WAY, 1)]
-    return INTRODUCTION + "\n".join(steps) + "\n" + BETWEEN + _table(rooms()) + FOLDERS + _folders()
+    return INTRODUCTION + "\n".join(steps) + "\n" + _handed_on() + BETWEEN + _table(rooms()) + FOLDERS + _folders()
+
+
+def _handed_on() -> str:
+    """Return what a case becomes on its way, with the first line of each class's docstring."""
+    found = [f"- [`{name}`](../{place}): {_summary_of_class(ROOT / place, name)}" for place, name in HANDED_ON]
+    return "\nWhat a case becomes on this way, from data to data:\n\n" + "\n".join(found) + "\n"
+
+
+def _summary_of_class(module: Path, name: str) -> str:
+    """Return the first line of a class's docstring."""
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    (found,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
+    return (ast.get_docstring(found) or "").partition("\n")[0]
 
 
 @cache
