@@ -121,7 +121,7 @@ def _gpu_of(hardware: Any) -> Any:
 
 
 def _most_clusters(hardware: Any, cluster_size: int, stream: object = None) -> int:  # noqa: ARG001
-    return max(1, _gpu_of(hardware).multi_processor_count // cluster_size)
+    return max(1, int(_gpu_of(hardware).multi_processor_count) // cluster_size)
 
 
 # The DSL's HardwareInfo asks the driver, with a kernel that it compiles and loads. Torch knows the GPU of the call, and
