@@ -39,6 +39,8 @@ def vector_add(x, y):
         # Memory that nobody stored to is no answer by other means.
         ("torch.empty_like(x)", "fail", "unwritten"),
         ("torch.ones_like(x)", "policy", "outside_kernels"),
+        # Nor is what cannot be compared.
+        ("torch.nn.Parameter(torch.ones_like(x), False)", "fail", "wrong_type"),
     ],
 )
 def test_an_answer_without_its_launches_is_other_means_only_if_there_is_one(

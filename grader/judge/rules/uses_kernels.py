@@ -86,7 +86,8 @@ def _other_products(evidence: Sequence[Evidence]) -> Failure | None:
 
 def _refused(bench: Bench, one: PlannedCase, failure: Failure | None) -> Failure | None:
     """Return the failure of a wrong call if other means computed it, or if its kernels do nothing yet."""
-    if failure is None or failure.status != "fail":
+    # Values of what is no tensor cannot be compared.
+    if failure is None or failure.status != "fail" or failure.cause.kind == "wrong_type":
         return failure
     if kernels_matter(bench, CallRequest(bench.part, one.case, one.seed)):
         return None
