@@ -196,7 +196,8 @@ class UsesKernels(RunsCases):
     submission runs, so a right answer is theirs; without them, a part's other checks earn nothing either.
     `allowed_operators` names ATen operators (such as "aten.sum") that this part permits beyond allocation, fills,
     views, copies, dtype casts and indices. `operations` names operations of CuTe (such as "cute.gemm") that must stand
-    in what a call runs. `products_by_cute`: nothing else in it multiplies fractions.
+    in what a call runs. `products_by_cute`: nothing else in it multiplies fractions. `program_axes`: axes of cases that
+    show in a program of CuTe's: calls that differ in these alone do not run the same one on the same numbers.
     """
 
     demands_kernels = gates_speed = True
@@ -206,6 +207,7 @@ class UsesKernels(RunsCases):
     allowed_operators: tuple[str, ...] = ()
     operations: tuple[str, ...] = ()
     products_by_cute: bool = False
+    program_axes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ class Evidence:
     helpers: functions of installed packages that kernels call. reads: operators that gave Python values of a tensor.
     seed: as planned. launches, moved_bytes: kernels that ran, and the bytes that they loaded and stored, in a replayed
     call; 0 where unknown. idle: the kernels get none of the call's memory. meets: their programs meet at an address.
-    unordered: the line of an atomic addition whose sum depends on the order, or 0. Names and numbers only: the evidence
-    of all calls stays in memory, and answers may be large.
+    unordered: the line of an atomic addition whose sum depends on the order, or 0. programs: digests of CuTe's.
+    Names and numbers only: the evidence of all calls stays in memory, and answers may be large.
     """
 
     case: Case
@@ -42,6 +42,7 @@ class Evidence:
     idle: bool = False
     meets: bool = False
     unordered: int = 0
+    programs: tuple[str, ...] = ()
 
 
 def evidence_of_answer(case: Case, answer: Returned) -> Evidence:
@@ -66,12 +67,13 @@ def evidence_of_trace(
     deeds = [with_line(deed.name, deed.line) for deed in recorded.deeds]
     was_replayed = recorded.is_replayable and not untold
     kernels, operations, launched, moved = recorded.kernels, frozenset[str](), 0, 0
-    meets, unordered = False, 0
+    meets, unordered, programs = False, 0, tuple[str, ...]()
     if was_replayed and isinstance(outcome, Finished):
         # A replay launched these, so they are facts.
         launches = [launch for launch in outcome.answer.launches if prod(launch.grid)]
         kernels = tuple(dict.fromkeys(launch.kernel for launch in launches))
         operations = frozenset(clean(name, 80) for launch in launches for name in launch.constants)
+        programs = tuple(launch.digest for launch in launches if launch.digest)
         launched, counts = len(launches), [launch.traffic for launch in launches if launch.traffic]
         meets, unordered = outcome.answer.meets, next(iter(outcome.answer.unordered), 0)
         moved = sum(count.loaded_bytes + count.stored_bytes for count in counts)
@@ -90,6 +92,7 @@ def evidence_of_trace(
         are_idle(recorded.trace),
         meets,
         unordered,
+        programs,
     )
 
 

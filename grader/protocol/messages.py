@@ -406,9 +406,9 @@ class Waste:
 class LaunchInfo:
     """One kernel launch: its name, its grid, and the integers that it was specialised on (block sizes).
 
-    constants: for a function that the CuTe DSL compiled, the number of each of CuTe's operations in it. traffic,
-    footprint, waste: of a launch in the interpreter; one after many others has no footprint, and waste is counted on
-    request.
+    constants: for a function that the CuTe DSL compiled, the number of each of CuTe's operations in it; digest: of
+    those that do something, and of the numbers that it got. traffic, footprint, waste: of a launch in the interpreter;
+    one after many others has no footprint, and waste is counted on request.
     """
 
     kernel: str
@@ -417,6 +417,7 @@ class LaunchInfo:
     traffic: Traffic | None = None
     footprint: Footprint | None = None
     waste: Waste | None = None
+    digest: str = ""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from hashlib import sha256
+from typing import Any, NamedTuple
 
 from grader.replay.values import RefusedFunction
 
@@ -90,6 +91,9 @@ MULTIPLYING = frozenset(
 # One operation of a text in the generic form; a value in it.
 _OPERATION = re.compile(r'\s*(?:(%[^=]*) = )?"([\w.]+)"(.*)')
 _VALUE = re.compile(r"%\w+")
+# What the DSL makes names of: the arguments too.
+_NAMED_FUNCTION = re.compile(r"@[\w.$]+")
+_FUNCTIONS = frozenset({"func.func", "cuda.kernel"})
 # Dialects whose operations do nothing where their results are not used.
 _IDLE = _PURE | {"cute"}
 _ANYWHERE = frozenset({f"cute.{name}" for name in _LAYOUTS} | {f"vector.{name}" for name in _VECTORS} | _CONTROL)
@@ -168,11 +172,15 @@ def check_text(text: str) -> None:
         raise refusal(f"a program must nest at most {_MOST_NESTED} brackets, got {deepest}")
 
 
-def check(module: Any) -> tuple[Any, Mapping[str, int]]:
-    """Return the one function of a parsed program, and the count of each operation that matters.
+class Needed(NamedTuple):
+    """The operations of a program that matter: the count of each, and a digest of all that they are."""
 
-    Raises RefusedFunction.
-    """
+    counts: Mapping[str, int]
+    digest: str
+
+
+def check(module: Any) -> tuple[Any, Needed]:
+    """Return the one function of a parsed program, and its operations that matter. Raises RefusedFunction."""
     _check_attributes(module.operation, _OF_MODULES)
     entries: list[Any] = []
     kernels: list[Any] = []
@@ -193,15 +201,17 @@ def check(module: Any) -> tuple[Any, Mapping[str, int]]:
     counted.update(_entry(entries[0], names))
     if counted.total() > MOST_OPERATIONS:
         raise refusal(f"a program must hold at most {MOST_OPERATIONS} operations, got {counted.total()}")
-    return entries[0], _count_needed([*kernels, entries[0]])
+    return entries[0], _needed([*kernels, entries[0]])
 
 
-def _count_needed(functions: Sequence[Any]) -> Counter[str]:
-    """Count the operations that have an effect, and those whose results they use: the others compute for nothing.
+def _needed(functions: Sequence[Any]) -> Needed:
+    """Return the operations that have an effect, and those whose results they use: the others compute for nothing.
 
-    They are counted by text: the DSL's Python objects for results must not outlive a module.
+    They are found by text: the DSL's Python objects for results must not outlive a module. The digest holds no names,
+    which other operations and the arguments change.
     """
     counted: Counter[str] = Counter()
+    digest = sha256()
     for function in functions:
         used: set[str] = set()
         lines = function.operation.get_asm(print_generic_op_form=True).splitlines()
@@ -212,7 +222,9 @@ def _count_needed(functions: Sequence[Any]) -> Counter[str]:
             if not idle or used.intersection(_VALUE.findall(results)):
                 counted[name] += 1
                 used.update(_VALUE.findall(rest))
-    return counted
+                if name not in _FUNCTIONS:
+                    digest.update(_NAMED_FUNCTION.sub("@", _VALUE.sub("%", f"{name}{rest}\n")).encode())
+    return Needed(counted, digest.hexdigest())
 
 
 def check_lowered(module: Any) -> None:

@@ -18,7 +18,7 @@ import torch
 from grader.calls.cutedsl import plain
 from grader.protocol.trace import CuteProgram
 from grader.replay.cute_arguments import STREAM, Packed, check_types, packed
-from grader.replay.cute_checking import MULTIPLYING, check, check_lowered, check_text, refusal
+from grader.replay.cute_checking import MULTIPLYING, Needed, check, check_lowered, check_text, refusal
 from grader.replay.memory import Unreplayable
 
 _KEPT_PROGRAMS = 32
@@ -44,6 +44,7 @@ class Bound:
 class Program:
     """A compiled program. operations: the count of each CuTe operation in its text. types: of its arguments.
 
+    digest: of the operations that do something.
     reached: by the arguments' forms, the places of those that it reaches beyond the end of, as far as they are known.
     """
 
@@ -51,6 +52,7 @@ class Program:
     operations: Mapping[str, int]
     types: tuple[str, ...]
     executor: Any
+    digest: str
     reached: dict[tuple[object, ...], tuple[int, ...]] = field(default_factory=dict, compare=False)
 
     def bind(self, values: Sequence[object]) -> Bound:
@@ -97,9 +99,9 @@ def prepare(name: str, text: str, arch: str = "", options: Any = None) -> Progra
     check_text(text)
     looked = _check_text_alone(text)
     executor = _compile(text, looked.entry, arch, options, has_kernels=looked.has_kernels)
-    own = {one: count for one, count in looked.operations.items() if one.startswith("cute.") or one in MULTIPLYING}
+    own = {one: count for one, count in looked.needed.counts.items() if one.startswith("cute.") or one in MULTIPLYING}
     most = sorted(own, key=lambda one: -own[one])[:_MOST_NAMED]
-    return Program(name, {one: own[one] for one in most}, looked.types, executor)
+    return Program(name, {one: own[one] for one in most}, looked.types, executor, looked.needed.digest)
 
 
 @dataclass(frozen=True)
@@ -108,20 +110,20 @@ class _CheckedText:
 
     entry: str
     types: tuple[str, ...]
-    operations: Mapping[str, int]
+    needed: Needed
     has_kernels: bool
 
 
 def _check_text_alone(text: str) -> _CheckedText:
     """Check a text in a context of its own: the DSL's passes must not find operations that Python still holds."""
     with _parse_module(text) as module:
-        entry, counted = check(module)
+        entry, needed = check(module)
         types, results = (tuple(map(str, one)) for one in (entry.type.inputs, entry.type.results))
         check_types(types)
         if results != ("i32",):
             raise refusal("a function must return its error code")
         has_kernels = any(one.operation.name == "gpu.module" for one in module.body.operations)
-        return _CheckedText(entry.sym_name.value, types, counted, has_kernels)
+        return _CheckedText(entry.sym_name.value, types, needed, has_kernels)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
+from hashlib import sha256
 from itertools import chain
 from math import prod
 from typing import Any, Literal, Protocol
@@ -356,7 +357,10 @@ class Run:
             given = [self._cute_argument(one) for one in step.args]
             bound = program.bind(given)
             if self._notes:
-                self._note_launch(messages.LaunchInfo(program.name, (), dict(program.operations)), step.args)
+                numbers = [one for one in given if isinstance(one, int | float)]
+                digest = sha256(f"{program.digest}{numbers}".encode()).hexdigest()
+                told = messages.LaunchInfo(program.name, (), dict(program.operations), digest=digest)
+                self._note_launch(told, step.args)
                 if self._context.device.type == "cpu":
                     self._note_ends(step.args, reached_beyond(program, given))
             bound.run()

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Generator, Tensor
 
-from grader.exercise.tensors import differing, dtype_of, values, with_gaps
+from grader.exercise.tensors import differing, dtype_of, one_apart, values, with_gaps
 
 GAP = 5
 LAYOUTS = ("rows", "columns", "sliced")
@@ -71,8 +71,8 @@ def blocked_gemm(case: Mapping[str, object], generator: Generator) -> tuple[obje
     """Return mA: [M, K], mB: [N, K], mC: [M, N] of NaN, all float32; the tiler; the threads.
 
     layout: "rows": row after row; "columns": column after column; "sliced": windows of wider matrices; "mixed": each of
-    the three matrices in another of these layouts. nonfinite: some rows of A and of B hold an inf or a NaN, and the
-    other rows of both many zeros; one row of B holds zeros only.
+    the three matrices in another of these layouts; "b_apart": B is "sliced", the others are "rows". nonfinite: some
+    rows of A and of B hold an inf or a NaN, and the other rows of both many zeros; one row of B holds zeros only.
     """
     m, n, k = (int(case[axis]) for axis in "MNK")
     a = values("shifted" if case["values"] == "shifted" else "normal", (m, k), torch.float32, generator)
@@ -83,7 +83,9 @@ def blocked_gemm(case: Mapping[str, object], generator: Generator) -> tuple[obje
             operand[start::3] = values("nonfinite", operand[start::3].shape, torch.float32, generator)
         b[0] = 0.0
     c = torch.full((m, n), torch.nan)
-    layouts = differing(LAYOUTS, 3, case) if case["layout"] == "mixed" else (str(case["layout"]),) * 3
+    layout = str(case["layout"])
+    lone = one_apart(("a", "b", "c"), layout, "rows", "sliced")
+    layouts = lone or (differing(LAYOUTS, 3, case) if layout == "mixed" else (layout,) * 3)
     matrices = (_laid_out(one, layout) for one, layout in zip((a, b, c), layouts, strict=True))
     tiler = tuple(int(case[f"tile_{mode}"]) for mode in "mnk")
     return *matrices, tiler, tuple(int(case[f"threads_{mode}"]) for mode in "mn")

@@ -87,6 +87,8 @@ def tiled(
 
 RAGGED = Size(1, 70)
 ALL_LAYOUTS = ("rows", "columns", "sliced", "mixed")
+# Only this matrix does not lie row after row.
+LONE = ("a_apart", "b_apart", "c_apart")
 
 BLOCKED_GEMM = Part(
     name="blocked_gemm",
@@ -163,7 +165,7 @@ BLOCKED_GEMM = Part(
             LAYOUTS,
             Agrees(
                 Cases(
-                    blocked(RAGGED, layouts=ALL_LAYOUTS),
+                    blocked(RAGGED, layouts=(*ALL_LAYOUTS, *LONE)),
                     (
                         tiled((13, 20, 9), (8, 8, 4), (2, 4), layout="columns"),
                         # Equal but for the strides: a program that is kept for these sizes is wrong.
@@ -171,6 +173,8 @@ BLOCKED_GEMM = Part(
                         # A lies column after column, B row after row; A in a window, B row after row.
                         tiled((13, 20, 7), (8, 8, 4), (4, 4), layout="mixed"),
                         tiled((13, 20, 9), (8, 8, 4), (4, 4), layout="mixed"),
+                        # A program that is kept without the strides of one matrix is wrong for two of these.
+                        *(tiled((6, 5, 3), (4, 4, 2), (4, 4), layout=one) for one in ("rows", *LONE)),
                     ),
                     generated=0,
                 )
@@ -219,9 +223,19 @@ BLOCKED_GEMM = Part(
             3,
             LAYOUTS,
             UsesKernels(
-                Cases(blocked(RAGGED), (tiled((12, 20, 8), (8, 8, 4), (4, 4)),), generated=0),
+                Cases(
+                    blocked(RAGGED),
+                    (
+                        tiled((12, 20, 8), (8, 8, 4), (4, 4)),
+                        # The same problem in other tiles, and then by other threads: programs of their own.
+                        tiled((12, 20, 8), (4, 4, 2), (4, 4)),
+                        tiled((12, 20, 8), (4, 4, 2), (2, 2)),
+                    ),
+                    generated=0,
+                ),
                 operations=("cute.make_tiled_mma", "cute.tiled.mma.partition", "cute.gemm"),
                 products_by_cute=True,
+                program_axes=("tile_m", "tile_n", "tile_k", "threads_m", "threads_n"),
             ),
         ),
     ),

@@ -125,7 +125,8 @@ def blocked_gemm(
         M, N, K ≥ 1. Nothing outside the matrices may be read or written: the memory around them is not yours.
     Judged:
         the values, for whole tiles and residues, any tiler, any threads, any strides; that sums are in float32; that
-        every call computes its result; that the compiled function does it, by a TiledMma partitioned per thread.
+        every call computes its result; that the compiled function does it, by a TiledMma partitioned per thread, in
+        the tiles and by the threads that are asked for.
     """
     raise NotImplementedError("blocked_gemm: loops over tiles of C, threads, and tiles of K")
 

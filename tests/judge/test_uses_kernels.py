@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import replace
 
 import pytest
 
-from grader.exercise.catalogue import Entry
+from grader.exercise.cases import Case
+from grader.exercise.catalogue import Entry, resolve
+from grader.exercise.model import UsesKernels
 from grader.judge.rules import decide
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of
-from tests.conftest import plan_with
+from tests.conftest import ROOT, plan_with
 from tests.recordings import HEAD
 
 KERNEL = """
@@ -39,6 +42,8 @@ def vector_add(x, y):
         # Memory that nobody stored to is no answer by other means.
         ("torch.empty_like(x)", "fail", "unwritten"),
         ("torch.ones_like(x)", "policy", "outside_kernels"),
+        # Nor is what cannot be compared.
+        ("torch.nn.Parameter(torch.ones_like(x), False)", "fail", "wrong_type"),
     ],
 )
 def test_an_answer_without_its_launches_is_other_means_only_if_there_is_one(
@@ -62,6 +67,49 @@ def test_beside_a_gpu_the_interpreter_counts_what_is_stored(ex_15: Entry, server
     assert alone is not None
     assert beside is not None
     assert (alone.status, beside.status) == ("policy", "fail")
+
+
+# Stores 1 where it is asked to; the tiler, and what it is made of, show in nothing.
+FILLING = """
+import cutlass
+import cutlass.cute as cute
+
+
+@cute.jit
+def _filled(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, tile: cutlass.Constexpr, count: cutlass.Int32):
+    for i in range(cute.size(mC)):
+        mC[i] = {stored}
+
+
+def blocked_gemm(mA, mB, mC, tiler_mnk, threads_mn):
+    _filled(mA, mB, mC, tiler_mnk, {given})
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cutlass") is None, reason="CUTLASS is not installed")
+@pytest.mark.parametrize(
+    ("stored", "given", "same"),
+    [
+        ("cutlass.Float32(1.0)", "1", True),
+        ("cutlass.Float32(tile[0])", "1", False),
+        ("cutlass.Float32(count)", "tiler_mnk[0]", False),
+    ],
+)
+def test_calls_of_other_tiles_that_run_the_same_program_on_the_same_numbers_use_no_tiles(
+    stored: str, given: str, same: bool, server: ForkServer
+) -> None:
+    ex_17, _ = resolve(ROOT, "ex_17")
+    (planned,) = plan_with(ex_17, "blocked_gemm.compiled").checks
+    one = planned.cases[0]
+    rule = UsesKernels(planned.check.rule.cases, program_axes=("tile_m",))
+    asked = replace(
+        planned,
+        check=replace(planned.check, rule=rule),
+        cases=(one, replace(one, case=Case({**one.case, "tile_m": 16}))),
+    )
+    with bench_of(server, ex_17, FILLING.format(stored=stored, given=given), part="blocked_gemm") as bench:
+        found = decide(bench, asked).failure
+    assert (found is not None and found.cause.kind == "other_means") is same
 
 
 # Right by its kernel at some sizes; at the others, C copies what the kernel then adds to.

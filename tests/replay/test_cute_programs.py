@@ -78,6 +78,13 @@ def test_a_program_stores_where_its_arguments_say() -> None:
     assert program.operations["cute.memref.store"] == 1
 
 
+def test_two_programs_that_do_the_same_have_one_digest_whatever_they_are_called() -> None:
+    idle = '%tile = cute.make_coord(%n) : (i32) -> !cute.coord<"?">'
+    program = prepare("f", function(STORES))
+    assert prepare("g", function(idle + STORES).replace("@cutlass_f", "@cutlass_g_8")).digest == program.digest
+    assert prepare("f", function(STORES.replace("1.0", "2.0"))).digest != program.digest
+
+
 POINTER = "%p = cute.inttoptr(%a) : i64 to !cute.ptr<i8, generic>"
 HOSTILE: dict[str, tuple[str, str]] = {
     "no MLIR": ("module {", "text that MLIR reads"),

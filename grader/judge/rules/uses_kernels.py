@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from grader.exercise.cases import Case, Value
 from grader.exercise.model import UsesKernels
 from grader.exercise.plan import PlannedCase
 from grader.judge.bench import Bench
@@ -13,6 +14,7 @@ from grader.judge.retrials import kernels_matter
 from grader.judge.rules.kernels_only import by_evidence, interpreted_trial, judged_apart, policy_failure, why_untold
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest
+from grader.phrases import all_of
 from grader.record.causes import Cause
 from grader.text import clean
 
@@ -39,6 +41,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: UsesKernels) -> Rul
     found = by_evidence(bench.findings.evidence, rule.allowed_operators, bench.part.bounds)
     found = found or _missing_operations(bench.findings.evidence, rule.operations)
     found = found or (_other_products(bench.findings.evidence) if rule.products_by_cute else None)
+    found = found or _same_program(bench.findings.evidence, cases, rule.program_axes)
     # Here the kernels may be right by luck, where a call of another check told their work from the rest.
     found = found or refused or next(iter(bench.findings.outside_kernels), None)
     unknown = [seen for seen in bench.findings.evidence if not seen.was_replayed]
@@ -84,9 +87,43 @@ def _other_products(evidence: Sequence[Evidence]) -> Failure | None:
     return None
 
 
+def _same_program(evidence: Sequence[Evidence], cases: Sequence[PlannedCase], axes: Sequence[str]) -> Failure | None:
+    """Return the failure of two calls that run the same program on the same numbers, and differ in these axes alone.
+
+    They are calls of any check, on problems of these cases: on others, such as those smaller than any tile, a program
+    need not show what it is asked for.
+    """
+    known: dict[tuple[tuple[str, Value], ...], list[Evidence]] = {_without(one.case, axes): [] for one in cases}
+    for seen in evidence if axes else ():
+        alike = known.get(_without(seen.case, axes))
+        if alike is None or not (seen.was_replayed and seen.programs):
+            continue
+        for other in alike:
+            differing = [axis for axis in axes if seen.case.get(axis) != other.case.get(axis)]
+            if differing and seen.programs == other.programs:
+                return Failure(
+                    "policy",
+                    Cause(
+                        "other_means",
+                        "The same program, whatever it is asked for",
+                        f"For {other.case.words()} the same program runs as with "
+                        f"{all_of([f'{axis}={seen.case[axis]}' for axis in differing])}.",
+                        "Which arguments does the code not use? If it keeps compiled functions: are all arguments in "
+                        "the key?",
+                    ),
+                )
+        alike.append(seen)
+    return None
+
+
+def _without(case: Case, axes: Sequence[str]) -> tuple[tuple[str, Value], ...]:
+    return tuple((axis, value) for axis, value in case.items() if axis not in axes)
+
+
 def _refused(bench: Bench, one: PlannedCase, failure: Failure | None) -> Failure | None:
     """Return the failure of a wrong call if other means computed it, or if its kernels do nothing yet."""
-    if failure is None or failure.status != "fail":
+    # Values of what is no tensor cannot be compared.
+    if failure is None or failure.status != "fail" or failure.cause.kind == "wrong_type":
         return failure
     if kernels_matter(bench, CallRequest(bench.part, one.case, one.seed)):
         return None
