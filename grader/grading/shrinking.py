@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import isfinite
 from time import monotonic
 
 from grader.exercise.cases import INTERPRETED_VOLUME, Case, Space
@@ -21,6 +22,8 @@ _GRADING_S = 5.0
 # So many seconds on the clock count as one in any case: the oracle takes some that are not counted. On a GPU, nearly
 # all of them pass while kernels compile.
 _PATIENCE, _PATIENCE_ON_GPU = 10.0, 3.0
+# Errors of rounding stay below this share of the values.
+_SLIGHT = 0.05
 
 
 @dataclass(frozen=True)
@@ -58,15 +61,14 @@ class Shrinking:
             def spent_s() -> float:
                 return max(quick.pair.worked_s - worked_s, (monotonic() - started_s) / patience)
 
-            def status_of(case: Case) -> str:
-                again = failure_of(quick, planned, replace(failing, case=case))
-                return again.status if again is not None else ""
+            def manner_of(case: Case) -> str:
+                return manner(failure_of(quick, planned, replace(failing, case=case)))
 
-            least = smallest(space, failing.case, failure.status, status_of, lambda: spent_s() > budget_s)
+            least = smallest(space, failing.case, manner(failure), manner_of, lambda: spent_s() > budget_s)
             smaller = replace(failing, case=least.case)
             again = failure_of(bench, planned, smaller)
         self._left_s -= spent_s()
-        if again is None or again.status != failure.status:
+        if again is None or manner(again) != manner(failure):
             return found
         shown = replace(
             self._unshrunk(planned, smaller), rationale=again.cause.rationale, passes=least.passes, tried=least.tried
@@ -78,14 +80,35 @@ class Shrinking:
         return Counterexample(dict(one.case), one.case.words(), str(token))
 
 
+def manner(failure: Failure | None) -> str:
+    """Return how a case fails, in a word; "" for one that passes.
+
+    A kernel with two mistakes, one of which changes only the last bits, is not to be shrunk from the one to the other.
+    """
+    if failure is None:
+        return ""
+    return f"{failure.status}{' slightly' if _is_slight(failure) else ''}"
+
+
+def _is_slight(failure: Failure) -> bool:
+    """Return whether the largest error is small beside the values around it, as rounding makes it."""
+    wrong = failure.cause.mismatch
+    if wrong is None:
+        return False
+    expected = [abs(float(one.expected)) for one in wrong.first]
+    scale = max(filter(isfinite, expected), default=0.0)
+    return float(wrong.max_abs) <= _SLIGHT * scale
+
+
 def _quickest(bench: Bench, planned: PlannedCheck, failure: Failure, failing: PlannedCase) -> Bench:
     """Return the bench on which to search: on a GPU, the interpreter's if the case fails there for the same cause."""
     if bench.interpreter is None or failing.case.volume > INTERPRETED_VOLUME:
         return bench
     interpreted = bench.interpreted()
     repeated = failure_of(interpreted, planned, failing)
-    is_alike = repeated is not None and repeated.status == failure.status and repeated.cause.kind == failure.cause.kind
-    return interpreted if is_alike else bench
+    if repeated is None or manner(repeated) != manner(failure):
+        return bench
+    return interpreted if repeated.cause.kind == failure.cause.kind else bench
 
 
 def _space_of(planned: PlannedCheck, case: Case) -> Space | None:

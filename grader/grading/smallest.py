@@ -32,21 +32,21 @@ class Smallest:
 
 
 def smallest(
-    space: Space, first: Case, status: str, status_of: Callable[[Case], str], is_spent: Callable[[], bool]
+    space: Space, first: Case, manner: str, manner_of: Callable[[Case], str], is_spent: Callable[[], bool]
 ) -> Smallest:
     """Shrink `first` within the part of `space` in which no axis is harder.
 
-    status: how `first` failed; a smaller case must fail in the same way. status_of: runs a case, and returns how it
+    manner: how `first` failed; a smaller case must fail in the same manner. manner_of: runs a case, and returns how it
     failed, or "" if it passed. is_spent: no further case may run.
     """
-    known = {first: status}
+    known = {first: manner}
 
     def still_fails(case: Case) -> bool:
         if case not in known:
             if len(known) > _MOST_TRIALS or is_spent():
                 return False
-            known[case] = status_of(case)
-        return known[case] == status
+            known[case] = manner_of(case)
+        return known[case] == manner
 
     best = _find(space.up_to(first), still_fails) or _simplest(space, [one for one in known if still_fails(one)])
     passes = _passing_neighbour(space, best, still_fails, known)

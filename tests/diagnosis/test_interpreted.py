@@ -140,7 +140,7 @@ def test_a_case_of_a_gpu_that_is_right_in_a_new_process_was_spoilt_by_an_earlier
         assert ruling.failure is not None
         diagnosis = Diagnosis(ex_15.exercise, bench.truth)
         failure = diagnosis.look_in_interpreter(bench, planned, ruling.failure, one)
-        result = diagnosis.explained(planned, result_of(planned, failure))
+        result = diagnosis.explained(planned, failed_result(planned, failure))
     assert cause_of(result).suspects[0].kind == kind
     assert cause_of(result).suspects[0].confirmed
 

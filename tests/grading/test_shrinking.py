@@ -184,3 +184,22 @@ def test_on_a_gpu_a_case_that_fails_alike_in_the_interpreter_is_shrunk_there(
     assert not in_interpreter[-1]
     assert in_interpreter[1:-1]
     assert set(in_interpreter[1:-1]) == {searched_there}
+
+
+# Every sum is rounded, and the second block's are wrong altogether.
+TWICE_WRONG = VECTOR_ADD.replace("x + y,", "(x + y).to(tl.float16) + 3.0 * (offsets >= 64),")
+
+
+@pytest.mark.parametrize(("first", "least"), [(997, 65), (50, 1)])
+def test_a_large_error_is_not_shrunk_to_a_case_that_is_only_rounded(
+    first: int, least: int, server: ForkServer, ex_15: Entry
+) -> None:
+    plan = plan_with(ex_15, "vector_add.tail")
+    (planned,) = plan.checks
+    one = PlannedCase(planned.cases[0].case.changed(N=first, dtype="float32"), 5)
+    with bench_of(server, ex_15, TWICE_WRONG) as bench:
+        failure = failure_of(bench, planned, one)
+        assert failure is not None
+        found = Shrinking(Job(ex_15, "x.py", TWICE_WRONG, plan, "", "")).least(bench, planned, failure, one)
+    assert found is not None
+    assert found.shown.case["N"] == least
