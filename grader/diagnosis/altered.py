@@ -35,6 +35,8 @@ _MOST_AXES = 4
 
 # Number of failing calls that a mistake must explain.
 _CALLS = 2
+# Fewer numbers do not tell one rounding from another.
+_TELLING = 8
 # The weight of an end of an argument that is left out, and its words. That end has as many lengths in this many calls
 # where the size of another axis is more than chance.
 _SUFFIX, _WITHOUT, _CUTS = 0.8, "Looks like a loop without ", 2
@@ -356,7 +358,7 @@ def _shifted(places: tuple[int, ...], value: Tensor, name: str) -> Iterator[Alte
         where = "one further on" if by < 0 else "one before"
         yield Alteration(
             "position_shifted",
-            f"Looks as if {name} is read {where} along axis {axis}",
+            f"Looks as if {name} {_verb(places)} read {where} along axis {axis}",
             f"From which index of {name} do you compute element 0?",
             places,
             _each(rolled),
@@ -441,7 +443,7 @@ def _placed(places: tuple[int, ...], value: Tensor, name: str) -> Iterator[Alter
     # It comes first: other strides of an axis of length 1 make the same memory of it.
     yield Alteration(
         "strides_ignored",
-        f"Looks as if {name} is read as if it were contiguous",
+        f"Looks as if {name} {_verb(places)} taken to be contiguous",
         f"How far apart do neighbours in {name} lie? Use its own strides.",
         places,
         _each(lambda one: _by_strides(one, torch.empty(one.shape, device="meta").stride())),
@@ -486,16 +488,23 @@ def _without_stride(one: Tensor, axis: int) -> Tensor | None:
 
 def _rounded(places: tuple[int, ...], value: Tensor, name: str) -> Iterator[Alteration]:
     """Yield an argument that is converted to a coarser dtype before use."""
+    # A few numbers may be cut off, or rounded for another reason, to the same ones.
+    if value.numel() < _TELLING:
+        return
     for dtype in (torch.float16, torch.bfloat16):
         if torch.finfo(dtype).eps > torch.finfo(value.dtype).eps:
             said = dtype_name(dtype)
             yield Alteration(
                 "rounded_intermediate",
-                f"Looks as if {name} is converted to {said} before it is used",
+                f"Looks as if {name} {_verb(places)} converted to {said} before use",
                 "Convert once, when the result is stored.",
                 places,
                 _each(partial(_through, dtype=dtype)),
             )
+
+
+def _verb(places: tuple[int, ...]) -> str:
+    return "is" if len(places) == 1 else "are"
 
 
 def _through(one: Tensor, dtype: torch.dtype) -> Tensor:

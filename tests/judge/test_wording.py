@@ -398,3 +398,32 @@ def test_an_address_that_a_gpu_refuses_says_what_to_look_at() -> None:
     assert words.title == "A kernel's address lies in no tensor"
     assert "`grade … --cpu` names the line" in words.help
     assert "keeps from an earlier call" in words.help
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "triton.runtime.interpreter.InterpretedFunction.run() got multiple values for keyword argument 'BLOCK_M'",
+        "Conflicting meta-parameters: BLOCK_M. Make sure that you don't re-define auto-tuned symbols.",
+    ],
+)
+def test_a_launch_does_not_pass_what_the_autotuner_chooses(message: str) -> None:
+    words = in_words("TypeError", message, (Frame(9, "matmul", "kernel[grid](a, b, c, BLOCK_M=64)"),))
+    assert words is not None
+    assert words.title == "A launch sets what the autotuner chooses"
+    assert words.help.startswith("Remove `BLOCK_M=` from the launch")
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        ("AssertionError", 'assert a.dtype == torch.float16, "float16 only"'),
+        ("ValueError", 'raise ValueError("float16 only")'),
+    ],
+)
+def test_a_call_that_the_submission_itself_refuses_is_told_as_one(kind: str, code: str) -> None:
+    words = in_words(kind, "float16 only", (Frame(9, "matmul", code),))
+    assert words is not None
+    assert words.title == "Your own code refuses this call"
+    # An exception that another one caused says more.
+    assert in_words(kind, "float16 only", (Frame(9, "matmul", "raise ValueError(text) from fault"),)) is None

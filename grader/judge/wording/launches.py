@@ -275,6 +275,17 @@ def _twice(found: re.Match[str], _: Fault) -> Words:
     )
 
 
+@RULES.rule(r"run\(\) got multiple values for keyword argument '(\w+)'|Conflicting meta-parameters: (\w+)")
+def _tuned_twice(found: re.Match[str], _: Fault) -> Words:
+    name = found[1] or found[2]
+    return Words(
+        "A launch sets what the autotuner chooses",
+        f"The launch passes `{name}`, and so does each `triton.Config`.",
+        f"Remove `{name}=` from the launch: the autotuner passes it. A grid reads it from its argument: "
+        f'`lambda meta: (triton.cdiv(n, meta["{name}"]),)`.',
+    )
+
+
 @RULES.rule(r"a kernel cannot use a (?:list|tuple) of \d+ entries|'(?:list|tuple)' object has no attribute 'type'")
 def _list_for_tensor(_: re.Match[str], __: Fault) -> Words:
     return Words(

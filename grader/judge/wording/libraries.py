@@ -218,5 +218,20 @@ def _no_module(found: re.Match[str], _: Fault) -> Words:
 
 
 @RULES.rule("")
+def _refuses_the_call(_: re.Match[str], fault: Fault) -> Words | None:
+    """Say that the submission itself raised: by an `assert` that does not hold, or by a `raise` of its own."""
+    asserted = fault.kind == "AssertionError" and fault.code.startswith("assert ")
+    raised = fault.code.startswith(f"raise {fault.kind}(") and " from " not in fault.code
+    if fault.in_kernel or "is_cuda" in fault.code or not (asserted or raised):
+        return None
+    return Words(
+        "Your own code refuses this call",
+        "",
+        "The stub's docstring says which inputs a call may have, and this call has such inputs: remove the condition, "
+        "and let your code handle them.",
+    )
+
+
+@RULES.rule("")
 def _insists_on_a_gpu(_: re.Match[str], fault: Fault) -> Words | None:
     return Words("", "", _ON_THE_CPU) if "is_cuda" in fault.code else None
