@@ -19,7 +19,7 @@ from grader.record.checks import CheckResult
 from grader.record.record import Record
 from grader.record.speed import Speed
 from grader.report.speed import size_words
-from grader.speed.prediction import with_predictions
+from grader.speed.prediction import CountedPart
 
 HEAD = """## Predicted times
 
@@ -84,7 +84,7 @@ def _repredicted(entry: Entry, record: Record, check: CheckResult, counted: dict
     part = next(part for part in entry.exercise.parts if part.name == check.part)
     timed = replace(check, speed=_with_kernels(check.speed, record, check.part))
     env, work = record.env, counted[check.part].work
-    return with_predictions(timed, env.gpu, part.speed_bands[0], work, env.capability)
+    return CountedPart(part.speed_bands[0], work).with_predictions(timed, env.gpu, env.capability)
 
 
 def _with_kernels(speed: Speed, record: Record, part: str) -> Speed:

@@ -26,7 +26,7 @@ from grader.sandbox.server import ForkServer
 from grader.speed import counters
 from grader.speed.counters import Counters, LaunchCounters
 from grader.speed.lock import GpuLock
-from grader.speed.prediction import CORE_SHARE, DRAM_SHARE, LAUNCH_US, TENSOR_SHARE, predict_on_paper
+from grader.speed.prediction import CORE_SHARE, DRAM_SHARE, LAUNCH_US, TENSOR_SHARE, CountedPart
 
 _SEED = 1
 _TYPES = ("float16", "tf32", "float32")
@@ -80,7 +80,7 @@ def _predicted(entry: Entry, path: str, source: str, parts: Sequence[Part]) -> t
     for part in parts:
         own = [check for check in checks if check.part == part.name]
         work = tuple(work for check in own for work in check.work)
-        predictions = tuple(one for band in part.speed_bands for one in predict_on_paper(band, work))
+        predictions = tuple(one for band in part.speed_bands for one in CountedPart(band, work).on_paper())
         reasons = (check.reason for check in own if check.reason)
         why = "" if work else next(reasons, "no check of this part counts bytes")
         found.append(Roofline(part.name, part.title, work, predictions, why))

@@ -25,7 +25,7 @@ from grader.record.checks import CheckResult, PartInfo
 from grader.record.statuses import UNJUDGED, Status
 from grader.sandbox.pair import Pair
 from grader.sandbox.session import Session
-from grader.speed import prediction
+from grader.speed.prediction import CountedPart
 from grader.speed.setup import TimingSetup
 from grader.speed.suite import Suite, Traced, fits
 from grader.timeline import spent
@@ -110,11 +110,12 @@ class SpeedResult:
         if band is None or self._answers.closed_gate(planned.part):
             return result
         counted = [work for other in found.values() if other.part == result.part for work in other.work]
+        part = CountedPart(band, counted, compiled)
         if result.speed is not None:
             name, capability = (gpu.name, gpu.capability) if gpu else ("", "")
-            return prediction.with_predictions(result, name, band, counted, capability, compiled)
+            return part.with_predictions(result, name, capability)
         if result.status == "skipped_environment":
-            return replace(result, predictions=prediction.predict_on_paper(band, counted, compiled))
+            return replace(result, predictions=part.on_paper())
         return result
 
     def _blocked_result(self, planned: PlannedCheck) -> CheckResult | None:

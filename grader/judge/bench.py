@@ -148,11 +148,10 @@ class Bench:
 
     def _begin_apart(self, early: SideBySide, place: int, prepared: PreparedCall) -> None:
         """Begin to replay a call, if it needs no memory of earlier ones."""
-        if prepared.recorded:
-            given_anew = replace(prepared.recorded, found=prepared.found)
+        if recorded := prepared.given_anew:
             call_of = partial(self._examiner.call_with_slots, replace(prepared.request, storage="new"), prepared.recipe)
-            wanted = self._choice.wanted(prepared.request, prepared.recorded)
-            self.pair.begin_apart(early, place, given_anew, call_of, wanted, counts=prepared.request.counts)
+            wanted = self._choice.wanted(prepared.request, recorded)
+            self.pair.begin_apart(early, place, recorded, call_of, wanted, counts=prepared.request.counts)
 
     def _prepare_all(self, requests: Sequence[CallRequest], *, chained: bool, known: bool) -> Iterator[PreparedCall]:
         """Record the requests and yield each with the recipe that counts; chained ones after all are recorded."""

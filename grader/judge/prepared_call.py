@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grader.judge.trial import CallRequest
 from grader.protocol.messages import Raised, Recipe
@@ -27,13 +27,14 @@ class PreparedCall:
         return self.recording if isinstance(self.recording, RecordedAnswer) else None
 
     @property
-    def found(self) -> frozenset[int]:
-        """The storages that the call found, without those of arguments that are written anew."""
-        assert self.recorded is not None
-        written = () if self.request.carries else self.recorded.trace.arguments.values()
-        return self.recorded.found.difference(written)
+    def given_anew(self) -> RecordedAnswer | None:
+        """The recorded answer, if the arguments are written anew: what earlier calls left in them is not found."""
+        if self.recorded is None or self.request.carries:
+            return self.recorded
+        found = self.recorded.found.difference(self.recorded.trace.arguments.values())
+        return replace(self.recorded, found=found)
 
     @property
     def stands_alone(self) -> bool:
-        """The call can be replayed without what earlier calls left; its arguments may be written anew."""
-        return self.recorded is not None and self.recorded.is_replayable and not self.found
+        """The call can be replayed without what earlier calls left, but for arguments that are written anew."""
+        return self.given_anew is not None and self.given_anew.stands_alone

@@ -142,64 +142,153 @@ def measured_roofs(gpu: str, ceilings: Ceilings, capability: str = "") -> Roofs:
 _NOTHING_COMPILED = PartInfo("", "")
 
 
-def predict(
-    roofs: Roofs,
-    band: SpeedBand,
-    case: Mapping[str, Value],
-    words: str,
-    counted: Sequence[Work],
-    compiled: PartInfo = _NOTHING_COMPILED,
-) -> Prediction | None:
-    """Return the time of one size from counts on other cases.
+@dataclass(frozen=True)
+class CountedPart:
+    """What predicts the times of a part: the work that the interpreter counted on some of its cases.
 
-    None if no counted case is usable, or if the GPU does not compute in the size's type. The DRAM bytes are the size's
-    compulsory bytes, scaled by the counted case's unique bytes over its compulsory bytes. The operations are those that
-    the size needs; with a small copy of it, those that the copy did, scaled. compiled: the part's grids and kernels, if
-    they are known.
+    band: the rule on its speed. compiled: its grids and kernels, if they are known.
     """
-    work = _nearest(band, case, counted)
-    if work is None or case.get("dtype") in roofs.lacks:
-        return None
-    scale = _formula_value(band.bytes, case) / _formula_value(band.bytes, work.case)
-    nbytes = work.unique_bytes * scale
-    needed, counted_needs = (_formula_value(band.flops, one) for one in (case, work.case))
-    times = needed / counted_needs if needed and counted_needs else scale
-    flops = work.flops * times if work.models_size else needed or work.flops * scale
-    # What no tl.dot multiplies runs on the ordinary cores, whatever its type.
-    dtype = str(case.get("dtype", "")) if work.flops else "float32"
-    grid = _grid_of(case, compiled.grids)
-    busy = _busy_share(roofs, grid)
-    rate = roofs.rate(dtype) * busy
-    memory_us = nbytes / (roofs.dram_tbps * busy * 1e6) if roofs.dram_tbps > 0 else 0.0
-    compute_us = flops / (rate * 1e6) if rate > 0 else 0.0
-    # Few rows hide how far apart the elements of a column lie.
-    same_type = [one for one in counted if one.case.get("dtype") == case.get("dtype")]
-    farthest = max(same_type or counted, key=lambda one: one.sector_ratio)
-    if roofs.units and farthest.sector_ratio > 1:
-        memory_us = max(memory_us, nbytes * farthest.sector_ratio / (L2_BYTES * roofs.units.clocks * busy))
-    if work.models_size and roofs.units:
-        # A program stores its result when it has computed it.
-        stores_us = memory_us * max(work.unique_stored_bytes, 0) / work.unique_bytes
-        compute_us = max(compute_us, roofs.units.phases_us(work, dtype) * times / busy + stores_us)
-    launch_us = work.launches * roofs.launch_us
-    terms: tuple[tuple[float, Literal["memory", "compute", "launch"]], ...] = (
-        (memory_us, "memory"),
-        (compute_us, "compute"),
-        (launch_us, "launch"),
-    )
-    return Prediction(
-        gpu=roofs.gpu,
-        case=dict(case),
-        words=words,
-        time_us=float(f"{launch_us + max(memory_us, compute_us):.5g}"),
-        # The first of equal terms.
-        bound=max(terms, key=lambda term: term[0])[1],
-        bytes=round(nbytes),
-        flops=round(flops),
-        ceilings=roofs.ceilings,
-        programs=grid.programs if grid else -1,
-        remarks=(*_remarks(roofs, grid, busy, compiled), *_apart_words(farthest)),
-    )
+
+    band: SpeedBand
+    counted: Sequence[Work]
+    compiled: PartInfo = _NOTHING_COMPILED
+
+    def predict(self, roofs: Roofs, case: Mapping[str, Value], words: str) -> Prediction | None:
+        """Return the time of one size from counts on other cases.
+
+        None if no counted case is usable, or if the GPU does not compute in the size's type. The DRAM bytes are the
+        size's compulsory bytes, scaled by the counted case's unique bytes over its compulsory bytes. The operations are
+        those that the size needs; with a small copy of it, those that the copy did, scaled.
+        """
+        work = self._nearest(case)
+        if work is None or case.get("dtype") in roofs.lacks:
+            return None
+        scale = _formula_value(self.band.bytes, case) / _formula_value(self.band.bytes, work.case)
+        nbytes = work.unique_bytes * scale
+        needed, counted_needs = (_formula_value(self.band.flops, one) for one in (case, work.case))
+        times = needed / counted_needs if needed and counted_needs else scale
+        flops = work.flops * times if work.models_size else needed or work.flops * scale
+        # What no tl.dot multiplies runs on the ordinary cores, whatever its type.
+        dtype = str(case.get("dtype", "")) if work.flops else "float32"
+        grid = _grid_of(case, self.compiled.grids)
+        busy = _busy_share(roofs, grid)
+        rate = roofs.rate(dtype) * busy
+        memory_us = nbytes / (roofs.dram_tbps * busy * 1e6) if roofs.dram_tbps > 0 else 0.0
+        compute_us = flops / (rate * 1e6) if rate > 0 else 0.0
+        # Few rows hide how far apart the elements of a column lie.
+        same_type = [one for one in self.counted if one.case.get("dtype") == case.get("dtype")]
+        farthest = max(same_type or self.counted, key=lambda one: one.sector_ratio)
+        if roofs.units and farthest.sector_ratio > 1:
+            memory_us = max(memory_us, nbytes * farthest.sector_ratio / (L2_BYTES * roofs.units.clocks * busy))
+        if work.models_size and roofs.units:
+            # A program stores its result when it has computed it.
+            stores_us = memory_us * max(work.unique_stored_bytes, 0) / work.unique_bytes
+            compute_us = max(compute_us, roofs.units.phases_us(work, dtype) * times / busy + stores_us)
+        launch_us = work.launches * roofs.launch_us
+        terms: tuple[tuple[float, Literal["memory", "compute", "launch"]], ...] = (
+            (memory_us, "memory"),
+            (compute_us, "compute"),
+            (launch_us, "launch"),
+        )
+        return Prediction(
+            gpu=roofs.gpu,
+            case=dict(case),
+            words=words,
+            time_us=float(f"{launch_us + max(memory_us, compute_us):.5g}"),
+            # The first of equal terms.
+            bound=max(terms, key=lambda term: term[0])[1],
+            bytes=round(nbytes),
+            flops=round(flops),
+            ceilings=roofs.ceilings,
+            programs=grid.programs if grid else -1,
+            remarks=(*_remarks(roofs, grid, busy, self.compiled), *_apart_words(farthest)),
+        )
+
+    def _nearest(self, case: Mapping[str, Value]) -> Work | None:
+        """Return the small copy of the size's type that shares most values with it, else the largest case of that type.
+
+        Without any of that type, the largest case of all. In the largest case, bytes beyond inputs and results weigh
+        least. Cases that the band's formula does not know, and calls without a launch, are not used.
+        """
+        needed = [
+            (work, _formula_value(self.band.bytes, work.case))
+            for work in self.counted
+            if work.launches and work.unique_bytes
+        ]
+        usable = [(work, nbytes) for work, nbytes in needed if nbytes > 0]
+        alike = [(work, nbytes) for work, nbytes in usable if work.case.get("dtype") == case.get("dtype")]
+        copies = [work for work, _ in alike if work.models_size]
+        if copies:
+            return max(copies, key=lambda work: sum(work.case.get(axis) == value for axis, value in case.items()))
+        largest = max(alike or usable, key=lambda pair: pair[1], default=None)
+        return largest[0] if largest else None
+
+    def on_paper(self) -> tuple[Prediction, ...]:
+        """Return predictions for a few sizes of the suite, shortest first, each on every GPU known by name."""
+        gpus = [published_roofs(gpu, row) for row in ARCHITECTURES.values() for gpu in row.gpus]
+        by_case = {case: self.predict(gpus[0], case, case.words()) for case in self.band.suite.named}
+        distinct_us: dict[Case, float] = {}
+        for case, one in by_case.items():
+            # A size that takes as long as another adds nothing.
+            if one is not None and all(abs(one.time_us - time) > _ALIKE * time for time in distinct_us.values()):
+                distinct_us[case] = one.time_us
+        cases = sorted(distinct_us, key=distinct_us.__getitem__)
+        return tuple(
+            one
+            for place in _spread(len(cases))
+            for roofs in gpus
+            if (one := self.predict(roofs, cases[place], cases[place].words())) is not None
+        )
+
+    def measured(self, gpu: str, speed: Speed, capability: str = "") -> tuple[Prediction, ...]:
+        """Return a prediction for every size by the ceilings of the very GPU, with the measured time.
+
+        If a size was timed by both methods, the graph's time counts. Small copies on which other kernels ran are not
+        used, and where there are no others, nothing is predicted.
+        """
+        if speed.ceilings is None:
+            return ()
+        roofs = measured_roofs(gpu, speed.ceilings, capability)
+        found = []
+        by_graph = [size.case for size in speed.sizes if size.method == "graph"]
+        for size in speed.sizes:
+            if size.method == "stream" and size.case in by_graph:
+                continue
+            if self._ran_others(size):
+                continue
+            one = self.predict(roofs, size.case, size.words)
+            if one is not None:
+                found.append(replace(one, measured_us=size.submission.median_us))
+        return tuple(found)
+
+    def with_predictions(self, check: CheckResult, gpu: str, capability: str = "") -> CheckResult:
+        """Return a timed check with a prediction for every size, or a note that says why there is none."""
+        assert check.speed is not None
+        why = self.why_uncounted(check.speed)
+        return replace(
+            check,
+            predictions=self.measured(gpu, check.speed, capability),
+            notes=(*check.notes, why) if why else check.notes,
+        )
+
+    def why_uncounted(self, speed: Speed) -> str:
+        """Return a sentence about a size without a prediction, as other kernels were counted; '' if there is none."""
+        size = next((size for size in speed.sizes if self._ran_others(size)), None)
+        if size is None:
+            return ""
+        copy = next(work for work in self.counted if work.models_size)
+        timed, counted_names = (", ".join(names) for names in (size.kernels, copy.kernels))
+        return f"no time is predicted: the interpreter ran {counted_names} in place of {timed}"
+
+    def _ran_others(self, size: SizeTiming) -> bool:
+        """Return whether the small copies of a timed size launched other kernels than the size did.
+
+        Launch code may choose other kernels in the interpreter than on this GPU; their phases do not apply here. A call
+        may launch a kernel more than another, such as a last sum. Older records name no kernels.
+        """
+        timed = set(size.kernels)
+        copies = [set(work.kernels) for work in self.counted if work.models_size and work.kernels]
+        return bool(timed and copies) and not any(timed <= copy or copy <= timed for copy in copies)
 
 
 def _grid_of(case: Mapping[str, Value], grids: Sequence[Grid]) -> Grid | None:
@@ -253,22 +342,6 @@ def _spilling(compiled: PartInfo, target: str) -> list[str]:
     ]
 
 
-def _nearest(band: SpeedBand, case: Mapping[str, Value], counted: Sequence[Work]) -> Work | None:
-    """Return the small copy of the size's type that shares most values with it, else the largest case of that type.
-
-    Without any of that type, the largest case of all. In the largest case, bytes beyond inputs and results weigh least.
-    Cases that the band's formula does not know, and calls without a launch, are not used.
-    """
-    needed = [(work, _formula_value(band.bytes, work.case)) for work in counted if work.launches and work.unique_bytes]
-    usable = [(work, nbytes) for work, nbytes in needed if nbytes > 0]
-    alike = [(work, nbytes) for work, nbytes in usable if work.case.get("dtype") == case.get("dtype")]
-    copies = [work for work, _ in alike if work.models_size]
-    if copies:
-        return max(copies, key=lambda work: sum(work.case.get(axis) == value for axis, value in case.items()))
-    largest = max(alike or usable, key=lambda pair: pair[1], default=None)
-    return largest[0] if largest else None
-
-
 def _formula_value(formula: str, case: Mapping[str, Value]) -> float:
     """Return the formula's value, 0 for a case that it does not know."""
     try:
@@ -277,96 +350,8 @@ def _formula_value(formula: str, case: Mapping[str, Value]) -> float:
         return 0.0
 
 
-def predict_on_paper(
-    band: SpeedBand, counted: Sequence[Work], compiled: PartInfo = _NOTHING_COMPILED
-) -> tuple[Prediction, ...]:
-    """Return predictions for a few sizes of the suite, shortest first, each on every GPU known by name."""
-    gpus = [published_roofs(gpu, row) for row in ARCHITECTURES.values() for gpu in row.gpus]
-    by_case = {case: predict(gpus[0], band, case, case.words(), counted, compiled) for case in band.suite.named}
-    distinct_us: dict[Case, float] = {}
-    for case, one in by_case.items():
-        # A size that takes as long as another adds nothing.
-        if one is not None and all(abs(one.time_us - time) > _ALIKE * time for time in distinct_us.values()):
-            distinct_us[case] = one.time_us
-    cases = sorted(distinct_us, key=distinct_us.__getitem__)
-    return tuple(
-        one
-        for place in _spread(len(cases))
-        for roofs in gpus
-        if (one := predict(roofs, band, cases[place], cases[place].words(), counted, compiled)) is not None
-    )
-
-
 def _spread(count: int) -> list[int]:
     """Return at most a few places of so many, the first and the last among them."""
     if count <= _FEW:
         return list(range(count))
     return [round(i * (count - 1) / (_FEW - 1)) for i in range(_FEW)]
-
-
-def with_predictions(
-    check: CheckResult,
-    gpu: str,
-    band: SpeedBand,
-    counted: Sequence[Work],
-    capability: str = "",
-    compiled: PartInfo = _NOTHING_COMPILED,
-) -> CheckResult:
-    """Return a timed check with a prediction for every size, or a note that says why there is none."""
-    assert check.speed is not None
-    why = why_uncounted(check.speed, counted)
-    return replace(
-        check,
-        predictions=predict_measured(gpu, band, check.speed, counted, capability, compiled),
-        notes=(*check.notes, why) if why else check.notes,
-    )
-
-
-def predict_measured(
-    gpu: str,
-    band: SpeedBand,
-    speed: Speed,
-    counted: Sequence[Work],
-    capability: str = "",
-    compiled: PartInfo = _NOTHING_COMPILED,
-) -> tuple[Prediction, ...]:
-    """Return a prediction for every size by the ceilings of the very GPU, with the measured time.
-
-    If a size was timed by both methods, the graph's time counts. Small copies on which other kernels ran are not used,
-    and where there are no others, nothing is predicted.
-    """
-    if speed.ceilings is None:
-        return ()
-    roofs = measured_roofs(gpu, speed.ceilings, capability)
-    found = []
-    by_graph = [size.case for size in speed.sizes if size.method == "graph"]
-    for size in speed.sizes:
-        if size.method == "stream" and size.case in by_graph:
-            continue
-        if _has_other_kernels(size, counted):
-            continue
-        one = predict(roofs, band, size.case, size.words, counted, compiled)
-        if one is not None:
-            found.append(replace(one, measured_us=size.submission.median_us))
-    return tuple(found)
-
-
-def why_uncounted(speed: Speed, counted: Sequence[Work]) -> str:
-    """Return a sentence about a size without a prediction, because other kernels were counted; '' if there is none."""
-    size = next((size for size in speed.sizes if _has_other_kernels(size, counted)), None)
-    if size is None:
-        return ""
-    copy = next(work for work in counted if work.models_size)
-    timed, counted_names = (", ".join(names) for names in (size.kernels, copy.kernels))
-    return f"no time is predicted: the interpreter ran {counted_names} in place of {timed}"
-
-
-def _has_other_kernels(size: SizeTiming, counted: Sequence[Work]) -> bool:
-    """Return whether the small copies of a timed size launched other kernels than the size did.
-
-    Launch code may choose other kernels in the interpreter than on this GPU; their phases do not apply here. A call
-    may launch a kernel more than another, such as a last sum. Older records name no kernels.
-    """
-    timed = set(size.kernels)
-    copies = [set(work.kernels) for work in counted if work.models_size and work.kernels]
-    return bool(timed and copies) and not any(timed <= copy or copy <= timed for copy in copies)

@@ -17,15 +17,12 @@ from grader.record.record import Record
 from grader.record.speed import Ceilings
 from grader.record.work import Prediction, Work
 from grader.speed.prediction import (
+    CountedPart,
     Roofs,
     Units,
     measured_roofs,
-    predict,
-    predict_measured,
-    predict_on_paper,
     published_roofs,
     units_of,
-    why_uncounted,
 )
 from tests.conftest import ROOT, Grade
 from tests.records import samples
@@ -53,7 +50,7 @@ def work(
 
 
 def predicted(case: dict[str, Any], *counted: Work, of: SpeedBand | None = None, roofs: Roofs = ROOFS) -> Prediction:
-    found = predict(roofs, of or band(), case, "words", counted)
+    found = CountedPart(of or band(), counted).predict(roofs, case, "words")
     assert found is not None
     return found
 
@@ -114,12 +111,12 @@ def test_the_largest_case_of_the_size_s_own_type_is_scaled() -> None:
     ids=["nothing", "no launch", "no byte"],
 )
 def test_what_was_not_counted_predicts_nothing(counted: tuple[Work, ...]) -> None:
-    assert predict(ROOFS, band(), {"N": 1000, "dtype": "float32"}, "words", counted) is None
+    assert CountedPart(band(), counted).predict(ROOFS, {"N": 1000, "dtype": "float32"}, "words") is None
 
 
 def test_a_counted_case_that_the_suite_s_formula_does_not_know_predicts_nothing() -> None:
     other = dataclasses.replace(work(), case={"M": 7})
-    assert predict(ROOFS, band(), {"N": 1000, "dtype": "float32"}, "words", (other,)) is None
+    assert CountedPart(band(), (other,)).predict(ROOFS, {"N": 1000, "dtype": "float32"}, "words") is None
 
 
 # -- phases ----------------------------------------------------------------------------------------------------------
@@ -211,8 +208,8 @@ def test_where_triton_uses_no_tensor_cores_a_product_is_expected_at_the_float32_
 
 def test_nothing_is_predicted_in_a_type_that_the_gpu_lacks() -> None:
     roofs = dataclasses.replace(ROOFS, lacks=("float16",))
-    assert predict(roofs, band(), {"N": 1000, "dtype": "float16"}, "words", (work(),)) is None
-    assert predict(roofs, band(), {"N": 1000, "dtype": "float32"}, "words", (work(),)) is not None
+    assert CountedPart(band(), (work(),)).predict(roofs, {"N": 1000, "dtype": "float16"}, "words") is None
+    assert CountedPart(band(), (work(),)).predict(roofs, {"N": 1000, "dtype": "float32"}, "words") is not None
 
 
 # -- where nothing can be timed --------------------------------------------------------------------------------------
@@ -220,7 +217,7 @@ def test_nothing_is_predicted_in_a_type_that_the_gpu_lacks() -> None:
 
 def test_a_few_sizes_are_predicted_on_every_named_gpu_from_short_to_long() -> None:
     sizes = tuple({"N": 1 << power} for power in range(20, 31))
-    found = predict_on_paper(band(*sizes), (work(),))
+    found = CountedPart(band(*sizes), (work(),)).on_paper()
     lengths = list(dict.fromkeys(one.case["N"] for one in found))
 
     gpus = [gpu.name for row in ARCHITECTURES.values() for gpu in row.gpus]
@@ -233,11 +230,11 @@ def test_a_few_sizes_are_predicted_on_every_named_gpu_from_short_to_long() -> No
 
 def test_a_size_that_takes_as_long_as_another_is_left_out() -> None:
     sizes = ({"N": 1 << 30}, {"N": 1 << 31, "dtype": "float16"}, {"N": 1 << 20})
-    assert {one.case["N"] for one in predict_on_paper(band(*sizes), (work(),))} == {1 << 20, 1 << 30}
+    assert {one.case["N"] for one in CountedPart(band(*sizes), (work(),)).on_paper()} == {1 << 20, 1 << 30}
 
 
 def test_nothing_counted_predicts_nothing_on_paper() -> None:
-    assert predict_on_paper(band(), ()) == ()
+    assert CountedPart(band(), ()).on_paper() == ()
 
 
 # -- beside measurements ---------------------------------------------------------------------------------------------
@@ -250,7 +247,7 @@ def test_every_size_stands_beside_its_measured_time_that_of_a_graph_where_launch
         first, method="graph", contenders=(dataclasses.replace(own, median_us=own.median_us - 5), *others)
     )
     timed = dataclasses.replace(samples.unsteady_speed(), sizes=(first, graph, second))
-    found = predict_measured("NVIDIA H200", band(), timed, (work(),))
+    found = CountedPart(band(), (work(),)).measured("NVIDIA H200", timed)
 
     assert [(one.words, one.measured_us) for one in found] == [
         (size.words, size.submission.median_us) for size in (graph, second)
@@ -262,7 +259,7 @@ def test_every_size_stands_beside_its_measured_time_that_of_a_graph_where_launch
 
 def test_without_measured_ceilings_nothing_is_predicted_beside_a_measurement() -> None:
     speed = dataclasses.replace(samples.unsteady_speed(), ceilings=None)
-    assert predict_measured("G", band(), speed, (work(),)) == ()
+    assert CountedPart(band(), (work(),)).measured("G", speed) == ()
 
 
 def test_where_the_small_copies_ran_other_kernels_nothing_is_predicted_and_the_reason_is_told() -> None:
@@ -272,19 +269,19 @@ def test_where_the_small_copies_ran_other_kernels_nothing_is_predicted_and_the_r
     )
     portable, with_sum = copy(dtype="float32", kernels=("portable",)), copy(dtype="float32", kernels=("hopper", "sum"))
 
-    assert predict_measured("G", band(), timed, (portable,)) == ()
-    assert why_uncounted(timed, (portable,)) == (
+    assert CountedPart(band(), (portable,)).measured("G", timed) == ()
+    assert CountedPart(band(), (portable,)).why_uncounted(timed) == (
         "no time is predicted: the interpreter ran portable in place of hopper"
     )
-    assert len(predict_measured("G", band(), timed, (portable, with_sum))) == len(speed.sizes)
-    assert why_uncounted(timed, (portable, with_sum)) == ""
+    assert len(CountedPart(band(), (portable, with_sum)).measured("G", timed)) == len(speed.sizes)
+    assert CountedPart(band(), (portable, with_sum)).why_uncounted(timed) == ""
     # Bytes that were counted of another kernel are those that the size needs, or close to it.
-    assert len(predict_measured("G", band(), timed, (work(kernels=("portable",)),))) == len(speed.sizes)
+    assert len(CountedPart(band(), (work(kernels=("portable",)),)).measured("G", timed)) == len(speed.sizes)
 
 
 def test_older_records_name_no_kernels_and_get_their_predictions() -> None:
     speed = samples.unsteady_speed()
-    assert len(predict_measured("G", band(), speed, (copy(dtype="float32", kernels=("k",)),))) == len(speed.sizes)
+    assert len(CountedPart(band(), (copy(dtype="float32", kernels=("k",)),)).measured("G", speed)) == len(speed.sizes)
 
 
 # -- how well it does ------------------------------------------------------------------------------------------------
@@ -377,7 +374,7 @@ def with_programs(*programs: int, told: int = 132) -> PartInfo:
 
 
 def predicted_with(compiled: PartInfo, roofs: Roofs = H200, size: dict[str, Any] = LARGE) -> Prediction:
-    found = predict(roofs, band(), size, "words", [work()], compiled)
+    found = CountedPart(band(), [work()], compiled).predict(roofs, size, "words")
     assert found is not None
     return found
 
@@ -431,7 +428,7 @@ def test_a_kernel_that_spills_on_a_gpu_makes_its_prediction_a_lower_bound() -> N
 
 def test_lanes_that_lie_apart_are_slowed_by_the_l2_cache_and_named() -> None:
     apart = [work(sector_ratio=8.0, apart_line=7), work(1000)]
-    slow, usual = (predict(H200, band(), LARGE, "words", counted) for counted in (apart, [work(1000)]))
+    slow, usual = (CountedPart(band(), counted).predict(H200, LARGE, "words") for counted in (apart, [work(1000)]))
     assert slow is not None
     assert usual is not None
     assert 3 < slow.time_us / usual.time_us < 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from grader.exercise.cases import QUICK_VOLUME, Value
 from grader.exercise.model import Agrees
@@ -37,6 +37,58 @@ _Choices = frozenset[_Choice]
 _MAY_GO_ON = ("fail", "not_implemented")
 
 
+@dataclass
+class _Ran:
+    """What the cases of a check have shown so far.
+
+    count, worst: of the cases that ran, and their largest error. failed: those that failed, in order. left_out: why a
+    case has too many programs for the interpreter. far: how many cases may be left out. usual: the trials of cases that
+    run in every configuration. largest: the largest quick case of each set of configurations.
+    """
+
+    largest_gpu: OnTheLargestGpu
+    far: int
+    count: int = 0
+    worst: float = 0.0
+    failed: list[tuple[PlannedCase, Trial]] = field(default_factory=list)
+    left_out: dict[PlannedCase, str] = field(default_factory=dict)
+    usual: dict[PlannedCase, Trial] = field(default_factory=dict)
+    largest: dict[_Choices, tuple[PlannedCase, Trial]] = field(default_factory=dict)
+
+    @property
+    def tells_nothing(self) -> bool:
+        """Return whether no case ran, or too many for a verdict were left out: more than half of several.
+
+        A file that is slow exactly where it is wrong would pass.
+        """
+        return bool(self.left_out) and (not self.count or (self.far > 1 and 2 * len(self.left_out) > self.far))
+
+    def note(self, one: PlannedCase, trial: Trial) -> None:
+        """Note a case that ran."""
+        self.worst, self.count = max(self.worst, trial.worst), self.count + 1
+        self.largest_gpu.note(one, trial)
+        if trial.failure:
+            self.failed.append((one, trial))
+
+    def keep_largest(self, one: PlannedCase, trial: Trial) -> None:
+        """Keep a case that is quick, and the largest with its set of configurations."""
+        choices, volume = _choices_of(trial), one.case.volume
+        known = self.largest[choices][0].case.volume if choices in self.largest else -1
+        if trial.configurations > 1 and known < volume <= QUICK_VOLUME:
+            self.largest[choices] = one, trial
+
+    def metrics(self) -> dict[str, Number]:
+        """Return the numbers of the cases."""
+        found: dict[str, Number] = {"cases": self.count, "worst_error_over_allowed": number(self.worst)}
+        return found | ({"cases_left_out": len(self.left_out)} if self.left_out else {})
+
+    def notes(self) -> tuple[str, ...]:
+        """Return a note for each case that was left out."""
+        return tuple(
+            f"not judged here: {one.case.words()} (a GPU has to run {why})" for one, why in self.left_out.items()
+        )
+
+
 def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     """Compare every output with the oracle on every case.
 
@@ -45,84 +97,73 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees) -> Ruling:
     of each set of configurations that pruning leaves, here and in later checks of the part. Some cases are also
     recorded with a larger GPU shown to launch code, and so are those in which it raises an exception on a small one.
     """
-    worst, run = 0.0, 0
     tuned = _tuned_cases(cases, rule)
-    usual: dict[PlannedCase, Trial] = {}
-    largest: dict[_Choices, tuple[PlannedCase, Trial]] = {}
-    failed: list[tuple[PlannedCase, Failure]] = []
-    trials_failed: dict[PlannedCase, Trial] = {}
-    left_out: dict[PlannedCase, str] = {}
-    largest_gpu = OnTheLargestGpu(bench)
+    ran = _run(bench, cases, rule, tuned)
+    # Last: its calls cause the later cases to be recorded again.
+    failed = _looked_into(bench, ran.failed)
+    if not failed and ran.tells_nothing:
+        raise NotRunHere(next(iter(ran.left_out.values())))
+    # A part counts as not implemented only if every case is.
+    if len(failed) < ran.count or any(failure.status != "not_implemented" for _, failure in failed):
+        failed = [(one, _crash_if_begun(failure)) for one, failure in failed]
+    if not failed and (wrong := ran.largest_gpu.first_failure()):
+        failed = [wrong]
+    if not failed:
+        found, failing = _in_every_configuration(bench, _configured_cases(bench, rule, tuned, ran), ran.usual)
+        metrics = ran.metrics() | found.metrics
+        return Ruling(found.failure, failing, evidence=found.evidence, metrics=metrics, notes=ran.notes())
+    metrics = ran.metrics() | {"cases_failed": len(failed)}
+    telling = _most_telling(failed)
+    return Ruling(telling[0], failed[0][0], metrics=metrics, alike=tuple(telling[1:]), notes=ran.notes())
+
+
+def _run(bench: Bench, cases: Sequence[PlannedCase], rule: Agrees, tuned: Sequence[PlannedCase]) -> _Ran:
+    """Run the cases, one after another, until a failure predicts the others. tuned: kept for every configuration."""
     # Only the far ends of a star may be left out for too many programs.
     far = [rule.cases.is_far(one.case) for one in cases]
     requests = [
         CallRequest(bench.part, one.case, one.seed, may_be_left_out=is_far)
         for one, is_far in zip(cases, far, strict=True)
     ]
-    with closing(_run_here(bench, requests, failed)) as trials:
+    ran = _Ran(OnTheLargestGpu(bench), sum(far))
+    with closing(_run_here(bench, requests, ran)) as trials:
         for one, trial in zip(cases, trials, strict=False):
             if trial.left_out:
-                left_out[one] = trial.left_out
-                if failed:
+                ran.left_out[one] = trial.left_out
+                if ran.failed:
                     # It took seconds, and others may too. The failure is known.
                     break
                 continue
-            worst, run = max(worst, trial.worst), run + 1
-            largest_gpu.note(one, trial)
+            ran.note(one, trial)
             if one in tuned or trial.kept:
-                usual[one] = trial
+                ran.usual[one] = trial
             elif rule.every_configuration or bench.findings.configurations is not None:
-                _keep_largest(largest, one, trial)
-            if trial.failure:
-                failed.append((one, trial.failure))
-                trials_failed[one] = trial
-                if trial.failure.status not in _MAY_GO_ON or (bench.first_failure and trial.failure.status == "fail"):
-                    break
-    # Last: its calls cause the later cases to be recorded again.
-    failed = _looked_into(bench, failed, trials_failed)
-    if left_out and not failed and (not run or _are_too_many(len(left_out), sum(far))):
-        raise NotRunHere(next(iter(left_out.values())))
-    # A part counts as not implemented only if every case is.
-    if len(failed) < run or any(failure.status != "not_implemented" for _, failure in failed):
-        failed = [(one, _crash_if_begun(failure)) for one, failure in failed]
-    metrics: dict[str, Number] = {"cases": run, "worst_error_over_allowed": number(worst)}
-    if left_out:
-        metrics["cases_left_out"] = len(left_out)
-    notes = tuple(f"not judged here: {one.case.words()} (a GPU has to run {why})" for one, why in left_out.items())
-    if not failed and (wrong := largest_gpu.first_failure()):
-        failed = [wrong]
-    if not failed:
-        found, failing = _in_every_configuration(bench, _configured_cases(bench, rule, tuned, usual, largest), usual)
-        return Ruling(found.failure, failing, evidence=found.evidence, metrics=metrics | found.metrics, notes=notes)
-    metrics["cases_failed"] = len(failed)
-    telling = _most_telling(failed)
-    return Ruling(telling[0], failed[0][0], metrics=metrics, alike=tuple(telling[1:]), notes=notes)
+                ran.keep_largest(one, trial)
+            if trial.failure and _predicts_others(trial.failure, bench):
+                break
+    return ran
 
 
-def _looked_into(
-    bench: Bench, failed: Sequence[tuple[PlannedCase, Failure]], trials: Mapping[PlannedCase, Trial]
-) -> list[tuple[PlannedCase, Failure]]:
+def _predicts_others(failure: Failure, bench: Bench) -> bool:
+    """Return whether the other cases need not run after a failure."""
+    return failure.status not in _MAY_GO_ON or (bench.first_failure and failure.status == "fail")
+
+
+def _looked_into(bench: Bench, failed: Sequence[tuple[PlannedCase, Trial]]) -> list[tuple[PlannedCase, Failure]]:
     """Return the failures; the first names the configuration, or the work outside kernels, that causes it.
 
     Only the first is examined: the others would give the same.
     """
-    if not failed:
+    failures = [(one, trial.failure) for one, trial in failed if trial.failure]
+    if not failures:
         return []
-    (one, failure), *others = failed
-    if is_due_to_configuration(bench, one, trials[one]):
-        return [(one, name_configuration_of(trials[one], failure)) for one, failure in failed]
-    return [(one, judged_apart(bench, one, trials[one], failure, briefly=True)), *others]
+    (_, trial), ((one, failure), *others) = failed[0], failures
+    if is_due_to_configuration(bench, one, trial):
+        return [(one, name_configuration_of(trial, failure)) for one, failure in failures]
+    return [(one, judged_apart(bench, one, trial, failure, briefly=True)), *others]
 
 
-def _are_too_many(left_out: int, far: int) -> bool:
-    """Return whether too many far ends were left out for a verdict: more than half of several.
-
-    A file that is slow exactly where it is wrong would pass.
-    """
-    return far > 1 and 2 * left_out > far
-
-
-def _run_here(bench: Bench, requests: Sequence[CallRequest], failed: Sequence[object]) -> Generator[Trial]:
+def _run_here(bench: Bench, requests: Sequence[CallRequest], ran: _Ran) -> Generator[Trial]:
     """Yield the trials. After a failure, a call that only a GPU can run ends them.
 
     Where launch code raises an exception on a small GPU, the call is tried for the usual one, and a new batch begins.
@@ -140,7 +181,7 @@ def _run_here(bench: Bench, requests: Sequence[CallRequest], failed: Sequence[ob
                     return
             yield on_the_usual_gpu(bench, request, trial)
     except NotRunHere:
-        if not failed:
+        if not ran.failed:
             raise
 
 
@@ -157,38 +198,24 @@ def _tuned_cases(cases: Sequence[PlannedCase], rule: Agrees) -> list[PlannedCase
     return list(largest.values())
 
 
-def _configured_cases(
-    bench: Bench,
-    rule: Agrees,
-    tuned: Sequence[PlannedCase],
-    usual: dict[PlannedCase, Trial],
-    largest: Mapping[_Choices, tuple[PlannedCase, Trial]],
-) -> list[PlannedCase]:
+def _configured_cases(bench: Bench, rule: Agrees, tuned: Sequence[PlannedCase], ran: _Ran) -> list[PlannedCase]:
     """Return the cases to run in every configuration, and note their configurations in the bench.
 
     These are the tuned cases, and cases with configurations that no earlier case had: pruning may leave some
     configurations to certain sizes alone. The latter join the `usual` trials.
     """
     known = bench.findings.configurations
-    offered = (known or set()).union(*(_choices_of(usual[one]) for one in tuned if one in usual))
-    pruned = dict(found for choices, found in largest.items() if not choices <= offered)
+    offered = (known or set()).union(*(_choices_of(ran.usual[one]) for one in tuned if one in ran.usual))
+    pruned = dict(found for choices, found in ran.largest.items() if not choices <= offered)
     if rule.every_configuration or known is not None:
-        bench.findings.configurations = offered.union(*largest)
-    usual |= pruned
+        bench.findings.configurations = offered.union(*ran.largest)
+    ran.usual |= pruned
     return [*tuned, *pruned]
 
 
 def _choices_of(trial: Trial) -> _Choices:
     """Return the configurations that the autotuners of a call may choose."""
     return frozenset((one.kernel_line, words) for one in trial.tuning for words in one.words)
-
-
-def _keep_largest(largest: dict[_Choices, tuple[PlannedCase, Trial]], one: PlannedCase, trial: Trial) -> None:
-    """Keep a case that is quick, and the largest with its set of configurations."""
-    choices, volume = _choices_of(trial), one.case.volume
-    known = largest[choices][0].case.volume if choices in largest else -1
-    if trial.configurations > 1 and known < volume <= QUICK_VOLUME:
-        largest[choices] = one, trial
 
 
 def _in_every_configuration(
