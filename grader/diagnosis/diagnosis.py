@@ -246,7 +246,7 @@ class Diagnosis:
                 return failure
             if repeated is None:
                 found = remembered_there(interpreted, planned, one) or self._remembered_anew(bench, planned, one)
-                if found is None and not ended:
+                if found is None and not ended and not self._remembers_elsewhere(planned):
                     worst = float(ruling.metrics.get("worst_error_over_allowed", 0.0))
                     relaunched = partial(is_right_relaunched, bench, one.case, one.seed)
                     found = right_in_interpreter(failure, worst, relaunched)
@@ -269,6 +269,11 @@ class Diagnosis:
             check.clues, check.shown, check.words = clues, shown_by(shown), (shown.lead, shown.advice)
             return shown
         return failure
+
+    def _remembers_elsewhere(self, planned: PlannedCheck) -> bool:
+        """Return whether another check of the part has proved that earlier calls spoil a call."""
+        others = self._notebook.elsewhere(planned)
+        return any(clue.confirmed and clue.kind in of_family("earlier calls") for one in others for clue in one)
 
     def _remembered_anew(self, bench: Bench, planned: PlannedCheck, one: PlannedCase) -> Clue | None:
         """Return the clue of a GPU's failing case that earlier calls spoil. Stop probing a part after the first "no".

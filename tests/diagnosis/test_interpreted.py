@@ -145,6 +145,27 @@ def test_a_case_of_a_gpu_that_is_right_in_a_new_process_was_spoilt_by_an_earlier
     assert cause_of(result).suspects[0].confirmed
 
 
+def test_where_a_check_has_shown_what_earlier_calls_spoil_another_is_not_told_as_the_gpu_s(
+    server: ForkServer, ex_15: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("grader.diagnosis.diagnosis._MOST_ANEW", 1)
+    checks = plan_with(ex_15, "vector_add.tail").checks[0], plan_with(ex_15, "vector_add.slices").checks[0]
+    one = PlannedCase(VECTORS, 5)
+    kinds = []
+    with bench_of(server, ex_15, COUNTING) as alone, bench_of(server, ex_15, VECTOR_ADD) as other:
+        bench = replace(alone, interpreter=other.pair)
+        bench.try_case(VECTORS.changed(N=3), 5)
+        diagnosis = Diagnosis(ex_15.exercise, bench.truth)
+        for planned in checks:
+            ruling = decide(bench, replace(planned, cases=(one,)))
+            assert ruling.failure is not None
+            failure = diagnosis.look_in_interpreter(bench, planned, ruling.failure, one)
+            result = diagnosis.explained(planned, failed_result(planned, failure))
+            kinds.append([(each.kind, each.confirmed) for each in cause_of(result).suspects][:1])
+    assert kinds[0] == [("remembered_input", True)]
+    assert ("compiled_differs", True) not in kinds[1]
+
+
 def test_a_repair_is_also_sought_by_the_smallest_case_that_the_interpreter_found_wrong(
     server: ForkServer, ex_15: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
