@@ -44,8 +44,10 @@ Reasons, with figures of an H100:
 Tried, and left out: each program starts at another tile of queries, so that fewer additions meet (1 % slower); k·q3ᵀ
 before dq is waited for (with three products in flight, the compiler lets all products run one after another); the
 additions after k·q3ᵀ is issued (the same, or spilled registers); one barrier for the slots of q, do and ds (up to 3 %
-slower with the mask at D = 64, S = 16,384, up to 5 % slower without it at D = 128). Adding
-whole tiles to dq by TMA is 5 % faster; Gluon has a name for that from Triton 3.8 on, and this file is for 3.6 too.
+slower with the mask at D = 64, S = 16,384, up to 5 % slower without it at D = 128). TMA can add
+whole tiles to dq, under a name that Gluon has from Triton 3.8 on. On an H200 that is 1 % to 3 % faster at D = 128 and
+S = 4096 or more, and up to 15 % slower at S = 1024. At D = 64 its buffer takes the third slot of the rings, and with
+two slots it is 13 % to 19 % slower.
 
 Barriers, their phases and descriptors are as in forward_gluon.py. Its page also says how registers move to consumers.
 
@@ -58,7 +60,8 @@ FlashAttention-4's, in the geometric mean over D = 64 and 128, with and without 
 596 TFLOP/s. The version measured there took longer than this one, on an H200: by 5 % to 7 % at D = 128 without the
 mask and 2 % to 6 % with it, by less than 1 % at D = 64 without the mask and 4 % to 14 % with it. This version on an
 H200, beside the faster of cuDNN and FlashAttention-4 at each size: 0.90 times the speed in the mean, 0.90 to 1.06 at
-D = 128, 0.81 to 0.94 at D = 64. What to try next is dq by TMA, once Triton 3.8 is the oldest that this file is for.
+D = 128, 0.81 to 0.94 at D = 64. Not tried yet: three consumers with tiles of 64 queries at D = 64, so that one's
+exponentials run beside the others' products.
 """
 
 import math
