@@ -79,6 +79,8 @@ def _only_store(source: str, lines: Sequence[str], part: str) -> int | None:
 
 
 def _named_line(cause: Cause, count: int) -> int | None:
-    texts = (cause.rationale, *(suspect.evidence for suspect in cause.suspects[:1]))
+    """Return the line that a cause names. Of wrong values, the one to change comes before what the call was."""
+    seen = [suspect.evidence for suspect in cause.suspects[:1]]
+    texts = [cause.rationale, *seen] if cause.mismatch is None else [cause.help, *seen, cause.rationale]
     named = (int(found[1]) for text in texts for found in _NAMED.finditer(text))
     return next((line for line in named if 1 <= line <= count), None)

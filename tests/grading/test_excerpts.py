@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grader.grading.excerpts import with_excerpt, with_repeats
-from grader.record.causes import Cause, Excerpt, Suspect
+from grader.record.causes import Cause, Difference, Excerpt, Mismatch, Suspect
 from grader.record.checks import CheckResult
 from tests.records import samples
 
@@ -44,6 +44,12 @@ def test_lines_count_as_python_counts_them(separator: str) -> None:
 
 def test_a_line_that_the_evidence_names_is_shown_too() -> None:
     assert excerpt(check("Wrong.", "The store on line 4 has no mask.")) == Excerpt(4, 1, LINES[:7])
+
+
+def test_of_wrong_values_the_line_to_change_is_shown_and_not_the_one_that_launched_them() -> None:
+    mismatch = Mismatch("z", 1, 9, 0.5, 0.5, (4,), "scattered", (Difference((4,), 1.0, 0.5, 0.001),))
+    cause = Cause("mismatch", "Title", "Launched in line 15.", "Change the load at line 7.", mismatch=mismatch)
+    assert excerpt(samples.check("p.c", "C", "fail", cause=cause)) == Excerpt(7, 4, LINES[3:10])
 
 
 @pytest.mark.parametrize("words", ["No place.", "Line 0", "Line 21", "16 lines", "outline 3x"])
