@@ -15,6 +15,7 @@ from grader.diagnosis.cross_check import shown_by
 from grader.diagnosis.gathering import clues_in, gathered, has_proof
 from grader.diagnosis.kinds import of_family
 from grader.diagnosis.notebook import Notebook, doubted
+from grader.diagnosis.probes.barriers import missing_barrier
 from grader.diagnosis.probes.contraction import contraction_clues
 from grader.diagnosis.probes.interpreted import (
     EXPLAINED,
@@ -58,11 +59,12 @@ _Search = Callable[[Bench, Failure], Sequence[Clue]]
 
 
 class Diagnosis:
-    """The clues of one grading."""
+    """The clues of one grading. text: the submission's."""
 
-    def __init__(self, exercise: Exercise, truth: Truth) -> None:
+    def __init__(self, exercise: Exercise, truth: Truth, text: str) -> None:
         self._exercise = exercise
         self._truth = truth
+        self._text = text
         self._notebook = Notebook(exercise)
 
     def hear(self, planned: PlannedCheck, failure: Failure) -> None:
@@ -198,12 +200,12 @@ class Diagnosis:
             found = variations_of(bench, wrong_call, declared, cases.space, layout_only=layout_only)
             self._notebook.parts[part].varied = [*(self._notebook.parts[part].varied or []), *found]
 
-    def search_repair(self, bench: Bench, planned: Sequence[PlannedCheck], text: str) -> None:
+    def search_repair(self, bench: Bench, planned: Sequence[PlannedCheck]) -> None:
         """Search for an edit of the submission's text that makes a part right.
 
         planned: the checks of the part. bench: interprets.
         """
-        RepairSearch(self._notebook, bench, planned, text).run()
+        RepairSearch(self._notebook, bench, planned, self._text).run()
 
     def look_at_smallest(self, bench: Bench, planned: PlannedCheck, failure: Failure) -> None:
         """Store the smallest call that fails, and its clues if the first failing call has no suspect.
@@ -248,8 +250,7 @@ class Diagnosis:
                 found = remembered_there(interpreted, planned, one) or self._remembered_anew(bench, planned, one)
                 if found is None and not ended and not self._remembers_elsewhere(planned):
                     worst = float(ruling.metrics.get("worst_error_over_allowed", 0.0))
-                    relaunched = partial(is_right_relaunched, bench, one.case, one.seed)
-                    found = right_in_interpreter(failure, worst, relaunched)
+                    found = self._of_the_gpu(bench, failure, one, worst)
                 check.clues = [found] if found else check.clues
                 return failure
             if repeated.wrong_call is not None and repeated.wrong_call.recipe.part == planned.part.name:
@@ -269,6 +270,14 @@ class Diagnosis:
             check.clues, check.shown, check.words = clues, shown_by(shown), (shown.lead, shown.advice)
             return shown
         return failure
+
+    def _of_the_gpu(self, bench: Bench, failure: Failure, one: PlannedCase, worst: float) -> Clue:
+        """Return the clue of a case that fails on the GPU only. worst: its error elsewhere over the allowed one."""
+        if failure.cause.mismatch is not None:
+            found = missing_barrier(bench, bench.true_recipe(one.case, one.seed), self._text)
+            if found is not None:
+                return found
+        return right_in_interpreter(failure, worst, partial(is_right_relaunched, bench, one.case, one.seed))
 
     def _remembers_elsewhere(self, planned: PlannedCheck) -> bool:
         """Return whether another check of the part has proved that earlier calls spoil a call."""

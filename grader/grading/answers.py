@@ -115,7 +115,7 @@ class Answers:
                     yield result
             if self._job.diagnosed:
                 with spent("search for a repair"):
-                    self._diagnosis.search_repair(bench.interpreted(), planned, self._job.source)
+                    self._diagnosis.search_repair(bench.interpreted(), planned)
         if blocked is not None:
             self._blocked[part.name] = blocked
         if coverage := bench.findings.coverage:

@@ -61,7 +61,7 @@ def open_workplace(
     """
     entry, limits = job.entry, job.entry.exercise.limits
     start = entry.start(job.source)
-    diagnosis = Diagnosis(entry.exercise, truth)
+    diagnosis = Diagnosis(entry.exercise, truth, job.source)
     versions = machine.version("triton"), machine.version("torch")
     kernel_cache = cache_entry_for(job.owner, entry.id, versions) if gpu else None
     outcomes_file = place_for(start, (*versions, __version__))

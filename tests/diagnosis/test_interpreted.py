@@ -40,7 +40,7 @@ def shown(server: ForkServer, entry: Entry, on_gpu: str, interpreted: str, *befo
     planned = replace(planned, cases=(*before, one))
     with bench_of(server, entry, on_gpu) as alone, bench_of(server, entry, interpreted) as other:
         bench = replace(alone, interpreter=other.pair)
-        diagnosis = Diagnosis(entry.exercise, bench.truth)
+        diagnosis = Diagnosis(entry.exercise, bench.truth, "")
         ruling = decide(bench, replace(planned, cases=(one,)))
         failure = diagnosis.look_closer(bench, planned, ruling, 1.0)
         assert failure is not None
@@ -138,7 +138,7 @@ def test_a_case_of_a_gpu_that_is_right_in_a_new_process_was_spoilt_by_an_earlier
             each.try_case(VECTORS.changed(N=3), 5)
         ruling = decide(bench, replace(planned, cases=(one,)))
         assert ruling.failure is not None
-        diagnosis = Diagnosis(ex_15.exercise, bench.truth)
+        diagnosis = Diagnosis(ex_15.exercise, bench.truth, "")
         failure = diagnosis.look_in_interpreter(bench, planned, ruling.failure, one)
         result = diagnosis.explained(planned, failed_result(planned, failure))
     assert cause_of(result).suspects[0].kind == kind
@@ -155,7 +155,7 @@ def test_where_a_check_has_shown_what_earlier_calls_spoil_another_is_not_told_as
     with bench_of(server, ex_15, COUNTING) as alone, bench_of(server, ex_15, VECTOR_ADD) as other:
         bench = replace(alone, interpreter=other.pair)
         bench.try_case(VECTORS.changed(N=3), 5)
-        diagnosis = Diagnosis(ex_15.exercise, bench.truth)
+        diagnosis = Diagnosis(ex_15.exercise, bench.truth, "")
         for planned in checks:
             ruling = decide(bench, replace(planned, cases=(one,)))
             assert ruling.failure is not None
@@ -181,11 +181,11 @@ def test_a_repair_is_also_sought_by_the_smallest_case_that_the_interpreter_found
     monkeypatch.setattr("grader.diagnosis.repair_search.repair_clues", sought)
     with bench_of(server, ex_15, slip) as alone, bench_of(server, ex_15, slip) as other:
         bench = replace(alone, interpreter=other.pair)
-        diagnosis = Diagnosis(ex_15.exercise, bench.truth)
+        diagnosis = Diagnosis(ex_15.exercise, bench.truth, slip)
         failure = diagnosis.look_closer(bench, planned, decide(bench, planned), 1.0)
         assert failure is not None
         diagnosis.look_in_interpreter(bench, planned, failure, PlannedCase(VECTORS.changed(N=7), 5))
-        diagnosis.search_repair(bench.interpreted(), [planned], slip)
+        diagnosis.search_repair(bench.interpreted(), [planned])
     assert sizes == [100, 7]
 
 

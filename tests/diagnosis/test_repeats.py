@@ -88,7 +88,7 @@ def test_what_the_trials_of_an_autotuner_leave_is_told_with_its_remedy(server: F
     (planned,) = plan_with(ex_15, "vector_add.tail").checks
     planned = replace(planned, cases=planned.cases[:1])
     with bench_of(server, ex_15, tuned) as bench:
-        diagnosis = Diagnosis(ex_15.exercise, bench.truth)
+        diagnosis = Diagnosis(ex_15.exercise, bench.truth, "")
         failure = diagnosis.look_closer(bench, planned, decide(bench, planned), 0.1)
         assert failure is not None
         cause = diagnosis.explained(planned, failed_result(planned, failure)).cause

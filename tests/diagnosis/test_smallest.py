@@ -33,7 +33,7 @@ def test_the_smallest_case_explains_what_the_first_one_does_not(server: ForkServ
     (planned,) = plan_with(ex_15, "vector_add.tail").checks
     planned = replace(planned, cases=(LONG,))
     with bench_of(server, ex_15, TEXT) as bench:
-        diagnosis = Diagnosis(ex_15.exercise, bench.truth)
+        diagnosis = Diagnosis(ex_15.exercise, bench.truth, "")
         failure = diagnosis.look_closer(bench, planned, decide(bench, planned), 60.0)
         assert failure is not None
         result = failed_result(planned, failure)
@@ -62,7 +62,7 @@ def test_a_fault_in_the_search_for_causes_is_told_and_changes_no_verdict(
     (planned,) = plan_with(ex_15, "vector_add.tail").checks
     planned = replace(planned, cases=(SHORT,))
     with bench_of(server, ex_15, TEXT) as bench:
-        diagnosis, ruling = Diagnosis(ex_15.exercise, bench.truth), decide(bench, planned)
+        diagnosis, ruling = Diagnosis(ex_15.exercise, bench.truth, ""), decide(bench, planned)
         assert ruling.failure is not None
         failure = diagnosis.look_closer(bench, planned, ruling, 0.1)
     assert failure is not None
@@ -75,7 +75,7 @@ def test_a_fault_in_the_search_for_causes_is_told_and_changes_no_verdict(
 
 def test_a_card_without_a_word_of_help_points_to_the_check_that_has_a_cause(ex_15: Entry) -> None:
     planned = {one.check.name: one for one in plan_with(ex_15, "vector_add.tail", "vector_add.values").checks}
-    diagnosis = Diagnosis(ex_15.exercise, Truth("", ""))
+    diagnosis = Diagnosis(ex_15.exercise, Truth("", ""), "")
     result = failed_result(planned["values"], Failure("fail", Cause("mismatch", "Wrong values", "z is wrong.", "")))
 
     def help_text() -> str:
