@@ -14,7 +14,7 @@ from grader.diagnosis.edits.edited import Edited
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.protocol.messages import Recipe
-from grader.syntax import is_readable, tree_of
+from grader.syntax import is_readable, lines_in, tree_of
 
 # The seconds of the call, whose kernels are compiled, and the lines that a card names.
 _CALL_S, _MOST_LINES = 20.0, 3
@@ -45,13 +45,15 @@ def loaded_again(text: str) -> Iterator[tuple[ast.Call, ast.Call]]:
         if not isinstance(function, ast.FunctionDef):
             continue
         stored: dict[str, ast.Call] = {}
-        calls = (node for node in ast.walk(function) if isinstance(node, ast.Call))
+        nodes = [*ast.walk(function)]
+        statements = {node.value for node in nodes if isinstance(node, ast.Expr)}
+        calls = (node for node in nodes if isinstance(node, ast.Call))
         for call in sorted(calls, key=lambda one: (one.lineno, one.col_offset)):
             pointers = ast.dump(call.args[0]) if call.args else ""
             match called(call):
                 case "debug_barrier":
                     stored.clear()
-                case "store" if pointers:
+                case "store" if pointers and call in statements:
                     stored[pointers] = call
                 case "load" if pointers in stored:
                     yield stored.pop(pointers), call
@@ -59,8 +61,8 @@ def loaded_again(text: str) -> Iterator[tuple[ast.Call, ast.Call]]:
 
 def with_barriers(text: str, stores: Sequence[ast.Call]) -> str:
     """Return the text with a barrier on a line of its own behind each of these stores, which are statements."""
-    lines = text.splitlines(keepends=True)
+    lines = [*lines_in(text)]
     for store in sorted(stores, key=lambda one: one.lineno, reverse=True):
         language = ast.unparse(store.func.value) if isinstance(store.func, ast.Attribute) else "tl"
-        lines.insert(store.end_lineno or store.lineno, f"{' ' * store.col_offset}{language}.debug_barrier()\n")
-    return "".join(lines)
+        lines.insert(store.end_lineno or store.lineno, f"{' ' * store.col_offset}{language}.debug_barrier()")
+    return "\n".join(lines)
