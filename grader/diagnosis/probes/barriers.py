@@ -61,7 +61,7 @@ def loaded_again(text: str) -> Iterator[tuple[ast.Call, ast.Call]]:
 
 def with_barriers(text: str, stores: Sequence[ast.Call]) -> str:
     """Return the text with a barrier on a line of its own behind each of these stores, which are statements."""
-    lines = [*lines_in(text)]
+    lines = lines_in(text)
     for store in sorted(stores, key=lambda one: one.lineno, reverse=True):
         language = ast.unparse(store.func.value) if isinstance(store.func, ast.Attribute) else "tl"
         lines.insert(store.end_lineno or store.lineno, f"{' ' * store.col_offset}{language}.debug_barrier()")
