@@ -349,6 +349,12 @@ def _never_written(answer: Answer, unwritten: Tensor, reaches: Sequence[Reach]) 
             yield Clue("zeros", 0.45, f"Nothing was stored to {name}, or every element was computed from NaN.")
         yield Clue("remainder_skipped", 0.3, f"{name} is NaN, as memory is before the first store.")
         return
+    if answer.before is not None and bool(_equal(answer.got, answer.before).all()):
+        evidence = (
+            f"All {int(unwritten.sum())} elements of {name} that should change hold what they held before the call."
+        )
+        yield Clue("zeros", 0.8, evidence)
+        return
     shape = answer.got.shape
     for axis, size in enumerate(shape):
         lines = unwritten.movedim(axis, 0).reshape(size, -1)

@@ -218,6 +218,15 @@ def test_what_was_there_before_and_is_added_to_was_not_cleared() -> None:
     assert (clue.kind, clue.confirmed) == ("not_cleared", True)
 
 
+def test_memory_in_which_nothing_changed_was_never_stored_to() -> None:
+    before = torch.full(RIGHT.shape, math.nan)
+    right = before.double()
+    right[3:5] = RIGHT[3:5]
+    found = clues(before.clone(), right, before=before)
+    assert likeliest(found) == "zeros"
+    assert likeliest(clues(torch.cat((before[:4], right[4:].float())), right, before=before)) == "not_all_covered"
+
+
 def test_what_was_to_stay_and_changed_is_a_store_too_many() -> None:
     before = RIGHT.float()
     got = before.clone()
