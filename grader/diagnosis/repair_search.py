@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from grader.diagnosis.edits.brackets import brackets_clue
 from grader.diagnosis.edits.edit_scope import SLIP
+from grader.diagnosis.edits.idle_axes import idle_axis_clue
 from grader.diagnosis.edits.limits import UNSHARED, limit_clue
 from grader.diagnosis.edits.repairs import repair_clues
 from grader.diagnosis.edits.unmasked import unmasked_clue
@@ -62,6 +64,8 @@ class RepairSearch:
         with self._notebook.noting_faults(*self._failed):
             self._name_unmasked_index()
             self._name_limit()
+            self._name_missing_brackets(first)
+            self._name_idle_axis(first)
             self._name_edit(first)
 
     def _name_edit(self, first: PlannedCheck) -> None:
@@ -122,6 +126,19 @@ class RepairSearch:
                     told[found.line] = unmasked_clue(self._bench, self._text, wrong_call)
                 if clue := told[found.line]:
                     self._notebook.add([one], clue)
+
+    def _name_missing_brackets(self, first: PlannedCheck) -> None:
+        """Add the condition that & takes apart, if a kernel of the first failing call has one.
+
+        An edit may not prove it: beside a second mistake the part stays wrong. first: the first check that failed.
+        """
+        if clue := brackets_clue(self._bench, self._text, self._failed[first.id]):
+            self._notebook.add(self._failed, clue)
+
+    def _name_idle_axis(self, first: PlannedCheck) -> None:
+        """Add the axis of a grid that no program asks for to each check. first: the first check that failed."""
+        if clue := idle_axis_clue(self._text, self._failed[first.id]):
+            self._notebook.add(self._failed, clue)
 
     def _name_limit(self) -> None:
         """Add the limit of a grid to the first check in which elements were never stored to."""
