@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grader.diagnosis.edits.brackets import brackets_clue
+from grader.diagnosis.edits.compared_addresses import compared_address_clue
 from grader.diagnosis.edits.edit_scope import SLIP
 from grader.diagnosis.edits.idle_axes import idle_axis_clue
 from grader.diagnosis.edits.limits import UNSHARED, limit_clue
@@ -64,7 +65,7 @@ class RepairSearch:
         with self._notebook.noting_faults(*self._failed):
             self._name_unmasked_index()
             self._name_limit()
-            self._name_missing_brackets(first)
+            self._name_conditions(first)
             self._name_idle_axis(first)
             self._name_edit(first)
 
@@ -127,13 +128,14 @@ class RepairSearch:
                 if clue := told[found.line]:
                     self._notebook.add([one], clue)
 
-    def _name_missing_brackets(self, first: PlannedCheck) -> None:
-        """Add the condition that & takes apart, if a kernel of the first failing call has one.
+    def _name_conditions(self, first: PlannedCheck) -> None:
+        """Add a condition that & takes apart, or that compares an address, if the first failing call has one.
 
         An edit may not prove it: beside a second mistake the part stays wrong. first: the first check that failed.
         """
-        if clue := brackets_clue(self._bench, self._text, self._failed[first.id]):
-            self._notebook.add(self._failed, clue)
+        for clue_of in (brackets_clue, compared_address_clue):
+            if clue := clue_of(self._bench, self._text, self._failed[first.id]):
+                self._notebook.add(self._failed, clue)
 
     def _name_idle_axis(self, first: PlannedCheck) -> None:
         """Add the axis of a grid that no program asks for to each check. first: the first check that failed."""
