@@ -38,6 +38,12 @@ def said(message: str, code: str, kind: str = "ValueError", launch: str = "kerne
         ),
         ("'function' object is not subscriptable", LAUNCH, "ordinary Python", "above `def vector_add_kernel`"),
         (
+            "`x` gets an address that is passed as a number, and tl.load follows a tensor's pointer",
+            LAUNCH,
+            "`x` is a number here, and `tl.load` follows pointers",
+            "without `.data_ptr()`",
+        ),
+        (
             "Did you forget to add @triton.jit ? (`_semantic` argument must be provided outside of JIT functions.)",
             "pid = tl.program_id(0)",
             "`tl.program_id` works only inside a kernel, and `kernel` has no `@triton.jit`",
