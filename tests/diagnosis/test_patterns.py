@@ -212,6 +212,15 @@ def test_a_remainder_is_less_than_a_block() -> None:
 # -- in place --------------------------------------------------------------------------------------------------------
 
 
+def test_rows_of_which_most_was_never_stored_have_no_factor() -> None:
+    got = (RIGHT * torch.linspace(1.5, 2.5, 16)[:, None]).float()
+    assert likeliest(clues(got)) == "wrong_factor"
+    got[:, 8:] = math.nan
+    found = clues(got)
+    assert "wrong_factor" not in {clue.kind for clue in found}
+    assert any("along axis 1" in clue.evidence and "never stored" in clue.evidence for clue in found)
+
+
 def test_what_was_there_before_and_is_added_to_was_not_cleared() -> None:
     before = torch.randn(16, 32, generator=GENERATOR)
     (clue,) = clues((RIGHT + before).float(), before=before)
