@@ -332,6 +332,21 @@ def test_an_exception_says_the_rule_and_what_to_write(message: str, code: str, r
     assert words.title
 
 
+@pytest.mark.parametrize(
+    ("message", "code", "write"),
+    [
+        ("module 'torch' has no attribute 'float8'", "if x.dtype == torch.float8:", "of another version"),
+        ("module 'triton' has no attribute 'run'", "triton.run(kernel, x, n)", "`kernel[grid](…)` launches a kernel"),
+        ("'function' object has no attribute 'Config'", "triton.autotune.Config({})", "`triton.Config({…})`"),
+    ],
+)
+def test_a_name_that_a_library_lacks_is_told_with_the_one_that_is_meant(message: str, code: str, write: str) -> None:
+    words = in_words("AttributeError", message, (Frame(9, "vector_add", code),))
+    assert words is not None
+    assert words.title == "A name that its module does not have"
+    assert write in words.help
+
+
 def test_the_size_of_a_block_is_looked_up_where_the_kernel_is_launched() -> None:
     words = said("arange's range must be a power of 2", ARANGE, "ValueError", LAUNCH)
     assert words.rule == "The sides of a block must be powers of two, and 1000 is none."
