@@ -15,6 +15,7 @@ from grader.diagnosis.edits.idle_axes import idle_axis_clue
 from grader.diagnosis.edits.limits import UNSHARED, limit_clue
 from grader.diagnosis.edits.repairs import repair_clues
 from grader.diagnosis.edits.unmasked import unmasked_clue
+from grader.diagnosis.edits.unread import unread_clue
 from grader.diagnosis.edits.unstored import KIND as UNWRITTEN
 from grader.diagnosis.edits.unstored import unstored_clue
 from grader.diagnosis.kinds import of_family
@@ -66,7 +67,7 @@ class RepairSearch:
             self._name_unmasked_index()
             self._name_limit()
             self._name_conditions(first)
-            self._name_idle_axis(first)
+            self._name_what_launches_lack(first)
             self._name_edit(first)
 
     def _name_edit(self, first: PlannedCheck) -> None:
@@ -137,10 +138,15 @@ class RepairSearch:
             if clue := clue_of(self._bench, self._text, self._failed[first.id]):
                 self._notebook.add(self._failed, clue)
 
-    def _name_idle_axis(self, first: PlannedCheck) -> None:
-        """Add the axis of a grid that no program asks for to each check. first: the first check that failed."""
-        if clue := idle_axis_clue(self._text, self._failed[first.id]):
-            self._notebook.add(self._failed, clue)
+    def _name_what_launches_lack(self, first: PlannedCheck) -> None:
+        """Add an argument that no kernel gets, and an axis of a grid that no program asks for, to each check.
+
+        first: the first check that failed.
+        """
+        wrong_call = self._failed[first.id]
+        for clue in (unread_clue(self._bench, wrong_call), idle_axis_clue(self._text, wrong_call)):
+            if clue is not None:
+                self._notebook.add(self._failed, clue)
 
     def _name_limit(self) -> None:
         """Add the limit of a grid to the first check in which elements were never stored to."""
