@@ -9,11 +9,12 @@ import ast
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
 
-_ACCESSES = ("load", "store")
+# The functions that need a pointer: their first argument, which has the name `base` in the last one.
+_ACCESSES = ("load", "store", "make_block_ptr")
 
 
 def followed(lines: Sequence[str], among: Collection[str]) -> tuple[str, str] | None:
-    """Return the first of some parameters that an access follows, and `load` or `store`; None if none does.
+    """Return the first of some parameters that an access follows, and the function; None if none does.
 
     lines: the kernel's own. An annotated parameter, one that gets another value, and one that a call converts may be
     pointers after all.
@@ -27,8 +28,9 @@ def followed(lines: Sequence[str], among: Collection[str]) -> tuple[str, str] | 
     annotated = {one.arg for one in nodes if isinstance(one, ast.arg) and one.annotation is not None}
     for node in nodes:
         match node:
-            case ast.Call(ast.Attribute(attr=access), [pointer, *_]) if access in _ACCESSES:
-                names = (name for name in _unconverted(pointer) if name in among)
+            case ast.Call(ast.Attribute(attr=access), given, named) if access in _ACCESSES:
+                pointers = [*given[:1], *(one.value for one in named if one.arg == "base")]
+                names = (name for pointer in pointers for name in _unconverted(pointer) if name in among)
                 if name := next((one for one in names if one not in assigned | annotated), ""):
                     return name, access
     return None

@@ -367,7 +367,15 @@ def vector_add(x, y):
 
 @pytest.mark.parametrize(
     ("pointer", "is_refused"),
-    [("address + at", True), ("address.to(tl.pointer_type(tl.float32)) + at", False), ("other + at", False)],
+    [
+        ("address + at", True),
+        (
+            "tl.make_block_ptr(base=address, shape=(n,), strides=(1,), offsets=(0,), block_shape=(64,), order=(0,))",
+            True,
+        ),
+        ("address.to(tl.pointer_type(tl.float32)) + at", False),
+        ("other + at", False),
+    ],
 )
 def test_an_address_that_an_access_follows_as_it_is_fails_on_every_machine(
     server: ForkServer, ex_15: Entry, pointer: str, *, is_refused: bool
