@@ -26,9 +26,16 @@ def spans_of(source: str, function: str) -> tuple[tuple[int, int], ...]:
 def repeated(source: str, function: str) -> dict[str, tuple[int, ...]]:
     """Return the functions and classes with definitions that differ, of a function and all that it reaches, by name.
 
-    Each with the lines of its definitions, in the file's order. A helper that was pasted twice hides nothing.
+    Each with the lines of its definitions, in the file's order. A helper that was pasted twice hides nothing, nor is a
+    definition lost that got another name before the next one: `first = matmul`.
     """
     found = _definitions(source)
+    renamed = {
+        node.value.id
+        for nodes in found.values()
+        for node in nodes
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name)
+    }
     reached = _reached({name: nodes[-1] for name, nodes in found.items()}, function)
     defined = {
         name: [node for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)]
@@ -38,7 +45,7 @@ def repeated(source: str, function: str) -> dict[str, tuple[int, ...]]:
     return {
         name: tuple(node.lineno for node in nodes)
         for name, nodes in defined.items()
-        if len({ast.dump(node) for node in nodes}) > 1
+        if len({ast.dump(node) for node in nodes}) > 1 and name not in renamed
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.definitions import keeping_line, spans_of
+from grader.definitions import keeping_line, repeated, spans_of
 
 SOURCE = """import torch
 BLOCK: int = 64
@@ -29,6 +29,12 @@ def test_a_function_reaches_kernels_and_constants_with_their_decorators() -> Non
 
 def test_the_later_of_two_definitions_counts() -> None:
     assert spans_of("def f():\n    pass\n\ndef f():\n    return f\n", "f") == ((4, 5),)
+
+
+def test_a_definition_that_got_another_name_before_the_next_one_is_not_lost() -> None:
+    two = "def f():\n    return 1\n{}\ndef f():\n    return g()\n"
+    assert repeated(two.format(""), "f") == {"f": (1, 4)}
+    assert repeated(two.format("g = f"), "f") == {}
 
 
 @pytest.mark.parametrize("source", ["def f(:", "f = \0", "", "x = 1", "(" * 100_000])

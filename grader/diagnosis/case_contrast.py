@@ -299,5 +299,6 @@ def _related(one: str, other: str, has: Callable[[Value, Value], bool]) -> Calla
 
 
 def _counts(tried: Sequence[TriedCase], space: Space) -> list[str]:
-    """Return the axes whose values are whole numbers in every case."""
-    return [name for name in space.axes if all(type(one.case.get(name)) is int for one in tried)]
+    """Return the axes that count something: whole numbers in every case, and never 0, as a start may be."""
+    counts = [name for name, domain in space.axes.items() if domain.simplest != 0]
+    return [name for name in counts if all(type(one.case.get(name)) is int for one in tried)]

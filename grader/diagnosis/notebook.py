@@ -15,6 +15,7 @@ from grader.diagnosis.gathering import space_of
 from grader.diagnosis.kinds import known_kinds
 from grader.diagnosis.probes.variations import Variation, left_a_tensor
 from grader.diagnosis.ranking import PartFacts, remedied, suspects_of
+from grader.exercise.cases import Case
 from grader.exercise.causes import Shown
 from grader.exercise.model import Exercise, check_id
 from grader.exercise.plan import PlannedCheck
@@ -107,8 +108,11 @@ class Notebook:
         part = self.parts[planned.part.name]
         tried = part.tried or []
         # How a case of wrong values depends on its axes says nothing of an access outside a tensor.
-        by_access = left_a_tensor(self.checks[planned.id].wrong)
+        wrong = self.checks[planned.id].wrong
+        by_access = left_a_tensor(wrong)
         varied = [one for one in part.varied or [] if one.outside or not by_access]
+        if wrong is not None:
+            varied = [one for one in varied if one.speaks_of(Case(wrong.recipe.case))]
         declared = contrasts_of(self._exercise.contrasts, planned.part.name)
         elsewhere = [clue for clues in self.elsewhere(planned, own) for clue in clues]
         suspects = suspects_of(own, elsewhere, PartFacts(kinds, tried, space_of(planned.part), declared, varied))

@@ -20,6 +20,8 @@ _NEARER = 4
 _ALIKE_SHARE = 0.95
 # The same, for patterns that are never chance.
 _CERTAIN_SHARE = 0.3
+# The same, for elements without a store.
+_MOSTLY = 0.5
 # Fewer elements than this may all be zero, or equal to something, by chance.
 _LEAST_ELEMENTS = 8
 # Fewer numbers than this may all have one sign, or another property, by chance.
@@ -139,6 +141,9 @@ def clues_of(
     if not filled and bool(unwritten.any()) and float(unwritten[answer.wrong].double().mean()) >= _ALIKE_SHARE:
         return list(_never_written(answer, unwritten, reaches))
     computed = filled and not rereads
+    if not filled and float(unwritten[answer.wrong].double().mean()) >= _MOSTLY:
+        # The others are wrong because of them, such as a sum over a part of a row.
+        return [*_never_written(answer, unwritten, reaches), *_by_place(answer)]
     return [*_by_value(answer, inputs, multiplies=multiplies, computed=computed), *_by_place(answer)]
 
 
@@ -348,6 +353,12 @@ def _never_written(answer: Answer, unwritten: Tensor, reaches: Sequence[Reach]) 
         if total >= _LEAST_ELEMENTS:
             yield Clue("zeros", 0.45, f"Nothing was stored to {name}, or every element was computed from NaN.")
         yield Clue("remainder_skipped", 0.3, f"{name} is NaN, as memory is before the first store.")
+        return
+    if answer.before is not None and bool(_equal(answer.got, answer.before).all()):
+        evidence = (
+            f"All {int(unwritten.sum())} elements of {name} that should change hold what they held before the call."
+        )
+        yield Clue("zeros", 0.8, evidence)
         return
     shape = answer.got.shape
     for axis, size in enumerate(shape):
@@ -583,10 +594,11 @@ def _ratio(answer: Answer) -> Iterator[Clue]:
 def _ratio_of_rows(answer: Answer) -> Iterator[Clue]:
     """Yield a clue if every wrong row is right except for a factor of its own.
 
-    A sum that is rounded gives such factors too: they lie near 1, on both sides of it.
+    A sum that is rounded gives such factors too: they lie near 1, on both sides of it. An element without a store has
+    no factor.
     """
     factors = row_factors(answer.got, answer.expected.value, answer.expected.allowed)
-    if factors is None or len(factors) < _LEAST_ROWS:
+    if factors is None or len(factors) < _LEAST_ROWS or bool(_unwritten(answer).any()):
         return
     least, most = float(factors.min()), float(factors.max())
     if least < 1 < most and max(1 - least, most - 1) < _ROUNDED_SUM:

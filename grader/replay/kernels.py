@@ -83,6 +83,11 @@ class Kernels:
             self._calls.pop(one, None)
         raise self._failed[index]
 
+    def lines(self, index: int) -> list[str]:
+        """Return the lines of a function of the submission's own text."""
+        one = self._kernel_texts[index]
+        return [] if one.home else self._text.lines_at((one.name, one.line))
+
     def _kernel(self, index: int) -> Any:
         if index not in self._built and self._unedited is not None and self._unedited._is_same(index, self._text):
             return self._unedited._built[index]

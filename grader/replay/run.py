@@ -46,6 +46,7 @@ from grader.protocol.trace import (
     launch_numbers,
     shown_in,
 )
+from grader.replay.addresses import followed
 from grader.replay.arguments import ArgumentBuilder as Values
 from grader.replay.cute_bounds import reached_beyond
 from grader.replay.cute_programs import Program
@@ -388,12 +389,15 @@ class Run:
     def _launch_arguments(self, step: Launch, kernel: Any) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
         """Return the arguments of a launch: by place, by name, and its options."""
         value = self._values.of_launch
-        if UnknownValue(ADDRESS) in (*step.args, *step.kwargs.values()):
-            rule = f"{ADDRESS}: give the kernel the tensor"
-            raise NeedsGpu(rule) if triton.knobs.runtime.interpret else RefusedFunction(step.line, rule, python=False)
         names = list(kernel.arg_names)
         open_names = set(names) - launches.constant_names(kernel)
         named = [*zip(names, step.args, strict=False), *step.kwargs.items()]
+        if numbers := [name for name, one in named if one == UnknownValue(ADDRESS)]:
+            if found := followed(self._context.kernels(self._trace.kernels).lines(step.kernel), numbers):
+                rule = f"`{found[0]}` gets {ADDRESS}, and tl.{found[1]} follows a tensor's pointer"
+                raise RefusedFunction(step.line, f"{rule}: give the kernel the tensor", python=True)
+            rule = f"{ADDRESS}: give the kernel the tensor"
+            raise NeedsGpu(rule) if triton.knobs.runtime.interpret else RefusedFunction(step.line, rule, python=False)
         try:
             given = {name: value(one) for name, one in named if name in open_names}
         except RefusedFunction as refused:

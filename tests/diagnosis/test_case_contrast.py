@@ -157,6 +157,13 @@ def test_two_sizes_that_must_be_equal_are_exchanged_axes() -> None:
     assert "in which M is not equal to N" in clue.evidence
 
 
+def test_a_length_and_a_start_that_may_be_0_are_no_exchanged_axes() -> None:
+    vectors = Space({"N": Size(1, 512), "start": Choice((0, 1, 7))})
+    cases = [(9, 0, True), (70, 7, True), (33, 1, True), (1, 1, False), (1, 7, False), (7, 7, False)]
+    tried = [TriedCase(vectors.case(N=n, start=start), failed) for n, start, failed in cases]
+    assert not any(one.kind == "axes_exchanged" for one in contrasts(tried, [], vectors))
+
+
 def test_a_length_that_one_block_holds_wherever_a_case_passes_points_to_the_next_block() -> None:
     tried = products(
         *((70, 9, True), (130, 65, True), (65, 4, True)), *((64, 9, False), (8, 64, False), (3, 70, False))

@@ -212,10 +212,28 @@ def test_a_remainder_is_less_than_a_block() -> None:
 # -- in place --------------------------------------------------------------------------------------------------------
 
 
+def test_rows_of_which_most_was_never_stored_have_no_factor() -> None:
+    got = (RIGHT * torch.linspace(1.5, 2.5, 16)[:, None]).float()
+    assert likeliest(clues(got)) == "wrong_factor"
+    got[:, 8:] = math.nan
+    found = clues(got)
+    assert "wrong_factor" not in {clue.kind for clue in found}
+    assert any("along axis 1" in clue.evidence and "never stored" in clue.evidence for clue in found)
+
+
 def test_what_was_there_before_and_is_added_to_was_not_cleared() -> None:
     before = torch.randn(16, 32, generator=GENERATOR)
     (clue,) = clues((RIGHT + before).float(), before=before)
     assert (clue.kind, clue.confirmed) == ("not_cleared", True)
+
+
+def test_memory_in_which_nothing_changed_was_never_stored_to() -> None:
+    before = torch.full(RIGHT.shape, math.nan)
+    right = before.double()
+    right[3:5] = RIGHT[3:5]
+    found = clues(before.clone(), right, before=before)
+    assert likeliest(found) == "zeros"
+    assert likeliest(clues(torch.cat((before[:4], right[4:].float())), right, before=before)) == "not_all_covered"
 
 
 def test_what_was_to_stay_and_changed_is_a_store_too_many() -> None:

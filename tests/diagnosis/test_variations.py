@@ -51,6 +51,13 @@ def test_an_axis_that_alone_decides_points_to_the_kinds_of_its_value() -> None:
     assert not clues[0].confirmed
 
 
+def test_a_layout_in_which_one_case_passes_says_nothing_of_one_that_fails_in_it() -> None:
+    plain = varied(fails=False, layout="rows")
+    assert plain.speaks_of(FAILING)
+    assert not plain.speaks_of(FAILING.changed(layout="rows", N=1000))
+    assert varied(fails=True, layout="rows").speaks_of(FAILING.changed(layout="rows"))
+
+
 def test_the_more_axes_decide_the_less_each_of_them_says() -> None:
     layout, causal = varied(fails=False, layout="rows"), varied(fails=False, causal=0)
     (alone,) = variation_clues([layout], [LAYOUT])

@@ -38,6 +38,12 @@ def said(message: str, code: str, kind: str = "ValueError", launch: str = "kerne
         ),
         ("'function' object is not subscriptable", LAUNCH, "ordinary Python", "above `def vector_add_kernel`"),
         (
+            "`x` gets an address that is passed as a number, and tl.load follows a tensor's pointer",
+            LAUNCH,
+            "`x` is a number here, and `tl.load` follows pointers",
+            "without `.data_ptr()`",
+        ),
+        (
             "Did you forget to add @triton.jit ? (`_semantic` argument must be provided outside of JIT functions.)",
             "pid = tl.program_id(0)",
             "`tl.program_id` works only inside a kernel, and `kernel` has no `@triton.jit`",
@@ -324,6 +330,21 @@ def test_an_exception_says_the_rule_and_what_to_write(message: str, code: str, r
     assert rule in words.rule
     assert write in words.help
     assert words.title
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "write"),
+    [
+        ("module 'torch' has no attribute 'float8'", "if x.dtype == torch.float8:", "of another version"),
+        ("module 'triton' has no attribute 'run'", "triton.run(kernel, x, n)", "`kernel[grid](…)` launches a kernel"),
+        ("'function' object has no attribute 'Config'", "triton.autotune.Config({})", "`triton.Config({…})`"),
+    ],
+)
+def test_a_name_that_a_library_lacks_is_told_with_the_one_that_is_meant(message: str, code: str, write: str) -> None:
+    words = in_words("AttributeError", message, (Frame(9, "vector_add", code),))
+    assert words is not None
+    assert words.title == "A name that its module does not have"
+    assert write in words.help
 
 
 def test_the_size_of_a_block_is_looked_up_where_the_kernel_is_launched() -> None:

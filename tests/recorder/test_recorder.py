@@ -365,6 +365,39 @@ def vector_add(x, y):
     assert outcome.message == "an address that is passed as a number: give the kernel the tensor"
 
 
+@pytest.mark.parametrize(
+    ("pointer", "is_refused"),
+    [
+        ("address + at", True),
+        (
+            "tl.make_block_ptr(base=address, shape=(n,), strides=(1,), offsets=(0,), block_shape=(64,), order=(0,))",
+            True,
+        ),
+        ("address.to(tl.pointer_type(tl.float32)) + at", False),
+        ("other + at", False),
+    ],
+)
+def test_an_address_that_an_access_follows_as_it_is_fails_on_every_machine(
+    server: ForkServer, ex_15: Entry, pointer: str, *, is_refused: bool
+) -> None:
+    source = f"""
+@triton.jit
+def kernel(address, other, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store({pointer}, 1.0, mask=at < n)
+
+def vector_add(x, y):
+    z = torch.empty_like(x)
+    kernel[(1,)](z.data_ptr(), z, x.numel(), BLOCK=64)
+    return z
+"""
+    with recording(server, ex_15, source) as one:
+        outcome = one.replay(one.record())
+    assert isinstance(outcome, Raised)
+    assert (outcome.kind != NEEDS_GPU) is is_refused
+    assert ("`address` gets an address that is passed as a number" in outcome.message) is is_refused
+
+
 class Pair(tuple[object, ...]):
     def __iter__(self) -> Iterator[object]:
         raise AssertionError("called")

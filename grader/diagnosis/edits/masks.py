@@ -84,7 +84,7 @@ def _value_choices(scope: Scope, node: ast.AST) -> Iterator[Edit]:
             yield scope.edit(node, f"({scope.text(other)})", ("value_shortcut",), SOMETIMES)
 
 
-def _conditions_in_brackets(scope: Scope, node: ast.AST) -> Iterator[Edit]:
+def conditions_in_brackets(scope: Scope, node: ast.AST) -> Iterator[Edit]:
     """Put each condition into brackets: `rows & columns < n` compares `rows & columns` with n."""
     if not scope.in_kernel or not isinstance(node, ast.Compare):
         return
@@ -99,5 +99,5 @@ IN_MASKS: tuple[Finder, ...] = (
     _value_conditions,
     _value_choices,
     _starts_of_parts,
-    _conditions_in_brackets,
+    conditions_in_brackets,
 )

@@ -58,6 +58,17 @@ class Variation:
         """Return the axes that differ."""
         return tuple(name for name, value in self.case.items() if value != self.failing[name])
 
+    def speaks_of(self, failing: Case) -> bool:
+        """Return whether the variation says something of another failing case.
+
+        It does not if it passed by a value that this case has too: the case fails for another reason.
+        """
+        return (
+            self.failed
+            or self.change is not Change.AXIS
+            or any(failing.get(one) != self.case[one] for one in self.axes)
+        )
+
     @property
     def words(self) -> str:
         """Return the values that differ, in words."""

@@ -266,6 +266,15 @@ def _too_many(found: re.Match[str], _: Fault) -> Words:
     )
 
 
+@RULES.rule(r"`(\w+)` gets an address that is passed as a number, and tl\.(\w+) follows")
+def _address_for_tensor(found: re.Match[str], _: Fault) -> Words:
+    return Words(
+        "An address in place of a tensor",
+        f"`{found[1]}` is a number here, and `tl.{found[2]}` follows pointers. A tensor is a pointer in the kernel.",
+        "Pass the tensor itself, without `.data_ptr()`.",
+    )
+
+
 @RULES.rule(r"(\w+)\(\) got multiple values for argument '(\w+)'")
 def _twice(found: re.Match[str], _: Fault) -> Words:
     return Words(

@@ -211,6 +211,28 @@ def _misaligned(_: re.Match[str], __: Fault) -> Words:
     )
 
 
+# What to write for names that libraries do not have.
+_ELSEWHERE = {
+    ("triton", "run"): "`kernel[grid](…)` launches a kernel",
+    ("triton", "empty"): "`torch.empty` allocates",
+    ("autotune", "Config"): "`triton.Config({…})` is a configuration",
+}
+
+
+@RULES.rule(r"(?:module '([\w.]{1,80})'|'function' object) has no attribute '(\w{1,80})'")
+def _not_in_library(found: re.Match[str], fault: Fault) -> Words | None:
+    name = found[2]
+    owner = found[1] or next(iter(re.findall(rf"(\w+)\.{name}\b", fault.code)), "")
+    known = _ELSEWHERE.get((owner, name), "")
+    if fault.in_kernel or fault.kind != "AttributeError" or not (found[1] or known):
+        return None
+    return Words(
+        "A name that its module does not have",
+        f"There is no `{owner}.{name}` in what is installed here.",
+        f"{known[:1].upper()}{known[1:]}." if known else "Is it misspelt, or of another version or library?",
+    )
+
+
 @RULES.rule(r"No module named '([\w.]{1,80})'")
 def _no_module(found: re.Match[str], _: Fault) -> Words:
     said = f"{found[1]} is not installed where this is graded: copy the code that you need into the file."
