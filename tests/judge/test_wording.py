@@ -446,5 +446,6 @@ def test_a_call_that_the_submission_itself_refuses_is_told_as_one(kind: str, cod
     words = in_words(kind, "float16 only", (Frame(9, "matmul", code),))
     assert words is not None
     assert words.title == "Your own code refuses this call"
-    # An exception that another one caused says more.
+    # What is not written yet refuses nothing, and an exception that another one caused says more.
+    assert in_words("NotImplementedError", "later", (Frame(9, "matmul", "raise NotImplementedError('later')"),)) is None
     assert in_words(kind, "float16 only", (Frame(9, "matmul", "raise ValueError(text) from fault"),)) is None

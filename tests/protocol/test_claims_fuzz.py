@@ -183,6 +183,9 @@ class Claiming:
     def __exit__(self, *_: object) -> None:
         pass
 
+    def another(self, text: str = "", *, multiprocessors: int = 0) -> Claiming:
+        return self
+
     def load(self) -> Loaded:
         return self.loaded
 

@@ -244,7 +244,7 @@ def _refuses_the_call(_: re.Match[str], fault: Fault) -> Words | None:
     """Say that the submission itself raised: by an `assert` that does not hold, or by a `raise` of its own."""
     asserted = fault.kind == "AssertionError" and fault.code.startswith("assert ")
     raised = fault.code.startswith(f"raise {fault.kind}(") and " from " not in fault.code
-    if fault.in_kernel or "is_cuda" in fault.code or not (asserted or raised):
+    if fault.in_kernel or "is_cuda" in fault.code or fault.kind == "NotImplementedError" or not (asserted or raised):
         return None
     return Words(
         "Your own code refuses this call",
