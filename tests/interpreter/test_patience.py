@@ -172,7 +172,7 @@ def test_cases_with_too_many_programs_are_left_out_and_the_others_judged(server:
     whole = next(one for one in plan.checks if one.id == "vector_add.combinations")
     *_, longest = by_length = sorted(whole.cases, key=lambda one: int(one.case["N"]))
     planned = replace(whole, cases=(longest, *by_length[:2]))
-    with bench_of(server, ex_15, ONE_BY_ONE, limits=Limits(call_s=2.0)) as bench:
+    with bench_of(server, ex_15, ONE_BY_ONE, limits=Limits(call_s=4.0)) as bench:
         ruling = decide(bench, planned)
     assert (ruling.failure, ruling.unfit) == (None, "")
     assert (ruling.metrics["cases"], ruling.metrics["cases_left_out"]) == (2, 1)
@@ -183,7 +183,7 @@ def test_a_check_whose_every_case_has_too_many_programs_is_not_judged(server: Fo
     plan = plan_of(ex_15, default_seed(ex_15.id), gpu=False, parts=frozenset({"vector_add"}))
     whole = next(one for one in plan.checks if one.id == "vector_add.combinations")
     longest = max(whole.cases, key=lambda one: int(one.case["N"]))
-    with bench_of(server, ex_15, ONE_BY_ONE, limits=Limits(call_s=2.0)) as bench:
+    with bench_of(server, ex_15, ONE_BY_ONE, limits=Limits(call_s=4.0)) as bench:
         ruling = decide(bench, replace(whole, cases=(longest,)))
     assert ruling.failure is None
     assert ruling.unfit.startswith("a GPU has to run this: so many programs")
