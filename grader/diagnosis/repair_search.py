@@ -11,9 +11,11 @@ from dataclasses import replace
 from grader.diagnosis.edits.brackets import brackets_clue
 from grader.diagnosis.edits.compared_addresses import compared_address_clue
 from grader.diagnosis.edits.edit_scope import SLIP
+from grader.diagnosis.edits.edited import Edited
+from grader.diagnosis.edits.edits import scopes_of
 from grader.diagnosis.edits.idle_axes import idle_axis_clue
 from grader.diagnosis.edits.limits import UNSHARED, limit_clue
-from grader.diagnosis.edits.repairs import repair_clues
+from grader.diagnosis.edits.repairs import kernels_in, repair_clues
 from grader.diagnosis.edits.unmasked import unmasked_clue
 from grader.diagnosis.edits.unread import unread_clue
 from grader.diagnosis.edits.unstored import KIND as UNWRITTEN
@@ -66,8 +68,7 @@ class RepairSearch:
         with self._notebook.noting_faults(*self._failed):
             self._name_unmasked_index()
             self._name_limit()
-            self._name_conditions(first)
-            self._name_what_launches_lack(first)
+            self._name_what_stands_there(first)
             self._name_edit(first)
 
     def _name_edit(self, first: PlannedCheck) -> None:
@@ -129,24 +130,20 @@ class RepairSearch:
                 if clue := told[found.line]:
                     self._notebook.add([one], clue)
 
-    def _name_conditions(self, first: PlannedCheck) -> None:
-        """Add a condition that & takes apart, or that compares an address, if the first failing call has one.
+    def _name_what_stands_there(self, first: PlannedCheck) -> None:
+        """Add what the text and the trace of the first failing call show, to each check.
 
         An edit may not prove it: beside a second mistake the part stays wrong. first: the first check that failed.
         """
-        for clue_of in (brackets_clue, compared_address_clue):
-            if clue := clue_of(self._bench, self._text, self._failed[first.id]):
-                self._notebook.add(self._failed, clue)
-
-    def _name_what_launches_lack(self, first: PlannedCheck) -> None:
-        """Add an argument that no kernel gets, and an axis of a grid that no program asks for, to each check.
-
-        first: the first check that failed.
-        """
-        wrong_call = self._failed[first.id]
-        for clue in (unread_clue(self._bench, wrong_call), idle_axis_clue(self._text, wrong_call)):
-            if clue is not None:
-                self._notebook.add(self._failed, clue)
+        wrong_call, part = self._failed[first.id], self._bench.part.name
+        clues = [idle_axis_clue(self._text, wrong_call)]
+        with self._bench.findings.aside():
+            recorded = Edited.of(self._bench, wrong_call.recipe).recorded
+        if recorded is not None and not recorded.trace.programs:
+            scopes = scopes_of(self._text, kernels_in(recorded.trace), part)
+            clues += [brackets_clue(scopes), compared_address_clue(scopes), unread_clue(recorded.trace)]
+        for clue in filter(None, clues):
+            self._notebook.add(self._failed, clue)
 
     def _name_limit(self) -> None:
         """Add the limit of a grid to the first check in which elements were never stored to."""

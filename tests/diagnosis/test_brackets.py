@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from grader.diagnosis.edits.brackets import brackets_clue
+from grader.diagnosis.edits.edited import Edited
+from grader.diagnosis.edits.edits import scopes_of
+from grader.diagnosis.edits.repairs import kernels_in
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.sandbox.server import ForkServer
@@ -26,7 +29,9 @@ def test_the_line_with_the_condition_and_its_brackets_are_told(
         failure = bench.try_case(CASE, 5).failure
         assert failure
         assert failure.wrong_call
-        clue = brackets_clue(bench, source, failure.wrong_call)
+        recorded = Edited.of(bench, failure.wrong_call.recipe).recorded
+    assert recorded
+    clue = brackets_clue(scopes_of(source, kernels_in(recorded.trace), "vector_add"))
     if not is_loose:
         assert clue is None
         return

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from grader.diagnosis.edits.compared_addresses import compared_address_clue
+from grader.diagnosis.edits.edited import Edited
+from grader.diagnosis.edits.edits import scopes_of
+from grader.diagnosis.edits.repairs import kernels_in
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.sandbox.server import ForkServer
@@ -46,7 +49,9 @@ def test_a_length_of_one_row_is_no_bound_of_an_address(
         failure = bench.try_case(CASE, 5).failure
         assert failure
         assert failure.wrong_call
-        clue = compared_address_clue(bench, source, failure.wrong_call)
+        recorded = Edited.of(bench, failure.wrong_call.recipe).recorded
+    assert recorded
+    clue = compared_address_clue(scopes_of(source, kernels_in(recorded.trace), "row_softmax"))
     assert (clue is not None) is is_told
     if clue is not None:
         assert f"`{mask}`" in clue.evidence

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from grader.diagnosis.edits.edited import Edited
 from grader.diagnosis.edits.unread import unread_clue
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
@@ -27,7 +28,9 @@ def test_the_argument_that_no_launch_gets_is_told(
         failure = bench.try_case(CASE, 5).failure
         assert failure
         assert failure.wrong_call
-        clue = unread_clue(bench, failure.wrong_call)
+        recorded = Edited.of(bench, failure.wrong_call.recipe).recorded
+    assert recorded
+    clue = unread_clue(recorded.trace)
     assert (clue is not None) is is_told
     if clue is not None:
         assert "gets y" in clue.evidence

@@ -1,20 +1,15 @@
 """Find a mask that compares an address with a length: `row * stride + columns < n_columns` holds in row 0 alone.
 
-Take a failing call, and the submission's text. Return a clue. Run only launch code.
+Take the functions that a call ran. Return a clue. Run nothing.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from grader.diagnosis.edits.edit_scope import Scope, bare_name, called
-from grader.diagnosis.edits.edited import Edited
-from grader.diagnosis.edits.edits import scopes_of
-from grader.diagnosis.edits.repairs import kernels_in
-from grader.judge.bench import Bench
 from grader.judge.clue import Clue
-from grader.judge.failures import WrongCall
 from grader.text import clean
 
 KIND = "relative_index"
@@ -23,16 +18,8 @@ _WEIGHT = 0.95
 _LONGEST = 80
 
 
-def compared_address_clue(bench: Bench, text: str, wrong_call: WrongCall) -> Clue | None:
-    """Return the clue of the first condition of a call's kernels that only the first program's elements meet.
-
-    bench: interprets. text: the submission's.
-    """
-    with bench.findings.aside():
-        recorded = Edited.of(bench, wrong_call.recipe).recorded
-    if recorded is None or recorded.trace.programs:
-        return None
-    scopes = scopes_of(text, kernels_in(recorded.trace), bench.part.name)
+def compared_address_clue(scopes: Sequence[Scope]) -> Clue | None:
+    """Return the clue of the first condition of a call's kernels that only the first program's elements meet."""
     return next((clue for scope in scopes if scope.in_kernel for clue in _clues(scope)), None)
 
 
