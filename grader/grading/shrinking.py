@@ -87,10 +87,10 @@ def manner(failure: Failure | None) -> str:
     """
     if failure is None:
         return ""
-    return f"{failure.status}{' slightly' if _is_slight(failure) else ''}"
+    return f"{failure.status}{' slightly' if _looks_rounded(failure) else ''}"
 
 
-def _is_slight(failure: Failure) -> bool:
+def _looks_rounded(failure: Failure) -> bool:
     """Return whether the largest error is small beside the values around it, as rounding makes it."""
     wrong = failure.cause.mismatch
     if wrong is None:

@@ -144,7 +144,7 @@ _NOTHING_COMPILED = PartInfo("", "")
 
 @dataclass(frozen=True)
 class CountedPart:
-    """What predicts the times of a part: the work that the interpreter counted on some of its cases.
+    """Hold what predicts the times of a part: the work that the interpreter counted on some of its cases.
 
     band: the rule on its speed. compiled: its grids and kernels, if they are known.
     """

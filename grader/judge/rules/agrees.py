@@ -39,7 +39,7 @@ _MAY_GO_ON = ("fail", "not_implemented")
 
 @dataclass
 class _Ran:
-    """What the cases of a check have shown so far.
+    """Hold what the cases of a check have shown so far.
 
     count, worst: of the cases that ran, and their largest error. failed: those that failed, in order. left_out: why a
     case has too many programs for the interpreter. far: how many cases may be left out. usual: the trials of cases that
