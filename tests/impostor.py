@@ -28,7 +28,6 @@ RETURNED: dict[str, Any] = {
     "changed": [],
     "overrun": [],
     "launches": [{"kernel": "k", "grid": [1], "constants": {"BLOCK": 64}}],
-    "operators": [],
 }
 RAISED: dict[str, Any] = {"answer": "raised", "verdict": "crash", "kind": "E", "message": "no", "frames": []}
 PRECOMPILED: dict[str, Any] = {"answer": "precompiled", "launches": 1}

@@ -11,7 +11,6 @@ import re
 import sys
 import types
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,8 +53,8 @@ def handed_over(arguments: Sequence[object]) -> list[object]:
     return [from_dlpack(value) if isinstance(value, Tensor) else value for value in arguments]
 
 
-def watch(around: Callable[[str], AbstractContextManager[None]]) -> None:
-    """Run every function that the DSL compiles from now on inside `around(name)`."""
+def watch(note: Callable[[str], None]) -> None:
+    """Call `note(name)` before each run of a function that the DSL compiles from now on."""
     from cutlass.base_dsl.jit_executor import JitExecutor
     from cutlass.cutlass_dsl import CuTeDSL
 
@@ -71,8 +70,8 @@ def watch(around: Callable[[str], AbstractContextManager[None]]) -> None:
 
     def watched(executor: Any, exe_args: list[Any]) -> Any:
         _, name = names.get(id(executor.jit_module.capi_func), (None, "function"))
-        with around(name):
-            return run(executor, exe_args)
+        note(name)
+        return run(executor, exe_args)
 
     replace_attribute(CuTeDSL, "compile_and_cache", named)
     replace_attribute(JitExecutor, "run_compiled_program", watched)

@@ -18,7 +18,7 @@ import torch
 
 from grader.calls import cutedsl
 from grader.calls.arguments import PlacedArguments
-from grader.calls.watching import fill_uninitialised_memory
+from grader.calls.filling import fill_uninitialised_memory
 from grader.child.forkserver import LAYERS
 from grader.child.worker import Worker, preload, serve
 from grader.compile.announcing import Announcer
@@ -36,7 +36,7 @@ def main(number: int) -> None:
 
 
 class ToolWorker(Worker):
-    """A worker that runs calls and leaves the watching to the tool."""
+    """A worker that runs calls; the tool watches them."""
 
     def __init__(self, start: Start, scratch: str, device: torch.device, announcer: Announcer) -> None:
         super().__init__(start, scratch, device, announcer)
@@ -49,11 +49,11 @@ class ToolWorker(Worker):
             arguments = self._arguments_of(call, torch.device("cpu") if call.on_cpu else self._device)
             if call.tensors == "cute":
                 arguments = cutedsl.handed_over(arguments)
-            with nullcontext() if call.on_cpu else self._pretending(), self._watching.watch(timed=True) as seen:
+            with nullcontext() if call.on_cpu else self._pretending(), self._launches.observe() as launched:
                 self._run(lambda: function(*arguments))
         except BaseException as raised:
             return self._raising.describe(raised)
-        return Returned("returned", (), (), (), tuple(seen.launches), ())
+        return Returned("returned", (), (), (), tuple(launched))
 
     def _arguments_of(self, call: Call, device: torch.device) -> list[object]:
         return PlacedArguments(device, guarded=False).place(call.arguments, self._build(call.recipe), "new")

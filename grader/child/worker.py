@@ -20,12 +20,13 @@ from triton.runtime.driver import driver
 
 from grader.calls import cutedsl
 from grader.calls.arguments import PlacedArguments
+from grader.calls.filling import fill_uninitialised_memory
+from grader.calls.launch_observer import LaunchObserver
 from grader.calls.modes import unobserved
 from grader.calls.outputs import MOST_OUTPUTS, copied_out, form_of, items_of, place_of
 from grader.calls.raising import Raising
 from grader.calls.storage import has_storage
 from grader.calls.tuning import Tuning
-from grader.calls.watching import Watching, fill_uninitialised_memory
 from grader.compile.announcing import Announcer, announce_compilation
 from grader.compile.cute import trace_for
 from grader.compile.disguise import Disguise, has_asked, pretend
@@ -125,8 +126,8 @@ class Worker:
         self._arguments = PlacedArguments(self._device)
         self._results: list[Tensor] = []
         self._raising = Raising(self._path)
-        self._watching = Watching(self._path)
-        self._tuning = Tuning(self._watching)
+        self._launches = LaunchObserver()
+        self._tuning = Tuning(self._launches)
         self._recorder = Recorder(self._path, device)
         self._memory: MemoryWatch | None = None
         # Without a GPU, tensors pretend to be on one: launch code then takes the same branches as there.
@@ -159,14 +160,14 @@ class Worker:
         else:
             announce_compilation(self._announcer)
         self._tuning.install()
-        self._watching.install()
+        self._launches.install()
         # Outermost: a recorded launch does not run, and reaches no other watcher.
         self._recorder.install()
 
     def _install_cute(self) -> None:
         if cutedsl.PACKAGE not in self._start.packages or not cutedsl.is_installed(cutedsl.PACKAGE):
             return
-        cutedsl.watch(self._watching.around)
+        cutedsl.watch(self._launches.note_foreign)
         # Outermost: a recorded function is not compiled.
         self._recorder.install_cute()
         if self._start.target or _interpreted():
@@ -250,7 +251,7 @@ class Worker:
         if call.tensors == "cute":
             arguments = cutedsl.handed_over(arguments)
         try:
-            with nullcontext() if call.on_cpu else self._pretending(), self._watching.watch() as seen:
+            with nullcontext() if call.on_cpu else self._pretending(), self._launches.observe() as launched:
                 result = self._called(function, call.given(arguments))
                 self._synchronise()
             if call.chooses:
@@ -259,8 +260,7 @@ class Worker:
             changed, overrun = placed.disturbed(call.mutates)
         except BaseException as raised:
             return self._raising.describe(raised, findings=self._findings())
-        launches, operators = tuple(seen.launches), tuple(seen.operators)[:64]
-        return Returned("returned", forms, changed, overrun, launches, operators, self._findings())
+        return Returned("returned", forms, changed, overrun, tuple(launched), self._findings())
 
     def _called(self, function: Callable[..., object], arguments: list[object]) -> object:
         """Return the function's result, or raise an exception with the line."""

@@ -154,7 +154,9 @@ def _reading(found: GuardFinding) -> _AccessReading:
 def _readings(found: GuardFinding) -> Iterator[_AccessReading]:
     all_outside = found.lanes == found.active_lanes
     beyond = found.element >= found.elements
-    flat = len(found.shape) == len(found.grid) == len(found.program) == 1
+    # A submission may claim any finding, one whose program has no place in its grid too.
+    in_row = len(found.grid) == len(found.program) == 1
+    flat = in_row and len(found.shape) == 1
     programs = found.grid[0] if flat else 0
     yield _AccessReading(
         not found.elements,
@@ -173,7 +175,7 @@ def _readings(found: GuardFinding) -> Iterator[_AccessReading]:
         (("offset_overflow", 0.7), ("wrong_address", 0.4)),
     )
     yield _AccessReading(
-        len(found.grid) == 1 and found.elements < found.grid[0] and found.element == found.program[0],
+        in_row and found.elements < found.grid[0] and found.element == found.program[0],
         f"Program p accesses element p, and there are {prod(found.grid)} programs for a tensor of "
         f"{counted(found.elements, 'element')}: which place may each program use?",
         (("wrong_address", 0.8), ("grid_too_large", 0.4)),

@@ -9,7 +9,7 @@ from math import prod
 from grader.exercise.cases import Case
 from grader.judge.idle_kernels import are_idle
 from grader.judge.trial import CallRequest
-from grader.protocol.messages import LaunchInfo, Returned
+from grader.protocol.messages import LaunchInfo
 from grader.protocol.operators import READING
 from grader.protocol.trace import Deed
 from grader.sandbox.outcome import Finished, Outcome
@@ -43,16 +43,6 @@ class Evidence:
     meets: bool = False
     unordered: int = 0
     programs: tuple[str, ...] = ()
-
-
-def evidence_of_answer(case: Case, answer: Returned) -> Evidence:
-    """Return the evidence of a call in the submission's own process."""
-    return Evidence(
-        case,
-        kernels_of(answer.launches),
-        frozenset(clean(name, 80) for launch in answer.launches for name in launch.constants),
-        tuple(dict.fromkeys(clean(name, 80) for name in answer.operators)),
-    )
 
 
 def kernels_of(launches: Iterable[LaunchInfo]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from grader.exercise.model import Part
 from grader.judge.clue import sure
 from grader.judge.compare import compare, tensor_of
 from grader.judge.configuration_choice import ConfigurationChoice
-from grader.judge.evidence import evidence_of_answer, evidence_of_trace, with_line
+from grader.judge.evidence import evidence_of_trace, with_line
 from grader.judge.failures import Failure, WrongCall, check_device, examine
 from grader.judge.part_findings import PartFindings
 from grader.judge.perturbed_replays import RightCall, perturbed_failure
@@ -136,12 +136,8 @@ class Examiner:
     ) -> _CallOutcome:
         """Return the outcome of a call, and note the evidence of what computed it."""
         request, recording = prepared.request, prepared.recording
-        is_own = request.part is self.part
         if recording is None:
-            outcome = self.call(call)
-            if isinstance(outcome, Finished) and is_own:
-                self.findings.evidence.append(evidence_of_answer(request.case, outcome.answer))
-            return _CallOutcome(outcome)
+            return _CallOutcome(self.call(call))
         if not isinstance(recording, RecordedAnswer):
             return _CallOutcome(recording)
         wanted = self.choice.wanted(request, recording)
@@ -151,7 +147,7 @@ class Examiner:
         if made.is_replay and not (request.wanted.places or recorded.found or request.carries):
             is_right = partial(self.is_right, expected=expected, recipe=call.recipe)
             outcome = self.choice.without_refused(recorded, call, outcome, wanted, is_right)
-        if is_own:
+        if request.part is self.part:
             self.findings.evidence.append(evidence_of_trace(request, recorded, outcome, made.untold))
             self.findings.kernel_groups.note(recorded, outcome)
         return replace(made, outcome=outcome)

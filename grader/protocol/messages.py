@@ -540,7 +540,6 @@ class Returned:
     changed: tuple[str, ...]
     overrun: tuple[str, ...]
     launches: tuple[LaunchInfo, ...]
-    operators: tuple[str, ...]
     findings: tuple[GuardFinding, ...] = ()
     allocated_bytes: int = 0
     configuration: int = -1

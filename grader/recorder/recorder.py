@@ -18,11 +18,10 @@ import torch
 from torch import Tensor
 
 from grader.calls import streams
+from grader.calls.filling import run_with_filling
 from grader.calls.launches import has_allocator
-from grader.calls.modes import Functions, Operators, tensors_in, unobserved
-from grader.calls.see_through import see_through
+from grader.calls.modes import tensors_in, unobserved
 from grader.calls.storage import has_storage
-from grader.calls.watching import run_with_filling
 from grader.protocol.messages import Form
 from grader.protocol.operators import RECORDED, SHAPING
 from grader.protocol.trace import (
@@ -39,6 +38,8 @@ from grader.protocol.trace import (
 from grader.recorder import cute, launching
 from grader.recorder.host_memory import HostMemory
 from grader.recorder.kernels import KernelTexts
+from grader.recorder.modes import Functions, Operators
+from grader.recorder.see_through import see_through
 from grader.recorder.storages import ELSEWHERE, Storages, Untold, content_of, window_of
 from grader.recorder.stream_order import StreamOrder
 from grader.recorder.telling import Telling

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from grader.calls.arguments import GUARD_BYTES
+from grader.calls.filling import run_with_filling
 from grader.calls.storage import bytes_of
-from grader.calls.watching import run_with_filling
 from grader.exercise.tensors import dtype_name, is_whole, same_bytes
 from grader.protocol.trace import Constant, Window, span
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from grader.calls.watching import run_with_filling
+from grader.calls.filling import run_with_filling
 from grader.protocol.operators import RECORDED
 from grader.protocol.trace import Operator
 from grader.replay.arguments import ArgumentBuilder

@@ -18,9 +18,9 @@ from numpy.random import default_rng
 from torch import Tensor
 
 from grader.calls.arguments import PlacedArguments
+from grader.calls.filling import fill_uninitialised_memory
 from grader.calls.outputs import copied_out, form_of
 from grader.calls.raising import Raising
-from grader.calls.watching import fill_uninitialised_memory
 from grader.compile.announcing import Announcer, announce_compilation
 from grader.exercise import tensors
 from grader.files import write_atomically
@@ -364,7 +364,6 @@ class Replayer:
             changed,
             overrun,
             tuple(run.launched),
-            (),
             self._findings(),
             self._home.memory.most_bytes,
             self._taken,

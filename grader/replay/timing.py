@@ -12,10 +12,10 @@ from statistics import median
 import torch
 from torch import Tensor
 
+from grader.calls.filling import fill_uninitialised_memory
 from grader.calls.outputs import form_of
 from grader.calls.storage import bytes_of
 from grader.calls.tuning import is_passed_over
-from grader.calls.watching import fill_uninitialised_memory
 from grader.exercise.tensors import unwritten
 from grader.protocol.configurations import lightest_first
 from grader.protocol.messages import (

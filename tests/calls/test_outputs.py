@@ -23,7 +23,7 @@ ALLOWED = torch.zeros(3).double()
 def failure_of(result: object, *names: str) -> Failure | None:
     """Return what is wrong with the form of a result, where tensors of these names are expected."""
     forms = tuple(form_of(one) for one in items_of(result))
-    answer = Returned("returned", forms, (), (), (), ())
+    answer = Returned("returned", forms, (), (), ())
     raw = bytes(ONE.numpy().tobytes())
     expected = [Expected(name, ONE.double(), torch.float32, ALLOWED) for name in names]
     return examine(Finished(answer, tuple(raw for _ in forms)), expected, lambda: (), "x.py")[0]

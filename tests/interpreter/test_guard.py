@@ -570,6 +570,10 @@ def test_the_help_names_what_is_likely_behind_it(changes: dict[str, object], sai
     assert said in told(**changes).help
 
 
+def test_a_claimed_finding_whose_program_has_no_place_in_its_grid_has_a_cause_too() -> None:
+    assert told(program=(), element=1000, elements=3).title == "A load outside x_ptr"
+
+
 def test_gaps_lone_accesses_and_nameless_tensors_read_well() -> None:
     assert (
         "stores to the gap 1 element behind z_ptr[0], but z_ptr has"

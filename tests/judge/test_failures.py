@@ -32,7 +32,7 @@ def form_of(output: Tensor) -> Form:
 
 def returned(*outputs: Tensor, forms: tuple[Form, ...] | None = None, **claims: Any) -> Finished:
     """A call that returned these tensors, with what else its process claims."""
-    nothing: dict[str, Any] = {"changed": (), "overrun": (), "launches": (), "operators": ()}
+    nothing: dict[str, Any] = {"changed": (), "overrun": (), "launches": ()}
     answer = Returned("returned", forms or tuple(form_of(one) for one in outputs), **{**nothing, **claims})
     return Finished(answer, tuple(raw_bytes(one) for one in outputs))
 

@@ -20,7 +20,7 @@ def called(digest: bytes, dtype: str = "float16", block: int = 64) -> Any:
     launches = (LaunchInfo("k", (1,), {"BLOCK": block}),)
     return (
         SimpleNamespace(trace=trace, is_replayable=True, digest=digest),
-        Finished(Returned("returned", (), (), (), launches, ()), ()),
+        Finished(Returned("returned", (), (), (), launches), ()),
     )
 
 

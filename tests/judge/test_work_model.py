@@ -350,7 +350,7 @@ def judged_cases(
 
     def try_case(case: Case, seed: int, *, counts: Counts) -> Trial:
         assert counts != "bytes"
-        answer = Returned("returned", (), (), (), next(waiting), (), (), allocated)
+        answer = Returned("returned", (), (), (), next(waiting), (), allocated)
         return Trial(Recipe("p", dict(case), seed), Finished(answer, ()), expected, failure, 0.0)  # type: ignore[arg-type]
 
     def tries(requests: Sequence[CallRequest]) -> list[Trial]:

@@ -151,7 +151,7 @@ def test_a_binary_is_described_or_not_believed(binary: dict[str, Any], target: A
         is_presentable(kernel, 40_000)
 
 
-RETURNED = {"answer": "returned", "outputs": [], "changed": [], "overrun": [], "launches": [], "operators": []}
+RETURNED = {"answer": "returned", "outputs": [], "changed": [], "overrun": [], "launches": []}
 
 
 # -- a whole grading -------------------------------------------------------------------------------------------------

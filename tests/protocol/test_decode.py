@@ -214,7 +214,6 @@ ANSWERS = [
         ("x",),
         ("7 bytes outside x",),
         (LaunchInfo("kernel", (7, 1), {"BLOCK": 64}),),
-        ("aten.sum",),
     ),
     Raised("raised", "crash", "ValueError", "no", (Frame(7, "copy", "raise"),), True),
     Compiled("compiled", (Binary("kernel", 7, {"BLOCK": 64}, 2, 4, 3, narrow=(Narrow(9, "load", 4, 16),)),), 1, "no"),
@@ -313,15 +312,15 @@ def test_no_nesting_that_the_reader_lets_through_breaks_the_decoder(template: st
 # -- bounds ----------------------------------------------------------------------------------------------------------
 
 
-RETURNED = {"answer": "returned", "outputs": [], "changed": [], "overrun": [], "launches": [], "operators": []}
+RETURNED = {"answer": "returned", "outputs": [], "changed": [], "overrun": [], "launches": []}
 SAMPLED = {"answer": "sampled", "device_us": 7, "projections": [], "scales": []}
 
 
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (RETURNED | {"operators": [""] * 4097}, "answer.operators must hold at most 4096 entries, got 4097"),
-        (RETURNED | {"operators": ["x" * 4097]}, "answer.operators[0] must hold at most 4096 characters, got 4097"),
+        (RETURNED | {"changed": [""] * 4097}, "answer.changed must hold at most 4096 entries, got 4097"),
+        (RETURNED | {"changed": ["x" * 4097]}, "answer.changed[0] must hold at most 4096 characters, got 4097"),
         (
             RETURNED | {"launches": [{"kernel": "k", "grid": [2**64], "constants": {}}]},
             "answer.launches[0].grid[0] must be an int of at most 64 bits, got one of 65",
@@ -349,7 +348,7 @@ def test_an_answer_beyond_all_measure_is_refused(answer: dict[str, Any], error: 
 
 def test_an_answer_may_be_as_large_as_the_bounds() -> None:
     launches = [{"kernel": "k" * 4096, "grid": [2**64 - 1, -(2**63)], "constants": {"x" * 4096: 1}}] * 4096
-    assert isinstance(decode_answer(RETURNED | {"launches": launches, "operators": [""] * 4096}), Returned)
+    assert isinstance(decode_answer(RETURNED | {"launches": launches, "changed": [""] * 4096}), Returned)
     sums = [[1e15, -1e15] * 512] * 4096
     assert isinstance(decode_answer(SAMPLED | {"projections": sums, "scales": sums}), Sampled)
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from grader.calls.watching import fill_uninitialised_memory
+from grader.calls.filling import fill_uninitialised_memory
 from grader.exercise.catalogue import Entry
 from grader.protocol.messages import (
     Call,

