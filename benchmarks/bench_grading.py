@@ -15,6 +15,7 @@ from grader.exercise.catalogue import resolve
 from grader.exercise.model import Limits
 from grader.exercise.plan import default_seed, draw
 from grader.protocol.messages import Loaded, Start
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 
@@ -82,7 +83,7 @@ def session() -> Iterator[Session]:
     server = ForkServer("interpret")
     names = tuple(part.name for part in ENTRY.exercise.parts)
     start = Start(f"{ENTRY.name}.py", ENTRY.solution.read_text(), ENTRY.source("inputs.py"), names)
-    with Session(server, start, Limits()) as session:
+    with Session(ProcessSpec(server, start, Limits())) as session:
         assert isinstance(session.load(), Loaded)
         yield session
     server.close()

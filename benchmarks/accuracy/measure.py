@@ -34,6 +34,7 @@ from grader.record.checks import CheckResult
 from grader.record.statuses import UNJUDGED
 from grader.sandbox.outcome import Finished
 from grader.sandbox.pair import paired
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 from grader.soundness.claims import claim_of
@@ -246,10 +247,10 @@ def is_failure(result: CheckResult) -> bool:
 def _fixed_shape(text: str, plan: Plan, run: _Run) -> bool | str | None:
     """Whether five inputs of one shape tell the text from the truth, in any part; why, where it does not even load."""
     entry, shapes = run.entry, _shapes(plan)
-    start, limits = entry.start(text), entry.exercise.limits
+    spec = ProcessSpec.of(run.server, entry, text)
     with (
-        Session(run.server, start, limits) as session,
-        paired(run.server, start, limits, session) as pair,
+        Session(spec) as session,
+        paired(spec, session) as pair,
         OraclePrefetch(run.truth) as prefetch,
     ):
         loaded = session.load()

@@ -160,12 +160,13 @@ class _WorkerState:
 
     def introduced(self) -> Terms:
         """Return the terms with the layers: starts a child like a submission's to see these."""
+        from grader.sandbox.process_spec import ProcessSpec
         from grader.sandbox.session import Session
 
         self._processes.check()
         if not self._terms.layers:
             entry = next(iter(self._entries.values()))
-            with Session(self._processes.settled(), entry.start(""), entry.exercise.limits) as session:
+            with Session(ProcessSpec.of(self._processes.settled(), entry, "")) as session:
                 session.load()
                 self._terms = dataclasses.replace(self._terms, layers=session.ready.isolation if session.ready else ())
         return self._terms

@@ -22,6 +22,7 @@ from grader.record.work import Prediction, Work
 from grader.report import speed as timing
 from grader.report.efficiency import EfficiencyView, TimeRow, amount, efficiency_view
 from grader.report.text.efficiency_lines import PredictedGpus, Section
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from grader.speed import counters
 from grader.speed.counters import Counters, LaunchCounters
@@ -88,13 +89,12 @@ def _predicted(entry: Entry, path: str, source: str, parts: Sequence[Part]) -> t
 
 
 def _counted_on_gpu(entry: Entry, source: str, executable: str, found: Sequence[Roofline]) -> tuple[Roofline, ...]:
-    start = entry.start(source)
     longest = {one.part: max(one.predictions, key=lambda each: each.time_us) for one in found if one.predictions}
     calls = [(part, Case(longest[part.name].case), _SEED) for part in entry.exercise.parts if part.name in longest]
     gpu = machine.find_gpu()
     lock = GpuLock(gpu.uuid if gpu else "unknown")
     with closing(ForkServer("gpu")) as server, lock.alone():
-        answers = {one.part: one for one in counters.count(server, executable, start, entry.exercise.limits, calls)}
+        answers = {one.part: one for one in counters.count(ProcessSpec.of(server, entry, source), executable, calls)}
     return tuple(replace(one, counters=answers.get(one.part)) for one in found)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 
 from grader.cli.files import chosen_file
 from grader.cli.say import say
@@ -22,6 +22,7 @@ from grader.report.text import terminal
 from grader.report.text.trace_lines import trace_lines
 from grader.sandbox.outcome import Finished
 from grader.sandbox.pair import Pair, RecordedAnswer, paired
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 
@@ -39,12 +40,7 @@ def trace(exercise: str, submission: str | None, part: str | None, case: str | N
     """
     entry, path, source = chosen_file(exercise, submission)
     chosen = _part_of(entry, part)
-    start = entry.start(source)
-    with (
-        closing(ForkServer("interpret")) as server,
-        Session(server, start, entry.exercise.limits) as session,
-        paired(server, start, entry.exercise.limits, session) as pair,
-    ):
+    with closing(ForkServer("interpret")) as server, _pair(ProcessSpec.of(server, entry, source)) as pair:
         if picture:
             cases = [_case_of(entry, chosen, case)] if case else _cases_to_draw(entry, chosen)
             return _draw(entry, chosen, pair, cases, str(path))
@@ -61,6 +57,13 @@ def trace(exercise: str, submission: str | None, part: str | None, case: str | N
         say(f"cannot be recorded: {deed.name} (line {deed.line})", sys.stdout)
     say(_ONLY_RECORDED, sys.stderr)
     return 0
+
+
+@contextmanager
+def _pair(spec: ProcessSpec) -> Iterator[Pair]:
+    """Yield the submission's process and its replayers."""
+    with Session(spec) as session, paired(spec, session) as pair:
+        yield pair
 
 
 def _draw(entry: Entry, part: Part, pair: Pair, cases: Sequence[PlannedCase], path: str) -> int:
