@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.catalogue import resolve
 from grader.exercise.model import Limits
 from grader.exercise.plan import default_seed, draw
@@ -74,7 +75,7 @@ def bench_list(benchmark):
 
 
 def bench_draw_the_plan(benchmark):
-    benchmark(draw, ENTRY.exercise, default_seed(ENTRY.id), gpu=False)
+    benchmark(draw, ENTRY.exercise, default_seed(ENTRY.id), WHOLE_CPU)
 
 
 @pytest.fixture

@@ -233,7 +233,6 @@ class _WorkerState:
         with _drawing:
             if name not in self._plans:
                 parts = frozenset(task.parts) or None
-                gpu = self._processes.mode == "gpu"
-                lacks = machine.lacked_values(gpu=gpu)
-                self._plans[name] = draw(entry.exercise, int(task.seed, 16), gpu=gpu, parts=parts, lacks=lacks)
+                abilities = machine.abilities(gpu=self._processes.mode == "gpu")
+                self._plans[name] = draw(entry.exercise, int(task.seed, 16), abilities, parts=parts)
         return self._plans[name]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from grader import machine
 from grader.cli.say import say
+from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
@@ -73,7 +74,7 @@ def _predicted(entry: Entry, path: str, source: str, parts: Sequence[Part]) -> t
         from grader.grading import Job, grade
 
         names = frozenset(part.name for part in parts)
-        drawn = plan.draw(entry.exercise, plan.default_seed(entry.id), gpu=False, parts=names)
+        drawn = plan.draw(entry.exercise, plan.default_seed(entry.id), WHOLE_CPU, parts=names)
         counting = replace(drawn, checks=tuple(one for one in drawn.checks if one.check.rule.counts_bytes))
         job = Job(entry, path, source, counting, "", "", shrink=False, timed=False, compiled=False)
         checks = grade(job, server).checks

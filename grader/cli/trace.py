@@ -10,6 +10,7 @@ from grader.cli.files import chosen_file
 from grader.cli.say import say
 from grader.cli.terminal import terminal_of
 from grader.errors import SpecError, UsageError
+from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.cases import Value
 from grader.exercise.catalogue import Entry, meant
 from grader.exercise.model import Part
@@ -121,7 +122,7 @@ def _cases_to_draw(entry: Entry, part: Part) -> list[PlannedCase]:
 
 
 def _planned(entry: Entry, part: Part) -> list[PlannedCheck]:
-    plan = draw(entry.exercise, default_seed(entry.id), gpu=False, parts=frozenset({part.name}))
+    plan = draw(entry.exercise, default_seed(entry.id), WHOLE_CPU, parts=frozenset({part.name}))
     return [one for one in plan.checks if one.cases and one.space is not None]
 
 

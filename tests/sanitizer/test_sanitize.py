@@ -21,6 +21,7 @@ from grader.calls.arguments import PlacedArguments
 from grader.cli.main import dispatch
 from grader.errors import MissingEnvironment
 from grader.exercise import plan
+from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.catalogue import Entry, resolve
 from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
@@ -90,7 +91,7 @@ def test_the_replay_command_names_the_case_and_the_file(look: Look, ex_15: Entry
     assert found.call is not None
     grade, replay, token, *options = found.call.replay.split()
     assert (grade, replay, options) == ("grade", "replay", ["--submission", "my.py"])
-    (again,) = plan.replay_plan(ex_15.exercise, plan.parse_token(token), gpu=False).checks
+    (again,) = plan.replay_plan(ex_15.exercise, plan.parse_token(token), WHOLE_CPU).checks
     assert dict(again.cases[0].case) == found.call.case
 
 
