@@ -21,7 +21,8 @@ from grader.batch.regrading import changed, in_words
 from grader.batch.store import Batch, BatchStore, JournalLine
 from grader.batch.submissions import Collected
 from grader.cli.batch_mapping import handed_in, in_full, in_short
-from grader.cli.batch_options import BatchOptions, completed, requested, selected
+from grader.cli.batch_options import completed, requested, selected
+from grader.cli.commands.batch import BatchOptions
 from grader.cli.exit_codes import exit_code, worst_code
 from grader.cli.files import parse_seed
 from grader.cli.lacking import lacking

@@ -26,7 +26,7 @@ from grader.batch.ledger import Ledger
 from grader.batch.reading import read, read_batch
 from grader.batch.store import BatchStore, Submission
 from grader.cli import batch as command
-from grader.cli.batch_options import BatchOptions
+from grader.cli.commands.batch import BatchOptions
 from grader.cli.main import dispatch
 from grader.errors import MissingEnvironment, UsageError
 from grader.exercise.catalogue import discover, resolve
