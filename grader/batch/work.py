@@ -19,8 +19,8 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from grader import machine
-from grader.batch import key
-from grader.batch.key import Terms
+from grader.batch import result_key
+from grader.batch.result_key import Terms
 from grader.errors import GradeError
 from grader.exercise.catalogue import Entry, discover, find_root
 from grader.protocol.decode import decode
@@ -155,7 +155,7 @@ class _WorkerState:
         self._entries: Mapping[str, Entry] = {entry.name: entry for entry in discover(find_root())}
         self._truths: dict[str, Truth] = {}
         self._plans: dict[tuple[str, str, tuple[str, ...]], Plan] = {}
-        self._terms = key.terms(self._entries.values(), gpu=uses_gpu)
+        self._terms = result_key.terms(self._entries.values(), gpu=uses_gpu)
         self._lending = threading.Lock()
 
     def introduced(self) -> Terms:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from grader.batch import key
+from grader.batch import result_key
 from grader.batch.gradebook import Assignment, Override, Student
-from grader.batch.key import Terms, content_key, environment, environment_of
 from grader.batch.late import LatePolicy, check_policy, parse_policy
 from grader.batch.reading import gradebook, read, read_batch
 from grader.batch.refused import invalid, lost
 from grader.batch.regrading import changed, in_words
+from grader.batch.result_key import Terms, content_key, environment, environment_of
 from grader.batch.store import Batch, BatchStore, JournalLine, StoredRecord, Submission
 from grader.batch.tables import OverrideRow, above_maximum, parse_overrides, parse_times
 from grader.batch.work import Task
@@ -456,19 +456,23 @@ def test_the_course_that_a_wheel_carries_is_no_code_of_the_grader(
 ) -> None:
     (tmp_path / "judge").mkdir()
     (tmp_path / "judge" / "rule.py").write_text("x = 1\n")
-    monkeypatch.setattr(key, "_PACKAGE", tmp_path)
-    before = key.grader.__wrapped__()
+    monkeypatch.setattr(result_key, "_PACKAGE", tmp_path)
+    before = result_key.grader_hash.__wrapped__()
     for name in ("course/reference/ex_1/wrong/broken.py", "cli/main.py", "__init__.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("def f(:\n")
-        assert key.grader.__wrapped__() == before
+        assert result_key.grader_hash.__wrapped__() == before
     (tmp_path / "judge" / "rule.py").write_text("x = 2\n")
-    assert key.grader.__wrapped__() != before
+    assert result_key.grader_hash.__wrapped__() != before
 
 
 def test_a_comment_or_a_docstring_of_the_grader_changes_no_key() -> None:
     code = 'def f(x):\n    """Return x."""\n    return x  # as it is\n'
-    assert key._code(code) == key._code("def f(x):\n\n    return x\n") != key._code("def f(x):\n    return -x\n")
+    assert (
+        result_key._code(code)
+        == result_key._code("def f(x):\n\n    return x\n")
+        != result_key._code("def f(x):\n    return -x\n")
+    )
 
 
 def test_batch_json_survives_a_round_trip(tmp_path: Path) -> None:
