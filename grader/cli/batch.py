@@ -84,7 +84,7 @@ def _grade(options: BatchOptions, whole: Batch, entries: Mapping[str, Entry], st
             terms = _terms_of(away, options)
         else:
             terms = result_key.terms(entries.values(), gpu=not options.cpu and machine.has_gpu())
-        seed = store.hidden_seed(now()) if whole.seed == HIDDEN else parse_seed(whole.seed) if whole.seed else None
+        seed = store.hidden_seed() if whole.seed == HIDDEN else parse_seed(whole.seed) if whole.seed else None
         ledger = Ledger(store, whole, entries, terms, seed, now, unconfined=options.allow_unconfined)
         store.write_batch(ledger.batch)
         if options.fresh:
