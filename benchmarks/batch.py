@@ -29,6 +29,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from grader.confinement import system
+from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.exercise.planted import read
 from grader.record.record import Record, from_json
@@ -137,7 +138,7 @@ def alone(paths: list[str]) -> dict[str, Outcome]:
         for given in paths:
             name, _, path = given.partition(":")
             entry, _ = resolve(ROOT, name)
-            plan = draw(entry.exercise, default_seed(name), gpu=False, parts=parts)
+            plan = draw(entry.exercise, default_seed(name), WHOLE_CPU, parts=parts)
             job = Job(entry, f"{entry.name}.py", read(Path(path)).text, plan, f"grade {name}", "", compiled=False)
             found[given] = outcome(grade(job, server))
     return found

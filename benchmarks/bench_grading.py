@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.catalogue import resolve
 from grader.exercise.model import Limits
 from grader.exercise.plan import default_seed, draw
 from grader.protocol.messages import Loaded, Start
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 
@@ -73,7 +75,7 @@ def bench_list(benchmark):
 
 
 def bench_draw_the_plan(benchmark):
-    benchmark(draw, ENTRY.exercise, default_seed(ENTRY.id), gpu=False)
+    benchmark(draw, ENTRY.exercise, default_seed(ENTRY.id), WHOLE_CPU)
 
 
 @pytest.fixture
@@ -82,7 +84,7 @@ def session() -> Iterator[Session]:
     server = ForkServer("interpret")
     names = tuple(part.name for part in ENTRY.exercise.parts)
     start = Start(f"{ENTRY.name}.py", ENTRY.solution.read_text(), ENTRY.source("inputs.py"), names)
-    with Session(server, start, Limits()) as session:
+    with Session(ProcessSpec(server, start, Limits())) as session:
         assert isinstance(session.load(), Loaded)
         yield session
     server.close()

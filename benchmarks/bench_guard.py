@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.catalogue import resolve
 from grader.exercise.plan import default_seed, draw
 
@@ -78,7 +79,7 @@ def serve(way: str, submission: str) -> None:
     if way == "guarded":
         watch.install()
     inputs, functions = module_of("inputs"), module_of(submission)
-    plan = draw(ENTRY.exercise, default_seed(ENTRY.id), gpu=False)
+    plan = draw(ENTRY.exercise, default_seed(ENTRY.id), WHOLE_CPU)
     calls = [
         (getattr(functions, check.part.name), check.part.name, one)
         for check in plan.checks

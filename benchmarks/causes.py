@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Literal
 
 from grader.diagnosis.kinds import GENERAL
+from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.exercise.causes import Kind
 from grader.exercise.plan import Plan, default_seed, draw
@@ -197,7 +198,7 @@ def named_causes(entry: Entry, server: ForkServer, mistakes: Iterable[Mistake]) 
     drawn: dict[str, Plan] = {}
     for one in mistakes:
         if one.part not in drawn:
-            drawn[one.part] = draw(entry.exercise, default_seed(entry.id), gpu=False, parts=frozenset({one.part}))
+            drawn[one.part] = draw(entry.exercise, default_seed(entry.id), WHOLE_CPU, parts=frozenset({one.part}))
         told = one.name, one.source, drawn[one.part], "", ""
         record = grade(Job(entry, *told, shrink=False, timed=False, compiled=False), server, truth=truth)
         failed = (check.id for check in record.checks if check.cause and check.status not in UNJUDGED)

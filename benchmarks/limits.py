@@ -18,6 +18,7 @@ from grader.exercise.catalogue import Entry
 from grader.record.record import Record
 from grader.record.speed import SizeTiming
 from grader.report.speed import duration, size_words
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from grader.speed import counters
 from grader.speed.counters import Counters, LaunchCounters
@@ -60,10 +61,10 @@ def count(entry: Entry, path: Path, record: Record) -> tuple[Counters, ...]:
     executable, gpu = counters.find(), machine.find_gpu()
     if executable is None:
         return tuple(Counters(part, one.words, why="ncu is not installed") for part, one in sizes.items())
-    start, parts = entry.start(path.read_text()), [part for part in entry.exercise.parts if part.name in sizes]
+    parts = [part for part in entry.exercise.parts if part.name in sizes]
     calls = [(part, Case(sizes[part.name].size.case), _SEED) for part in parts]
     with closing(ForkServer("gpu")) as server, GpuLock(gpu.uuid if gpu else "unknown").alone():
-        found = tuple(counters.count(server, executable, start, entry.exercise.limits, calls))
+        found = tuple(counters.count(ProcessSpec.of(server, entry, path.read_text()), executable, calls))
     return tuple(replace(one, words=sizes[one.part].words) for one in found)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from grader.exercise.abilities import Abilities
 from grader.exercise.cases import FAR_APART
 from grader.exercise.model import Package, Part
 from grader.gpus import known
@@ -87,12 +88,16 @@ def find_gpu() -> CudaDevice | None:
         return CudaDevice("unknown", "unknown", "unknown")
 
 
-def lacked_values(*, gpu: bool) -> tuple[str, ...]:
-    """Return the values of a case's axes that this machine cannot judge, on its GPU or on the CPU.
+def abilities(*, gpu: bool) -> Abilities:
+    """Return what this machine can judge, on its GPU or on the CPU.
 
-    Data types without instructions, and tensors whose slices lie far apart: several processes hold some. () for an
-    unknown GPU.
+    It may lack data types without instructions, and tensors whose slices lie far apart: several processes hold some.
+    An unknown GPU is taken to lack nothing.
     """
+    return Abilities(gpu, _lacked_values(gpu=gpu))
+
+
+def _lacked_values(*, gpu: bool) -> tuple[str, ...]:
     if not gpu:
         return () if _has_addresses() else (FAR_APART,)
     found = find_gpu()

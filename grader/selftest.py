@@ -17,6 +17,7 @@ from grader.exercise.model import Limits
 from grader.protocol.messages import Call, Loaded, Raised, Recipe, Slot, Start
 from grader.sandbox.kernel_cache import cache_entry_for
 from grader.sandbox.outcome import Finished, Outcome
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import Mode, Spawner
 from grader.sandbox.session import Session
@@ -49,7 +50,7 @@ def try_kernel(server: Spawner) -> SelfTestResult:
         start = Start("own_kernel.py", source, _INPUTS, ("double",))
         with (
             Scratch(_kernel_cache(source, server.mode)) as scratch,
-            Session(server, start, _LIMITS, scratch) as session,
+            Session(ProcessSpec(server, start, _LIMITS), scratch) as session,
         ):
             loaded = session.load()
             outcome = session.call(_CALL) if isinstance(loaded, Loaded) else loaded

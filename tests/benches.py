@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from grader.exercise.catalogue import Entry
@@ -12,6 +13,7 @@ from grader.judge.bench import Bench
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.truth import Truth
 from grader.sandbox.pair import paired
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from tests.racing import session_of
 
@@ -43,10 +45,11 @@ def bench_of(
     found = entry.exercise.part(part)
     assert found is not None
     text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
-    truth = Truth.of(entry)
+    truth, spec = Truth.of(entry), ProcessSpec.of(server, entry, text)
+    spec = replace(spec, limits=limits or spec.limits)
     with (
         session_of(server, entry, text) as session,
-        paired(server, entry.start(text), limits or entry.exercise.limits, session) as pair,
+        paired(spec, session) as pair,
         OraclePrefetch(truth) as prefetch,
     ):
         session.load()

@@ -9,6 +9,7 @@ from grader.exercise.model import Limits
 from grader.protocol.messages import Binary, Call, Compiled, CompileUntil, Raised, Recipe, RecordCall, Start
 from grader.sandbox.clean_compiler import CleanCompiler
 from grader.sandbox.outcome import Unanswered
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 
@@ -66,8 +67,8 @@ def compiled_in(
     """What comes of compiling the launches of `launch`; and the kernel that was in the works when the process ended."""
     start = Start("ex.py", HEAD + text, INPUTS, ("launch",), capability)
     call = Call(Recipe("launch", {"N": 1 << 16, "dtype": dtype, "offset": offset}, 0), ("x",), (), ())
-    limits = Limits(call_s=limit_s)
-    with Session(server, start, limits) as session, CleanCompiler(lambda: server, start, limits) as compiler:
+    spec = ProcessSpec(server, start, Limits(call_s=limit_s))
+    with Session(spec) as session, CleanCompiler(lambda: spec) as compiler:
         recorded = session.record(RecordCall(call, afresh=True, inputs="timed"))
         if not isinstance(recorded, tuple):
             return recorded, ""

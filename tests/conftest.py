@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from grader.exercise.abilities import Abilities
 from grader.exercise.catalogue import Entry, resolve
 from grader.exercise.model import Limits
 from grader.exercise.plan import Plan, default_seed, draw
@@ -227,7 +228,7 @@ def plan_of(entry: Entry, seed: int, *, gpu: bool, parts: frozenset[str] | None 
         if parts is None or part.name in parts:
             key = (entry.folder, seed, gpu, part.name)
             if key not in _PLANS:
-                _PLANS[key] = draw(entry.exercise, seed, gpu=gpu, parts=frozenset({part.name}))
+                _PLANS[key] = draw(entry.exercise, seed, Abilities(gpu=gpu, lacks=()), parts=frozenset({part.name}))
             found += _PLANS[key].checks
     return Plan(seed, tuple(found))
 

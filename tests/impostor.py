@@ -14,6 +14,7 @@ from typing import Any
 
 from grader.exercise.model import Limits
 from grader.protocol.messages import Spawn, Start
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import Mode, Spawned
 from grader.sandbox.session import Session
 
@@ -143,7 +144,7 @@ def script(*sayings: bytes | dict[str, Any] | Saying) -> tuple[Saying, ...]:
 
 def session_with(impostor: Impostor, limit_s: float = 5.0) -> Session:
     limits = Limits(load_s=limit_s, call_s=limit_s, memory_bytes=1 << 30)
-    return Session(impostor, Start("ex.py", "", "", ("copy",)), limits)
+    return Session(ProcessSpec(impostor, Start("ex.py", "", "", ("copy",)), limits))
 
 
 def descriptors_open() -> int:

@@ -20,6 +20,7 @@ from grader.exercise.model import Part, SpeedBand
 from grader.protocol.baseline_messages import Gauged
 from grader.protocol.messages import Call, Recipe
 from grader.sandbox.pair import RecordedAnswer, paired
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 from grader.speed import rounds, suite
@@ -57,7 +58,7 @@ def call_of(part: Part, case: Case) -> Call:
 @contextmanager
 def session_of(server: ForkServer, entry: Entry, submission: str) -> Iterator[Session]:
     """The submission's processes."""
-    with Session(server, entry.start(submission), entry.exercise.limits) as session:
+    with Session(ProcessSpec.of(server, entry, submission)) as session:
         yield session
 
 
@@ -87,8 +88,7 @@ def judge(
     found = entry.exercise.part(part)
     assert found is not None
     band = band_of(found, size, **changes)
-    start, limits = entry.start(text), entry.exercise.limits
-    with session_of(server, entry, text) as session, paired(server, start, limits, session) as pair:
+    with session_of(server, entry, text) as session, paired(ProcessSpec.of(server, entry, text), session) as pair:
         for case in band_of(found, *before).suite.named if before else ():
             told = pair.record(call_of(found, case))
             assert isinstance(told, RecordedAnswer), told

@@ -16,6 +16,7 @@ from grader.exercise.catalogue import Entry
 from grader.protocol.messages import Call, Recipe, Slot
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import Pair, RecordedAnswer, paired
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 
@@ -94,11 +95,9 @@ def recording(
     server: ForkServer, entry: Entry, source: str, *, head: str = HEAD, case: Mapping[str, Value] = CASE
 ) -> Iterator[Recording]:
     """Yield the processes of a submission, whose text is `head` and `source`; its calls are those of `case`."""
-    text, limits = head + source, entry.exercise.limits
-    with (
-        Session(server, entry.start(text), limits) as session,
-        paired(server, entry.start(text), limits, session) as pair,
-    ):
+    text = head + source
+    spec = ProcessSpec.of(server, entry, text)
+    with Session(spec) as session, paired(spec, session) as pair:
         yield Recording(entry, pair, text, case)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from grader.classes import page as class_page
+from grader.class_pages import page as class_page
 from grader.exercise.interview import Figures, Question
 from grader.record.causes import Suspect
 from grader.record.record import Record
@@ -21,7 +21,7 @@ from grader.report.achieved import Finish
 from grader.report.page import beside, html, index
 from grader.watch.live import Live
 from tests.browsing import Visit, browser
-from tests.classes import test_page as classes
+from tests.class_pages import test_page as classes
 from tests.records import samples
 from tests.report.test_beside import solved
 from tests.report.test_html import loading_error
@@ -35,8 +35,8 @@ NARROW, WIDE = 360, 1600
 
 def similar() -> str:
     """Two sources beside each other. What compares them is an extra that other tests do not need."""
-    from grader.classes import alike
-    from grader.classes.similarity import Cluster, SimilarPair, Source
+    from grader.class_pages import alike
+    from grader.class_pages.similarity import Cluster, SimilarPair, Source
 
     text = Path(__file__).read_text(encoding="utf-8")
     lines = frozenset(range(20, 60))

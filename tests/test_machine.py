@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from grader import machine
+from grader.exercise.abilities import WHOLE_CPU, Abilities
 from grader.machine import CudaDevice
 
 UUIDS = ("GPU-aaaa", "GPU-bbbb")
@@ -75,17 +76,17 @@ def test_what_a_known_gpu_cannot_judge_is_told_and_an_unknown_one_is_taken_to_ju
     capability: str | None, lacked: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine, "find_gpu", lambda: CudaDevice("G", "1", capability) if capability else None)
-    assert machine.lacked_values(gpu=True) == lacked
+    assert machine.abilities(gpu=True) == Abilities(gpu=True, lacks=lacked)
 
 
 def test_a_cpu_judges_all_unless_its_addresses_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert machine.lacked_values(gpu=False) == ()
+    assert machine.abilities(gpu=False) == WHOLE_CPU
 
     def refuse(*_: object) -> object:
         raise OSError(12, "Cannot allocate memory")
 
     monkeypatch.setattr("grader.exercise.tensors.unwritten", refuse)
-    assert machine.lacked_values(gpu=False) == ("far",)
+    assert machine.abilities(gpu=False) == Abilities(gpu=False, lacks=("far",))
 
 
 def test_a_hidden_gpu_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.batch import key
+from grader.batch import result_key
 from grader.exercise.catalogue import discover
 
 pytestmark = pytest.mark.process
@@ -186,9 +186,9 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
             ),
         ),
         (
-            "grader.classes",
+            "grader.class_pages",
             (
-                *("grader.classes", "grader.report", "grader.record", "grader.batch.gradebook", "grader.errors"),
+                *("grader.class_pages", "grader.report", "grader.record", "grader.batch.gradebook", "grader.errors"),
                 "grader.phrases",
             ),
         ),
@@ -481,6 +481,6 @@ def test_what_leaves_results_as_they_are_is_imported_by_no_grading() -> None:
         if name in FILES and name not in reached:
             reached.add(name)
             waiting += imported_by(name)
-    rooms = [f"grader.{room.removesuffix('.py')}" for room in key.WITHOUT]
+    rooms = [f"grader.{room.removesuffix('.py')}" for room in result_key.WITHOUT]
     assert not [name for name in reached if any(within(name, room) for room in rooms)]
     assert all(any(within(name, room) for name in FILES) for room in rooms)

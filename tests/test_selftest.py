@@ -14,6 +14,7 @@ from grader.errors import GradeError
 from grader.exercise.model import Limits
 from grader.protocol.messages import Start
 from grader.sandbox.outcome import Died
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 
@@ -54,7 +55,9 @@ def test_where_it_does_not_come_out_right_nothing_is_judged_and_the_exit_code_is
 
 def test_a_process_that_ends_before_the_submission_s_first_line_is_the_grader_s_fault(server: ForkServer) -> None:
     with (
-        Session(server, Start("ex.py", STUB, "raise RuntimeError('our own inputs')\n", ("f",)), Limits()) as session,
+        Session(
+            ProcessSpec(server, Start("ex.py", STUB, "raise RuntimeError('our own inputs')\n", ("f",)), Limits())
+        ) as session,
         pytest.raises(GradeError, match="must be ready for a submission") as raised,
     ):
         session.load()
@@ -62,7 +65,7 @@ def test_a_process_that_ends_before_the_submission_s_first_line_is_the_grader_s_
 
 
 def test_a_submission_that_ends_with_our_own_status_is_at_fault_itself(server: ForkServer) -> None:
-    with Session(server, Start("ex.py", "import os\nos._exit(70)\n", "", ("f",)), Limits()) as session:
+    with Session(ProcessSpec(server, Start("ex.py", "import os\nos._exit(70)\n", "", ("f",)), Limits())) as session:
         assert session.load() == Died("ended with exit status 70 before it answered")
 
 

@@ -19,6 +19,7 @@ import torch
 
 from benchmarks.accuracy.mutate import Mutant, mutants, reached_from, sample, trapped
 from benchmarks.accuracy.results import Journal, Kind, Result, key_of
+from grader.exercise.abilities import Abilities
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part, check_id
@@ -34,6 +35,7 @@ from grader.record.checks import CheckResult
 from grader.record.statuses import UNJUDGED
 from grader.sandbox.outcome import Finished
 from grader.sandbox.pair import paired
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 from grader.soundness.claims import claim_of
@@ -124,7 +126,10 @@ def _of_mutants(run: _Run) -> Iterator[Result]:
     seed, gpu = default_seed(entry.id), run.gpu
     drawn = drawn_mutants(entry, wanted.mutants, wanted.draw_seed, gpu=gpu)
     # Hypothesis draws on one thread only.
-    plans = {parts: draw(entry.exercise, seed, gpu=gpu, parts=parts) for parts in {parts for _, parts in drawn}}
+    plans = {
+        parts: draw(entry.exercise, seed, Abilities(gpu=gpu, lacks=()), parts=parts)
+        for parts in {parts for _, parts in drawn}
+    }
     exercise_hash = entry.sha256()
 
     def result(one: tuple[Mutant, frozenset[str]]) -> Result:
@@ -144,7 +149,10 @@ def _of_files(kind: Kind, files: Mapping[Path, frozenset[str]], seeds: int, run:
     """Yield the grades of whole files, of the parts beside each, with so many plans."""
     entry, journal, where = run.entry, run.journal, run.server.mode
     trials = [(path, default_seed(entry.id) + i) for i, path in product(range(seeds), files)]
-    plans = {(path, seed): draw(entry.exercise, seed, gpu=run.gpu, parts=files[path]) for path, seed in trials}
+    plans = {
+        (path, seed): draw(entry.exercise, seed, Abilities(gpu=run.gpu, lacks=()), parts=files[path])
+        for path, seed in trials
+    }
     exercise_hash = entry.sha256()
 
     def result(trial: tuple[Path, int]) -> Result:
@@ -246,10 +254,10 @@ def is_failure(result: CheckResult) -> bool:
 def _fixed_shape(text: str, plan: Plan, run: _Run) -> bool | str | None:
     """Whether five inputs of one shape tell the text from the truth, in any part; why, where it does not even load."""
     entry, shapes = run.entry, _shapes(plan)
-    start, limits = entry.start(text), entry.exercise.limits
+    spec = ProcessSpec.of(run.server, entry, text)
     with (
-        Session(run.server, start, limits) as session,
-        paired(run.server, start, limits, session) as pair,
+        Session(spec) as session,
+        paired(spec, session) as pair,
         OraclePrefetch(run.truth) as prefetch,
     ):
         loaded = session.load()

@@ -5,7 +5,7 @@
 | `uploads`, `layouts` | an Upload of everything that was handed in together, and its owners |
 | `submissions`, `roster` | a Submission for every student and exercise: the text to grade, or why there is none |
 | `ledger` | a Task for every text without a stored result; records and journal of what comes back |
-| `team`, `work` | a TaskOutcome of every Task, on workers that agree on their Terms |
+| `dask_workers`, `work` | a TaskOutcome of every Task, on workers that agree on their Terms |
 | `store` | the files of OUT_DIR |
 | `reading` | a Mark of every record, and the Gradebook of all |
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from grader.batch import refused
-from grader.batch.key import Terms, content_key, environment_of
 from grader.batch.reading import record_of
+from grader.batch.result_key import Terms, content_key, environment_of
 from grader.batch.store import Batch, BatchStore, JournalLine, Submission, write
 from grader.batch.work import Task, TaskOutcome
 from grader.exercise.catalogue import Entry

@@ -117,7 +117,6 @@ class StoredRecord:
 @dataclass(frozen=True)
 class _Secret:
     seed: str
-    created: str
     published: bool = False
     schema: Literal["grade/secret/v1"] = "grade/secret/v1"
 
@@ -192,10 +191,10 @@ class BatchStore:
 
     # -- the hidden seed ----------------------------------------------------------------------------------------------
 
-    def hidden_seed(self, now: str) -> int:
+    def hidden_seed(self) -> int:
         """Return the seed that nobody else knows; draws it at the first call. Raises UsageError."""
         if not self._secret_path.exists():
-            self._write_secret(_Secret(f"{secrets.randbits(64):#x}", now))
+            self._write_secret(_Secret(f"{secrets.randbits(64):#x}"))
         return int(self._secret().seed, 16)
 
     def published_seed(self, of_last_run: str) -> str:
@@ -228,7 +227,11 @@ class BatchStore:
         if path.stat().st_uid != os.geteuid():
             raise UsageError(f"{path} must be your own file, since its owner knows the seed")
         try:
-            secret = decode(_Secret, json.loads(path.read_text(encoding="utf-8")), "secret")
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            if isinstance(stored, dict):
+                # An older grader wrote a date beside the seed.
+                stored.pop("created", None)
+            secret = decode(_Secret, stored, "secret")
             return dataclasses.replace(secret, seed=f"{int(secret.seed, 16):#x}")
         except (OSError, ValueError) as broken:
             raise UsageError(f"{path} must hold the hidden seed, got: {broken}") from broken

@@ -19,8 +19,8 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from grader import machine
-from grader.batch import key
-from grader.batch.key import Terms
+from grader.batch import result_key
+from grader.batch.result_key import Terms
 from grader.errors import GradeError
 from grader.exercise.catalogue import Entry, discover, find_root
 from grader.protocol.decode import decode
@@ -155,17 +155,18 @@ class _WorkerState:
         self._entries: Mapping[str, Entry] = {entry.name: entry for entry in discover(find_root())}
         self._truths: dict[str, Truth] = {}
         self._plans: dict[tuple[str, str, tuple[str, ...]], Plan] = {}
-        self._terms = key.terms(self._entries.values(), gpu=uses_gpu)
+        self._terms = result_key.terms(self._entries.values(), gpu=uses_gpu)
         self._lending = threading.Lock()
 
     def introduced(self) -> Terms:
         """Return the terms with the layers: starts a child like a submission's to see these."""
+        from grader.sandbox.process_spec import ProcessSpec
         from grader.sandbox.session import Session
 
         self._processes.check()
         if not self._terms.layers:
             entry = next(iter(self._entries.values()))
-            with Session(self._processes.settled(), entry.start(""), entry.exercise.limits) as session:
+            with Session(ProcessSpec.of(self._processes.settled(), entry, "")) as session:
                 session.load()
                 self._terms = dataclasses.replace(self._terms, layers=session.ready.isolation if session.ready else ())
         return self._terms
@@ -232,7 +233,6 @@ class _WorkerState:
         with _drawing:
             if name not in self._plans:
                 parts = frozenset(task.parts) or None
-                gpu = self._processes.mode == "gpu"
-                lacks = machine.lacked_values(gpu=gpu)
-                self._plans[name] = draw(entry.exercise, int(task.seed, 16), gpu=gpu, parts=parts, lacks=lacks)
+                abilities = machine.abilities(gpu=self._processes.mode == "gpu")
+                self._plans[name] = draw(entry.exercise, int(task.seed, 16), abilities, parts=parts)
         return self._plans[name]

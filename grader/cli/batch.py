@@ -13,15 +13,16 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from grader import machine
-from grader.batch import key, team
+from grader.batch import dask_workers, result_key
 from grader.batch.gradebook import APART, Mark, MarkStatus
-from grader.batch.key import Terms
 from grader.batch.reading import read, read_batch, record_of
 from grader.batch.regrading import changed, in_words
+from grader.batch.result_key import Terms
 from grader.batch.store import Batch, BatchStore, JournalLine
 from grader.batch.submissions import Collected
-from grader.cli.batch_mapping import handed_in, in_full, in_short
-from grader.cli.batch_options import BatchOptions, completed, requested, selected
+from grader.cli.batch_options import completed, requested, selected
+from grader.cli.batch_owners import handed_in, in_full, in_short
+from grader.cli.commands.batch import BatchOptions
 from grader.cli.exit_codes import exit_code, worst_code
 from grader.cli.files import parse_seed
 from grader.cli.lacking import lacking
@@ -50,7 +51,7 @@ def batch(options: BatchOptions) -> int:
         whole, _, found = requested(options, before)
         print("\n".join(in_full(whole, found)))
         return 0
-    if not team.is_installed():
+    if not dask_workers.is_installed():
         raise MissingEnvironment("grading a class must have Dask: pip install -c constraints.txt -e '.[batch]'")
     whole, entries, found = requested(options, before)
     try:
@@ -76,14 +77,14 @@ def _grade(options: BatchOptions, whole: Batch, entries: Mapping[str, Entry], st
     with contextlib.ExitStack() as stack:
         # What libraries warn of is nothing that an instructor could mend.
         stack.enter_context(warnings.catch_warnings(action="ignore"))
-        away = stack.enter_context(team.at(options.scheduler)) if options.scheduler else None
+        away = stack.enter_context(dask_workers.connect(options.scheduler)) if options.scheduler else None
         if away:
-            if not team.places(away):
+            if not dask_workers.tasks_at_a_time(away):
                 print(f"grade: no worker is there; {_without_workers(options)}", file=sys.stderr, flush=True)
             terms = _terms_of(away, options)
         else:
-            terms = key.terms(entries.values(), gpu=not options.cpu and machine.has_gpu())
-        seed = store.hidden_seed(now()) if whole.seed == HIDDEN else parse_seed(whole.seed) if whole.seed else None
+            terms = result_key.terms(entries.values(), gpu=not options.cpu and machine.has_gpu())
+        seed = store.hidden_seed() if whole.seed == HIDDEN else parse_seed(whole.seed) if whole.seed else None
         ledger = Ledger(store, whole, entries, terms, seed, now, unconfined=options.allow_unconfined)
         store.write_batch(ledger.batch)
         if options.fresh:
@@ -100,7 +101,7 @@ def _grade(options: BatchOptions, whole: Batch, entries: Mapping[str, Entry], st
                 workers = away or stack.enter_context(_workers_here(options))
                 if away is None:
                     _terms_of(workers, options)
-                for task, outcome in team.run(workers, tasks, options.limit_minutes * 60, shown.waited):
+                for task, outcome in dask_workers.run_tasks(workers, tasks, options.limit_minutes * 60, shown.waited):
                     if outcome is None:
                         shown.started(task)
                     else:
@@ -135,11 +136,11 @@ def _told_what_changed(store: BatchStore, before: Batch | None, whole: Batch) ->
 
 @contextlib.contextmanager
 def _workers_here(options: BatchOptions) -> Iterator[Client]:
-    if not team.is_private() and not options.quiet:
+    if not dask_workers.is_private() and not options.quiet:
         said = "other users of this machine can reach the workers' ports; pip install cryptography closes them"
         print(f"grade: {said}", file=sys.stderr)
     gpus = () if options.cpu else machine.visible_gpus()
-    with team.here(team.local_workers(gpus, options.workers)) as workers:
+    with dask_workers.start_local(dask_workers.local_workers(gpus, options.workers)) as workers:
         yield workers
 
 
@@ -153,7 +154,7 @@ def _without_workers(options: BatchOptions) -> str:
 
 def _terms_of(workers: Client, options: BatchOptions) -> Terms:
     """Return what all workers have in common. Refuse workers that differ, or that cannot confine a submission."""
-    found = team.introductions(workers, cpu=options.cpu)
+    found = dask_workers.terms_by_worker(workers, cpu=options.cpu)
     for address, its in found.items():
         open_to = missing(its.layers)
         if open_to and not options.allow_unconfined:
@@ -167,8 +168,10 @@ def _terms_of(workers: Client, options: BatchOptions) -> Terms:
             raise MissingEnvironment(
                 f"all workers must be alike, got {_difference(its, terms)} at {address} and {first}"
             )
-    if terms.grader != key.grader():
-        raise MissingEnvironment(f"workers must have this grader, {key.grader()}, got {terms.grader} at {first}")
+    if terms.grader != result_key.grader_hash():
+        raise MissingEnvironment(
+            f"workers must have this grader, {result_key.grader_hash()}, got {terms.grader} at {first}"
+        )
     for entry in discover(find_root()):
         if terms.exercises.get(entry.name) != entry.sha256():
             raise MissingEnvironment(f"workers must have these exercises, got another {entry.name} at {first}")

@@ -1,4 +1,4 @@
-"""Build the options of `grade batch` from its command line, the tables that it names, and an earlier run.
+"""Complete the options of `grade batch` from the tables that it names, and from an earlier run.
 
 Bad options are refused here, before anything starts.
 """
@@ -6,7 +6,7 @@ Bad options are refused here, before anything starts.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,6 +20,7 @@ from grader.batch.tables import above_maximum, parse_overrides, parse_times
 from grader.batch.uploads import Upload
 from grader.cli.batch_out import check_folder, check_outside
 from grader.cli.batch_seed import check_seed, seed_notes
+from grader.cli.commands.batch import BatchOptions
 from grader.cli.files import parse_seed
 from grader.errors import UsageError
 from grader.exercise.catalogue import Entry, discover, find_root, resolve
@@ -30,33 +31,6 @@ Table = TypeVar("Table")
 _MOST_TABLE_BYTES = 1 << 24
 # What --only takes besides a student's id.
 _STATES = ("failed", "changed")
-
-
-@dataclass(frozen=True)
-class BatchOptions:
-    """The command line. Files as typed; None and empty: not given."""
-
-    source: str | None
-    out: str
-    exercises: tuple[str, ...] = ()
-    parts: tuple[str, ...] = ()
-    prefixes: tuple[str, ...] = ()
-    roster: str | None = None
-    late: str | None = None
-    overrides: str | None = None
-    times: str | None = None
-    seed: str | None = None
-    only: str | None = None
-    scheduler: str | None = None
-    workers: int | None = None
-    limit_minutes: float = 30.0
-    resume: bool = False
-    fresh: bool = False
-    cpu: bool = False
-    kernels: bool = False
-    allow_unconfined: bool = False
-    dry_run: bool = False
-    quiet: bool = False
 
 
 def completed(options: BatchOptions, before: Batch | None) -> BatchOptions:

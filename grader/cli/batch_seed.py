@@ -15,7 +15,6 @@ from grader.cli.batch_out import check_folder
 from grader.cli.files import parse_seed
 from grader.errors import UsageError
 from grader.exercise.catalogue import discover, find_root
-from grader.moments import now
 from grader.phrases import counted
 from grader.report.audience import HIDDEN
 
@@ -63,7 +62,7 @@ def publish(out: str) -> int:
         whole = read_batch(store.folder)
         if whole.seed != HIDDEN:
             raise UsageError(f"there must be a hidden seed to publish, got {whole.seed or 'none'} in {out}")
-        seed = store.hidden_seed(now())
+        seed = store.hidden_seed()
         known = replace(whole, seed=f"{seed:#x}")
         store.note_published()
         # Write batch.json last: if this run is killed before, a repeated run writes the same.

@@ -91,12 +91,12 @@ def check(options: CheckOptions) -> int:
 
 def _tell_service(options: CheckOptions, gates: Mapping[str, Gate]) -> None:
     """Write the files for a CI service."""
-    from grader.cli import gate_files
+    from grader.cli import check_files
 
     if options.junit is not None:
-        write_or_print(options.junit, gate_files.junit(gates))
+        write_or_print(options.junit, check_files.junit(gates))
     if options.summary is not None:
-        append(Path(options.summary), gate_files.summary(gates))
+        append(Path(options.summary), check_files.summary(gates))
 
 
 def _write_wrong(entry: Entry, folder: Path) -> int:

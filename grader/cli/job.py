@@ -45,8 +45,8 @@ def job_for(entry: Entry, path: Path, source: str, seed: int | None, options: Ru
         from grader.grading import Job
 
     chosen = plan.default_seed(entry.id) if seed is None else seed
-    lacks = machine.lacked_values(gpu=gpu)
-    drawn = plan.draw(entry.exercise, chosen, gpu=gpu, parts=frozenset(options.parts) or None, lacks=lacks)
+    abilities = machine.abilities(gpu=gpu)
+    drawn = plan.draw(entry.exercise, chosen, abilities, parts=frozenset(options.parts) or None)
     words = ["grade", entry.id, *named_again(entry, path, options.parts, seed)]
     words += [name for name, on in (("--cpu", options.cpu), ("--all-baselines", options.all_baselines)) if on]
     words += [word for name in options.baselines for word in ("--baseline", name)]

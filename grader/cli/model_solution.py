@@ -16,6 +16,7 @@ from grader.cli.say import say
 from grader.cli.scorecard import can_keep
 from grader.cli.terminal import terminal_of
 from grader.errors import UsageError
+from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.catalogue import Entry, find_root, resolve
 from grader.moments import now
 from grader.progress import Progress
@@ -138,7 +139,7 @@ def _counted(entry: Entry, source: str) -> Record:
         from grader.exercise import plan
         from grader.grading import Job, grade
 
-        drawn = plan.draw(entry.exercise, plan.default_seed(entry.id), gpu=False)
+        drawn = plan.draw(entry.exercise, plan.default_seed(entry.id), WHOLE_CPU)
         rules = [(one, one.check.rule) for one in drawn.checks]
         chosen = tuple(one for one, rule in rules if rule.counts_bytes or rule.is_timed or rule.targets)
         job = Job(

@@ -20,6 +20,7 @@ from grader.exercise.model import Part
 from grader.phrases import counted
 from grader.record.checks import PartInfo
 from grader.record.record import SubmissionInfo, Tool
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from grader.text import as_json, sha256_of
 
@@ -85,7 +86,6 @@ def _compiled(
     from grader.compile.outcome_cache import CompileOutcome
     from grader.grading.part_compiler import PartCompiler
 
-    start = entry.start(source)
     nothing: dict[str, str] = {}
 
     def on_outcome(outcome: CompileOutcome) -> None:
@@ -102,8 +102,8 @@ def _compiled(
     with (
         closing(ForkServer("compile")) as server,
         PartCompiler(
-            lambda: server,
-            *(start, entry.exercise.limits, parts),
+            lambda: ProcessSpec.of(server, entry, source),
+            parts,
             every=True,
             limit_s=_CALL_S,
             capability=capability,

@@ -37,8 +37,7 @@ def replay(token_text: str | None, submission: str | None, *, cpu: bool, json: s
         from grader.grading import Job, grade
 
         server = processes.checked()
-        gpu = server.mode == "gpu"
-        planned = plan.replay_plan(entry.exercise, token, gpu=gpu, lacks=machine.lacked_values(gpu=gpu))
+        planned = plan.replay_plan(entry.exercise, token, machine.abilities(gpu=server.mode == "gpu"))
         command = f"grade replay {token}"
         job = Job(entry, str(path.resolve()), source, planned, command, now(), shrink=False, compiled=False)
         record = grade(job, server)

@@ -12,8 +12,8 @@ from typing import Literal
 
 from grader.batch.reading import read, read_batch
 from grader.batch.store import Batch, BatchStore, StoredRecord
-from grader.classes import page
-from grader.classes.tally import ClassTally
+from grader.class_pages import page
+from grader.class_pages.tally import ClassTally
 from grader.cli.files import check_writable, read_submission, write
 from grader.errors import MissingEnvironment, UsageError
 from grader.exercise.catalogue import discover, find_root
@@ -97,7 +97,7 @@ def _check_similarity(audience: str, similarity: Similarity) -> None:
 
 def _alike(batch: Batch, submissions: Mapping[str, list[Graded]], options: Similarity) -> str:
     """Return the page of similar sources, from the graded files that have not changed."""
-    from grader.classes import alike, similarity
+    from grader.class_pages import alike, similarity
 
     entries = {entry.id: entry for entry in discover(find_root())}
     exercises = []

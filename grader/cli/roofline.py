@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from grader import machine
 from grader.cli.say import say
+from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
@@ -22,6 +23,7 @@ from grader.record.work import Prediction, Work
 from grader.report import speed as timing
 from grader.report.efficiency import EfficiencyView, TimeRow, amount, efficiency_view
 from grader.report.text.efficiency_lines import PredictedGpus, Section
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from grader.speed import counters
 from grader.speed.counters import Counters, LaunchCounters
@@ -72,7 +74,7 @@ def _predicted(entry: Entry, path: str, source: str, parts: Sequence[Part]) -> t
         from grader.grading import Job, grade
 
         names = frozenset(part.name for part in parts)
-        drawn = plan.draw(entry.exercise, plan.default_seed(entry.id), gpu=False, parts=names)
+        drawn = plan.draw(entry.exercise, plan.default_seed(entry.id), WHOLE_CPU, parts=names)
         counting = replace(drawn, checks=tuple(one for one in drawn.checks if one.check.rule.counts_bytes))
         job = Job(entry, path, source, counting, "", "", shrink=False, timed=False, compiled=False)
         checks = grade(job, server).checks
@@ -88,13 +90,12 @@ def _predicted(entry: Entry, path: str, source: str, parts: Sequence[Part]) -> t
 
 
 def _counted_on_gpu(entry: Entry, source: str, executable: str, found: Sequence[Roofline]) -> tuple[Roofline, ...]:
-    start = entry.start(source)
     longest = {one.part: max(one.predictions, key=lambda each: each.time_us) for one in found if one.predictions}
     calls = [(part, Case(longest[part.name].case), _SEED) for part in entry.exercise.parts if part.name in longest]
     gpu = machine.find_gpu()
     lock = GpuLock(gpu.uuid if gpu else "unknown")
     with closing(ForkServer("gpu")) as server, lock.alone():
-        answers = {one.part: one for one in counters.count(server, executable, start, entry.exercise.limits, calls)}
+        answers = {one.part: one for one in counters.count(ProcessSpec.of(server, entry, source), executable, calls)}
     return tuple(replace(one, counters=answers.get(one.part)) for one in found)
 
 

@@ -127,8 +127,8 @@ def _subject(
     from grader.sanitizer.run import SanitizeTarget
 
     chosen = plan.default_seed(entry.id) if seed is None else seed
-    lacks = machine.lacked_values(gpu=on_gpu)
-    drawn = plan.draw(entry.exercise, chosen, gpu=on_gpu, parts=frozenset(options.parts) or None, lacks=lacks)
+    abilities = machine.abilities(gpu=on_gpu)
+    drawn = plan.draw(entry.exercise, chosen, abilities, parts=frozenset(options.parts) or None)
     own = tuple(named_again(entry, path))
     words = ["grade", "sanitize", entry.id, *named_again(entry, path, options.parts, seed)]
     words += ["--tool", options.tool] if options.tool is not None else []

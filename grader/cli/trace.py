@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 
 from grader.cli.files import chosen_file
 from grader.cli.say import say
 from grader.cli.terminal import terminal_of
 from grader.errors import SpecError, UsageError
+from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.cases import Value
 from grader.exercise.catalogue import Entry, meant
 from grader.exercise.model import Part
@@ -22,6 +23,7 @@ from grader.report.text import terminal
 from grader.report.text.trace_lines import trace_lines
 from grader.sandbox.outcome import Finished
 from grader.sandbox.pair import Pair, RecordedAnswer, paired
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 
@@ -39,12 +41,7 @@ def trace(exercise: str, submission: str | None, part: str | None, case: str | N
     """
     entry, path, source = chosen_file(exercise, submission)
     chosen = _part_of(entry, part)
-    start = entry.start(source)
-    with (
-        closing(ForkServer("interpret")) as server,
-        Session(server, start, entry.exercise.limits) as session,
-        paired(server, start, entry.exercise.limits, session) as pair,
-    ):
+    with closing(ForkServer("interpret")) as server, _pair(ProcessSpec.of(server, entry, source)) as pair:
         if picture:
             cases = [_case_of(entry, chosen, case)] if case else _cases_to_draw(entry, chosen)
             return _draw(entry, chosen, pair, cases, str(path))
@@ -61,6 +58,13 @@ def trace(exercise: str, submission: str | None, part: str | None, case: str | N
         say(f"cannot be recorded: {deed.name} (line {deed.line})", sys.stdout)
     say(_ONLY_RECORDED, sys.stderr)
     return 0
+
+
+@contextmanager
+def _pair(spec: ProcessSpec) -> Iterator[Pair]:
+    """Yield the submission's process and its replayers."""
+    with Session(spec) as session, paired(spec, session) as pair:
+        yield pair
 
 
 def _draw(entry: Entry, part: Part, pair: Pair, cases: Sequence[PlannedCase], path: str) -> int:
@@ -118,7 +122,7 @@ def _cases_to_draw(entry: Entry, part: Part) -> list[PlannedCase]:
 
 
 def _planned(entry: Entry, part: Part) -> list[PlannedCheck]:
-    plan = draw(entry.exercise, default_seed(entry.id), gpu=False, parts=frozenset({part.name}))
+    plan = draw(entry.exercise, default_seed(entry.id), WHOLE_CPU, parts=frozenset({part.name}))
     return [one for one in plan.checks if one.cases and one.space is not None]
 
 

@@ -396,9 +396,8 @@ class _Loop:
             from grader.grading import Job, grade
             from grader.report.text import terminal
 
-            gpu = server.mode == "gpu"
-            lacks = machine.lacked_values(gpu=gpu)
-            planned = plan.replay_plan(entry.exercise, plan.parse_token(effect.token), gpu=gpu, lacks=lacks)
+            abilities = machine.abilities(gpu=server.mode == "gpu")
+            planned = plan.replay_plan(entry.exercise, plan.parse_token(effect.token), abilities)
             command, file = f"grade replay {effect.token}", str(path.resolve())
             job = Job(entry, file, effect.source, planned, command, now(), shrink=False, compiled=False)
             truth = self._truth(entry, on_gpu=server.mode == "gpu")

@@ -22,6 +22,7 @@ from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.errors import Unsatisfiable
 
 from grader.errors import MissingEnvironment, SpecError, UsageError
+from grader.exercise.abilities import Abilities
 from grader.exercise.cases import FAMILY, PLAIN, Case, Cases, Choice, Domain, Space, Value
 from grader.exercise.covering import covering
 from grader.exercise.model import Agrees, Check, Exercise, Part, check_id
@@ -87,15 +88,13 @@ def default_seed(exercise_id: str) -> int:
     return _digest(exercise_id) & 0xFFFF_FFFF
 
 
-def draw(
-    exercise: Exercise, seed: int, *, gpu: bool, parts: frozenset[str] | None = None, lacks: Collection[str] = ()
-) -> Plan:
+def draw(exercise: Exercise, seed: int, abilities: Abilities, *, parts: frozenset[str] | None = None) -> Plan:
     """Return the plan of an exercise, or of the named parts.
 
-    Without a GPU, values that need one are left out and noted; so are those that the machine `lacks`.
+    Without a GPU, values that need one are left out and noted; so are those that the machine lacks.
     """
     drawn = (
-        _draw_check(part, check, seed, gpu=gpu) if not lacks else _suited(part, check, seed, lacks, gpu=gpu)
+        _suited(part, check, seed, abilities)
         for part, check in exercise.checks()
         if parts is None or part.name in parts
     )
@@ -155,10 +154,10 @@ def _draw_check(part: Part, check: Check, seed: int, *, gpu: bool) -> PlannedChe
     return PlannedCheck(part, check, cases, space, () if gpu else _left_out(check.cases))
 
 
-def _suited(part: Part, check: Check, seed: int, lacks: Collection[str], *, gpu: bool) -> PlannedCheck:
-    """Plan a check for a machine that lacks values: on the cases and sizes without them."""
-    held = check.rule.sizes
-    suited = _without(held, lacks) if held else None
+def _suited(part: Part, check: Check, seed: int, abilities: Abilities) -> PlannedCheck:
+    """Plan a check on the cases and sizes without the values that the machine lacks."""
+    held, lacks, gpu = check.rule.sizes, abilities.lacks, abilities.gpu
+    suited = _without(held, lacks) if held and lacks else held
     if held is None or suited == held:
         return _draw_check(part, check, seed, gpu=gpu)
     # Named cases lie in the space, too.
@@ -350,7 +349,7 @@ def parse_case(space: Space, text: str) -> dict[str, Value]:
     return {name: _resolve(space, name, value) for name, value in named.items()}
 
 
-def replay_plan(exercise: Exercise, token: ReplayToken, *, gpu: bool = True, lacks: Collection[str] = ()) -> Plan:
+def replay_plan(exercise: Exercise, token: ReplayToken, abilities: Abilities) -> Plan:
     """Return the plan that runs the token's one case.
 
     Raises UsageError when the exercise has no such check or case, MissingEnvironment when the case needs a GPU, or a
@@ -366,10 +365,10 @@ def replay_plan(exercise: Exercise, token: ReplayToken, *, gpu: bool = True, lac
                 case = check.cases.case(values)
             except SpecError as outside:
                 raise UsageError(f"{token.check}: {outside}") from outside
-            if not gpu and (case in large or space.needs_gpu(case)):
+            if not abilities.gpu and (case in large or space.needs_gpu(case)):
                 raise MissingEnvironment(f"this case must run on a GPU, got the interpreter for {case.words()}")
-            if set(case.values()) & set(lacks):
-                where = f"a {'GPU' if gpu else 'machine'} with {' and '.join(lacks)}"
+            if set(case.values()) & set(abilities.lacks):
+                where = f"a {'GPU' if abilities.gpu else 'machine'} with {' and '.join(abilities.lacks)}"
                 raise MissingEnvironment(f"this case must run on {where}, got {case.words()}")
             planned = PlannedCheck(part, check, (PlannedCase(case, token.seed),), None)
             return Plan(token.seed, (planned,))

@@ -24,17 +24,16 @@ from time import monotonic, sleep
 
 from grader.compile import outcome_cache
 from grader.compile.outcome_cache import CompileOutcome
-from grader.exercise.model import Limits, Part
+from grader.exercise.model import Part
 from grader.gpus import ARCHITECTURES, USUAL, compiled_for, named, why_unknown
 from grader.grading.compile_outcomes import late
 from grader.grading.target_compiler import TargetCompiler
 from grader.judge.kernel_groups import JudgedCall
-from grader.protocol.messages import Start
 from grader.record.kernels import CompiledKernel
 from grader.record.launches import Grid
 from grader.sandbox.cancellation import Cancelled
 from grader.sandbox.clean_compiler import CleanCompiler
-from grader.sandbox.server import Spawner
+from grader.sandbox.process_spec import ProcessSpec
 from grader.text import clean
 
 _CALL_S = 60.0
@@ -50,20 +49,18 @@ def _gpus_at_once() -> int:
 class PartCompiler:
     """Compiles parts, one after the other. Use as a context manager; its threads and processes end with it.
 
-    Call `send` to compile on a thread, or `run` to compile on the caller's. server: returns a server of mode "compile";
-    called once there is something to compile. every: compile all configurations of autotuned kernels. limit_s: for one
-    part and one GPU; 0: 60 s. cache_file: of outcomes (grader.compile.outcome_cache), or None. capability: of the GPU
-    in this machine, as its driver gives it; kernels are compiled for it first, because it is shown first. for_checks:
-    also compile and record what checks on compiled kernels judge.
+    Call `send` to compile on a thread, or `run` to compile on the caller's. spec: returns how a process of mode
+    "compile" is started; called once there is something to compile. every: compile all configurations of autotuned
+    kernels. limit_s: for one part and one GPU; 0: 60 s. cache_file: of outcomes (grader.compile.outcome_cache), or
+    None. capability: of the GPU in this machine, as its driver gives it; kernels are compiled for it first, because it
+    is shown first. for_checks: also compile and record what checks on compiled kernels judge.
 
     targets: the GPUs, in that order. sent: `send` was called.
     """
 
     def __init__(
         self,
-        server: Callable[[], Spawner],
-        start: Start,
-        limits: Limits,
+        spec: Callable[[], ProcessSpec],
         parts: Sequence[Part],
         *,
         every: bool = False,
@@ -78,10 +75,10 @@ class PartCompiler:
         targets = [target for part in parts for check in part.checks for target in check.rule.targets]
         self.targets = compiled_for(capability, targets)
         self.sent = False
-        self._clean = [CleanCompiler(server, start, limits) for _ in range(_gpus_at_once())]
+        self._clean = [CleanCompiler(spec) for _ in range(_gpus_at_once())]
         self._compilers = [
             TargetCompiler(
-                *(server, start, limits, target, compiler),
+                *(spec, target, compiler),
                 every=every,
                 limit_s=limit_s or _CALL_S,
                 for_checks=for_checks,

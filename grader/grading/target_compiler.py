@@ -19,16 +19,16 @@ from math import prod
 from grader.compile.outcome_cache import CompileOutcome, RecordedForm
 from grader.exercise.cases import FAMILY, PLAIN, Case
 from grader.exercise.formula import evaluate
-from grader.exercise.model import Limits, Part
+from grader.exercise.model import Part
 from grader.gpus import Architecture
 from grader.grading.compile_outcomes import compiled_outcome, described_kernels, not_compiled, recorded_outcome
 from grader.judge.idle_kernels import owners, unreached
 from grader.judge.kernel_groups import JudgedCall
-from grader.protocol.messages import Compiled, Loaded, Recipe, RecordCall, Start
+from grader.protocol.messages import Compiled, Loaded, Recipe, RecordCall
 from grader.protocol.trace import Launch, Trace, every_launch
 from grader.record.launches import Grid
 from grader.sandbox.clean_compiler import CleanCompiler
-from grader.sandbox.server import Spawner
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.session import Session
 
 # A moderate size. Kernels depend on the divisors of a size, hardly on the size itself: a large one would only fill the
@@ -78,9 +78,7 @@ class TargetCompiler:
 
     def __init__(
         self,
-        server: Callable[[], Spawner],
-        start: Start,
-        limits: Limits,
+        spec: Callable[[], ProcessSpec],
         target: Architecture,
         compiler: CleanCompiler,
         *,
@@ -89,9 +87,7 @@ class TargetCompiler:
         for_checks: bool,
     ) -> None:
         self.target = target
-        self._server = server
-        self._start = replace(start, target=target.capability)
-        self._limits = limits
+        self._spec = spec
         self._every = every
         self._limit_s = limit_s
         self._for_checks = for_checks
@@ -196,7 +192,7 @@ class TargetCompiler:
 
     def _begun(self) -> Session:
         if self._session is None:
-            self._session = Session(self._server(), self._start, self._limits)
+            self._session = Session(self._spec().targeting(self.target.capability))
         return self._session
 
 

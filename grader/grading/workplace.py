@@ -18,10 +18,10 @@ from grader.grading.job import Job
 from grader.grading.part_compiler import PartCompiler
 from grader.judge.truth import Truth
 from grader.machine import CudaDevice
-from grader.protocol.messages import Start
 from grader.sandbox.clean_compiler import CleanCompiler
 from grader.sandbox.kernel_cache import cache_entry_for
 from grader.sandbox.pair import Pair, RecordedAnswer, paired
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import Server
 from grader.sandbox.session import Session
 from grader.speed.baseline_process import BaselineProcess
@@ -59,23 +59,25 @@ def open_workplace(
 
     baseline_process: one that was started early; without it, one is started where something is timed.
     """
-    entry, limits = job.entry, job.entry.exercise.limits
-    start = entry.start(job.source)
+    entry = job.entry
+
+    def compiling() -> ProcessSpec:
+        return spec.on(server.beside("compile"))
+
+    spec = ProcessSpec.of(server, entry, job.source)
     diagnosis = Diagnosis(entry.exercise, truth, job.source)
     versions = machine.version("triton"), machine.version("torch")
     kernel_cache = cache_entry_for(job.owner, entry.id, versions) if gpu else None
-    outcomes_file = place_for(start, (*versions, __version__))
+    outcomes_file = place_for(spec.start, (*versions, __version__))
     is_timed = job.timed and any(planned.check.rule.is_timed for planned in job.plan.checks)
     with (
-        Session(server, start, limits) as session,
-        paired(server, start, limits, session, kernel_cache) as pair,
-        _interpreting_pair(job, server, start) as interpreter,
-        CleanCompiler(lambda: server.beside("compile"), start, limits) as compiler,
+        Session(spec) as session,
+        paired(spec, session, kernel_cache) as pair,
+        _interpreting_pair(job, server, spec) as interpreter,
+        CleanCompiler(compiling) as compiler,
         open_setup(entry, gpu.uuid if gpu else "", baseline_process, timed=is_timed) as setup,
         PartCompiler(
-            lambda: server.beside("compile"),
-            start,
-            limits,
+            compiling,
             [part for part, _ in groupby(job.plan.checks, key=lambda planned: planned.part)],
             cache_file=outcomes_file,
             capability=gpu.capability if gpu else "",
@@ -95,15 +97,12 @@ def open_workplace(
 
 
 @contextmanager
-def _interpreting_pair(job: Job, server: Server, start: Start) -> Iterator[Pair | None]:
+def _interpreting_pair(job: Job, server: Server, spec: ProcessSpec) -> Iterator[Pair | None]:
     """Yield a pair that interprets beside a GPU, to count bytes; None if nothing is counted or no GPU is used."""
     counted = any(planned.check.rule.needs_interpreter for planned in job.plan.checks)
     if server.mode == "interpret" or not counted:
         yield None
         return
-    beside = server.beside("interpret")
-    with (
-        Session(beside, start, job.entry.exercise.limits) as session,
-        paired(beside, start, job.entry.exercise.limits, session) as pair,
-    ):
+    beside = spec.on(server.beside("interpret"))
+    with Session(beside) as session, paired(beside, session) as pair:
         yield pair

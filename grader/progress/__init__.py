@@ -1,9 +1,5 @@
 """Tell how far a learner is with an exercise: from the file as it is now, and the results that are kept of its parts.
 
-part_text  hashes the text that decides a part's results
-kept       the kept results, part by part
-states     the progress that follows, and what comes next
-
 Pure functions: they take texts and records, and read or write no file.
 """
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
-from grader.exercise.model import Limits
 from grader.gpus import USUAL
-from grader.protocol.messages import Call, Compile, Compiled, CompileUntil, Precompile, Raised, Start, StaticCondition
+from grader.protocol.messages import Call, Compile, Compiled, CompileUntil, Precompile, Raised, StaticCondition
 from grader.sandbox.outcome import Unanswered
 from grader.sandbox.pair import RecordedAnswer
-from grader.sandbox.server import Spawner
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.session import Session
 
 # One kernel, on cores that others use as well.
@@ -21,13 +19,11 @@ _COMPILE_S = 60.0
 class CleanCompiler:
     """A process that compiles traces and runs no line of the submission. Use as a context manager.
 
-    server: gives the server of mode "compile"; called with the first question. Threads take turns.
+    spec: returns how a process of mode "compile" is started; called with the first question. Threads take turns.
     """
 
-    def __init__(self, server: Callable[[], Spawner], start: Start, limits: Limits) -> None:
-        self._server = server
-        self._start = replace(start, role="replay", target=USUAL.capability)
-        self._limits = limits
+    def __init__(self, spec: Callable[[], ProcessSpec]) -> None:
+        self._spec = spec
         self._session: Session | None = None
 
     def __enter__(self) -> CleanCompiler:
@@ -39,7 +35,7 @@ class CleanCompiler:
 
     def _begun(self) -> Session:
         if self._session is None:
-            self._session = Session(self._server(), self._start, self._limits)
+            self._session = Session(self._spec().replaying().targeting(USUAL.capability))
         return self._session
 
     def compile(

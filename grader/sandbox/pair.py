@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from grader.exercise.cases import FAMILY, PLAIN
-from grader.exercise.model import Limits
 from grader.exercise.seeds import is_shared
 from grader.protocol.messages import (
     ANY,
@@ -34,7 +33,6 @@ from grader.protocol.messages import (
     RecordCall,
     RecordedInputs,
     ReplayCall,
-    Start,
     Unwritten,
     Wanted,
 )
@@ -52,8 +50,8 @@ from grader.protocol.trace import (
 from grader.sandbox.kernel_cache import SlowKernels
 from grader.sandbox.outcome import Finished, Outcome, Unanswered
 from grader.sandbox.precompiling import precompile
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.scratch import Scratch
-from grader.sandbox.server import Spawner
 from grader.sandbox.session import Session
 from grader.sandbox.side_by_side import SideBySide
 
@@ -439,9 +437,7 @@ def _tells_content(row: object) -> bool:
 
 @contextmanager
 def paired(
-    server: Spawner,
-    start: Start,
-    limits: Limits,
+    spec: ProcessSpec,
     session: Session,
     entry: Path | None = None,
     *,
@@ -449,17 +445,17 @@ def paired(
 ) -> Iterator[Pair]:
     """Start replayers beside a submission's session; they share a folder and a user.
 
-    entry: the cache entry of compiled kernels (grader.sandbox.kernel_cache), None for no cache. inputs: as in Pair; a
-    server whose processes have no guard bands needs others than "guarded".
+    spec: how the replayers are started, but for their role. entry: the cache entry of compiled kernels
+    (grader.sandbox.kernel_cache), None for no cache. inputs: as in Pair; a server whose processes have no guard bands
+    needs others than "guarded".
     """
-    role = replace(start, role="replay")
     with ExitStack() as stack:
         scratch = stack.enter_context(Scratch(entry))
         cores = len(os.sched_getaffinity(0))
-        on_gpu = server.mode == "gpu"
+        on_gpu = spec.server.mode == "gpu"
         replayers = max(1, min(_MOST_ON_GPU, cores // 2)) if on_gpu else _SIDE_BY_SIDE
         compilers = max(0, min(_MOST_COMPILERS, cores - replayers - _OTHERS)) if on_gpu else 0
-        sessions = [Session(server, role, limits, scratch, beside=True) for _ in range(replayers + compilers)]
+        sessions = [Session(spec.replaying(), scratch, beside=True) for _ in range(replayers + compilers)]
         for one in sessions:
             stack.enter_context(one)
         yield Pair(session, sessions[:replayers], sessions[replayers:], inputs=inputs, slow=SlowKernels(entry))

@@ -27,7 +27,6 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from grader.errors import GradeError
-from grader.exercise.model import Limits
 from grader.protocol.decode import DecodeError
 from grader.protocol.frames import (
     UNTRUSTED_BYTES,
@@ -58,7 +57,6 @@ from grader.protocol.messages import (
     Sampled,
     Show,
     Spawn,
-    Start,
     decode_answer,
 )
 from grader.protocol.trace import TRACE_BYTES, Recorded, Trace
@@ -76,8 +74,9 @@ from grader.sandbox.outcome import (
     TimedOut,
     Unanswered,
 )
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.scratch import Scratch
-from grader.sandbox.server import Spawned, Spawner
+from grader.sandbox.server import Spawned
 from grader.sandbox.watchdog import Watchdog
 from grader.timeline import spent
 
@@ -160,19 +159,15 @@ class _Child:
 class Session:
     """One process of a submission at a time, and what it starts. Use as a context manager: on exit they have ended.
 
-    server: starts and ends the processes. scratch: the folder and the user of the processes. A session that gets none
+    spec: of its processes. scratch: the folder and the user of the processes. A session that gets none
     makes its own, and removes it on exit. beside: other sessions of the submission run at the same time, as the same
     user; when this one ends its process, it spares theirs.
 
     ready, loaded: the latest answers to starting and to loading, or None.
     """
 
-    def __init__(
-        self, server: Spawner, start: Start, limits: Limits, scratch: Scratch | None = None, *, beside: bool = False
-    ) -> None:
-        self._server = server
-        self._start = start
-        self._limits = limits
+    def __init__(self, spec: ProcessSpec, scratch: Scratch | None = None, *, beside: bool = False) -> None:
+        self._spec = spec
         self._child: _Child | None = None
         self._scratch = scratch or Scratch()
         self._owns_scratch = scratch is None
@@ -197,8 +192,9 @@ class Session:
 
         text: of the submission; "": the same one. multiprocessors: as in Start.
         """
-        start = replace(self._start, submission=text or self._start.submission, multiprocessors=multiprocessors)
-        return Session(self._server, start, self._limits)
+        start = self._spec.start
+        start = replace(start, submission=text or start.submission, multiprocessors=multiprocessors)
+        return Session(replace(self._spec, start=start))
 
     def __exit__(self, *_: object) -> None:
         self.restart()
@@ -213,7 +209,7 @@ class Session:
     @property
     def runs_on_gpu(self) -> bool:
         """Return whether kernels are compiled and run on a GPU rather than interpreted."""
-        return self._server.mode == "gpu"
+        return self._spec.server.mode == "gpu"
 
     def load(self) -> Loaded | Raised | Unanswered:
         """Start a process if there is none, and load the submission in it.
@@ -238,7 +234,7 @@ class Session:
         assert child is not None
         self._scratch.is_used = True
         with spent("load the file"):
-            answer = self._receive(self._limits.load_s)
+            answer = self._receive(self._spec.limits.load_s)
         if isinstance(answer, Loaded):
             self.loaded = answer
             child.baseline_bytes = usage.resident_bytes(child.spawned.pid)
@@ -253,12 +249,12 @@ class Session:
 
         patience: how many times the limit of loading a file it may take.
         """
-        limit_s = patience * self._limits.load_s
+        limit_s = patience * self._spec.limits.load_s
         notice_fd = _sealed_memory(NOTICE_BYTES)
         try:
             with spent("start a process"):
                 self._spawn(Notice(notice_fd))
-            refused = self._send(dataclasses.asdict(self._start), (notice_fd,), limit_s)
+            refused = self._send(dataclasses.asdict(self._spec.start), (notice_fd,), limit_s)
         finally:
             os.close(notice_fd)
         with spent("a process gets ready"):
@@ -274,7 +270,7 @@ class Session:
             return loaded
         with self._memory_for(call) as memory_fd:
             with spent("calls in the submission's process"):
-                answer = self._exchange(call, Returned, self._limits.call_s, memory_fd)
+                answer = self._exchange(call, Returned, self._spec.limits.call_s, memory_fd)
             return Finished(answer, _copied_slots(call, answer, memory_fd)) if isinstance(answer, Returned) else answer
 
     def record(self, request: RecordCall) -> tuple[Recorded, Trace] | Raised | Unanswered:
@@ -282,7 +278,7 @@ class Session:
         loaded = self.load()
         if not isinstance(loaded, Loaded):
             return loaded
-        if refused := self._ask(request, self._limits.call_s):
+        if refused := self._ask(request, self._spec.limits.call_s):
             return refused
         assert self._child is not None
         channel = self._child.spawned.channel
@@ -292,7 +288,7 @@ class Session:
             return decode_recorded(message) if message.get("answer") == "recorded" else decode_answer(message)
 
         with spent("record"):
-            answer = self._read(read, self._limits.call_s)
+            answer = self._read(read, self._spec.limits.call_s)
         if isinstance(answer, Raised) and answer.fatal:
             self.restart()
         if isinstance(answer, tuple | Raised | Unanswered):
@@ -314,7 +310,7 @@ class Session:
         most_s: a limit below that of calls.
         """
         with self._turn:
-            return self._replay(request, min(most_s, self._limits.call_s))
+            return self._replay(request, min(most_s, self._spec.limits.call_s))
 
     def _replay(self, request: ReplayCall, limit_s: float) -> Outcome:
         loaded = self.load()
@@ -373,7 +369,7 @@ class Session:
             return None
         memory_fd = _sealed_memory(max(request.count, 1))
         try:
-            answer = self._exchange(request, BytesShown, self._limits.call_s, memory_fd)
+            answer = self._exchange(request, BytesShown, self._spec.limits.call_s, memory_fd)
             if not isinstance(answer, BytesShown) or not answer.copied:
                 return None
             with mmap.mmap(memory_fd, 0, prot=mmap.PROT_READ) as memory:
@@ -411,7 +407,7 @@ class Session:
             child.spawned.channel.close()
             child.notice.close()
             with spent("end a process"):
-                status = self._server.reap(child.spawned.pid, 0 if self._beside else self._scratch.uid)
+                status = self._spec.server.reap(child.spawned.pid, 0 if self._beside else self._scratch.uid)
             child.drain.join(2)
             return status
 
@@ -423,14 +419,14 @@ class Session:
         if self._is_filling():
             # This process is not to blame for the leftovers of an earlier one.
             self._scratch.clear()
-        addresses = self._limits.memory_bytes + self._limits.sparse_bytes
+        addresses = self._spec.limits.memory_bytes + self._spec.limits.sparse_bytes
         limits: dict[str, float] = {
             "address_space_bytes": 0 if self.runs_on_gpu else addresses,
-            "processes": self._limits.processes,
-            "file_bytes": self._limits.file_bytes,
+            "processes": self._spec.limits.processes,
+            "file_bytes": self._spec.limits.file_bytes,
         }
-        spawned = self._server.spawn(
-            Spawn("spawn", str(self._scratch.folder), self._scratch.uid, limits, packages=self._start.packages)
+        spawned = self._spec.server.spawn(
+            Spawn("spawn", str(self._scratch.folder), self._scratch.uid, limits, packages=self._spec.start.packages)
         )
         child = _Child(spawned, process.drain(spawned.log_fd, self.printed.add), notice)
         if not self._beside:
@@ -555,14 +551,14 @@ class Session:
 
     def _measured(self, child: _Child, *, thoroughly: bool, filling: bool) -> OutOfMemory | OutOfSpace | None:
         """Return the limit that a process exceeds, or None. Changes nothing. filling: measure its folder too."""
-        limit = self._limits.memory_bytes
+        limit = self._spec.limits.memory_bytes
         allowed = child.baseline_bytes + limit
         used = usage.resident_bytes(child.spawned.pid)
         if thoroughly and used <= allowed:
             used = usage.memory_bytes(self._family(child), allowed)
         if used > allowed:
             return OutOfMemory(limit, used)
-        limit = self._limits.scratch_bytes
+        limit = self._spec.limits.scratch_bytes
         return OutOfSpace(limit) if filling and self._used_disk_bytes(child, limit) > limit else None
 
     def _family(self, child: _Child) -> list[int]:
@@ -577,11 +573,11 @@ class Session:
         return exceeded
 
     def _is_filling(self) -> bool:
-        return self._scratch.is_filling(self._limits.scratch_bytes)
+        return self._scratch.is_filling(self._spec.limits.scratch_bytes)
 
     def _used_disk_bytes(self, child: _Child, limit: int) -> int:
         """Return the bytes that the submission's files take up, deleted ones included while the disk is filling."""
-        used = self._scratch.used_bytes(limit, self._limits.scratch_files)
+        used = self._scratch.used_bytes(limit, self._spec.limits.scratch_files)
         # A deleted file that is still open has no name to find it by.
         filling = used <= limit and self._is_filling()
         return used + (usage.deleted_bytes(self._family(child)) if filling else 0)

@@ -16,10 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from grader.errors import GradeError
-from grader.exercise.model import Limits
 from grader.protocol.messages import CHANNEL, Spawn
 from grader.sandbox import process
-from grader.sandbox.server import ForkServer, Mode, Spawned
+from grader.sandbox.process_spec import ProcessSpec
+from grader.sandbox.server import Mode, Spawned, Spawner
 
 _START_S = 120.0
 _POLL_S = 0.1
@@ -27,11 +27,6 @@ _POLL_S = 0.1
 _LAST_WORDS_S = 10.0
 _MOST_BYTES = 64 << 20
 _LOAD_S, _PROCESSES = 180.0, 1024
-
-
-def limits_under_tool(limits: Limits, call_s: float) -> Limits:
-    """Return the limits of a submission's process under a tool, which starts with it and has threads of its own."""
-    return replace(limits, load_s=_LOAD_S, call_s=call_s, processes=_PROCESSES)
 
 
 class ToolOutput:
@@ -73,7 +68,7 @@ class ToolServer:
     module: the grader module that this program runs.
     """
 
-    def __init__(self, server: ForkServer, tool: tuple[str, ...], module: str = "grader.child.tool_worker") -> None:
+    def __init__(self, server: Spawner, tool: tuple[str, ...], module: str = "grader.child.tool_worker") -> None:
         self.mode: Mode = server.mode
         self.report = ToolOutput()
         self._server = server
@@ -81,6 +76,11 @@ class ToolServer:
         self._module = module
         self._started = 0
         self._drains: dict[int, threading.Thread] = {}
+
+    def under_tool(self, spec: ProcessSpec, call_s: float) -> ProcessSpec:
+        """Return how the same process is started under the tool, which starts with it and has threads of its own."""
+        limits = replace(spec.limits, load_s=_LOAD_S, call_s=call_s, processes=_PROCESSES)
+        return replace(spec, server=self, limits=limits)
 
     def spawn(self, request: Spawn) -> Spawned:
         """Return the tool with the submission's process under it. Raises GradeError if the latter does not connect."""

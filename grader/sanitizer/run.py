@@ -21,16 +21,17 @@ from grader.exercise.model import Part
 from grader.exercise.plan import Plan, PlannedCheck, ReplayToken
 from grader.judge.failures import Failure, missing_function, why_not_finished, why_not_loaded
 from grader.phrases import counted
-from grader.protocol.messages import Loaded, Raised, Recipe, Start
+from grader.protocol.messages import Loaded, Raised, Recipe
 from grader.record.causes import Cause
 from grader.record.record import Tool
 from grader.record.statuses import Status
 from grader.sandbox.answering import Answered, answer
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import Pair, paired
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
-from grader.sandbox.tool_server import ToolServer, limits_under_tool
+from grader.sandbox.tool_server import ToolServer
 from grader.sanitizer.command import ToolName
 from grader.sanitizer.findings import SCHEMA, Called, Examination, Gathering, Means, Stopped
 from grader.sanitizer.output import Accusation, SanitizerReport, parse
@@ -72,10 +73,9 @@ class SanitizeTarget:
         """Return the name of the file that the submission's process holds the source in."""
         return f"{self.entry.name}.py"
 
-    @property
-    def start(self) -> Start:
-        """Return the first message to the submission's process."""
-        return self.entry.start(self.source)
+    def spec(self, server: ForkServer) -> ProcessSpec:
+        """Return how the submission's process is started."""
+        return ProcessSpec.of(server, self.entry, self.source)
 
     def parts(self) -> list[tuple[Part, list[_Planned]]]:
         """Return the planned calls of each part. Checks without cases, such as those on speed, plan none."""
@@ -125,11 +125,8 @@ def _ignore(line: str) -> None:
 
 def examine_by_guard(subject: SanitizeTarget, server: ForkServer, on_line: OnLine = _ignore) -> Examination:
     """Make every planned call in the interpreter, where the guard compares each access with its pointer's tensor."""
-    gathering, limits = Gathering(), subject.entry.exercise.limits
-    with (
-        Session(server, subject.start, limits) as session,
-        paired(server, subject.start, limits, session) as pair,
-    ):
+    gathering, spec = Gathering(), subject.spec(server)
+    with Session(spec) as session, paired(spec, session) as pair:
         visits = list(_visits(subject, pair, session, on_line))
     for visit in visits:
         match visit.outcome:
@@ -157,15 +154,14 @@ def examine_by_tool(
 
     Raises MissingEnvironment when the tool does not start, or did not look.
     """
-    limits = subject.entry.exercise.limits
-    slow = limits_under_tool(limits, _CALL_S)
+    spec = subject.spec(server)
     replays, calls = _Watched(ToolServer(server, command)), _Watched(ToolServer(server, command))
     visits: list[_Visit] = []
     try:
         with (
-            Session(server, subject.start, limits) as session,
-            paired(replays.server, subject.start, slow, session, inputs="bare") as pair,
-            Session(calls.server, subject.start, slow) as own,
+            Session(spec) as session,
+            paired(replays.server.under_tool(spec, _CALL_S), session, inputs="bare") as pair,
+            Session(calls.server.under_tool(spec, _CALL_S)) as own,
         ):
             for visit in _visits(subject, pair, own, on_line, lock):
                 visits.append(visit)

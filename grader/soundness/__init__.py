@@ -4,14 +4,4 @@ The untouched stub is `not_implemented` throughout, the solution and the record 
 judged here, every planted mistake is caught by the check that it names, every honest variant passes, no trivial answer
 (zeros, ones, the mean, a copy of an input, the next lower precision) passes a correctness check, the oracle is wide, a
 seed gives the same inputs twice, and another seed gives others.
-
-gate      runs all of it: `run_gate`
-trials    the exercise's files, and what each must show
-claims    the verdict that a planted mistake must get
-verdicts  what the record of a file says about it
-margins   the room that a tolerance leaves between honest files and mistakes
-cheats    answers that need no computation
-oracles   the precision of the oracle
-inputs    what inputs depend on
-findings  the result, line by line
 """

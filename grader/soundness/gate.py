@@ -56,8 +56,7 @@ def run_gate(
     truth = truth_of(entry, on_gpu=server.mode == "gpu", keep=_KNOWN_CASES)
 
     def planned(on: ForkServer) -> Plan:
-        lacks = machine.lacked_values(gpu=on.mode == "gpu")
-        return with_shared_inputs(draw(entry.exercise, seed, gpu=on.mode == "gpu", lacks=lacks))
+        return with_shared_inputs(draw(entry.exercise, seed, machine.abilities(gpu=on.mode == "gpu")))
 
     # Hypothesis draws on one thread only.
     drawn = {one.mode: planned(one) for one in (server, interpreter or server)}

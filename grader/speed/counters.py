@@ -17,14 +17,14 @@ from pathlib import Path
 
 from grader.errors import GradeError
 from grader.exercise.cases import Case
-from grader.exercise.model import Limits, Part
-from grader.protocol.messages import Raised, Recipe, Start
+from grader.exercise.model import Part
+from grader.protocol.messages import Raised, Recipe
 from grader.sandbox.answering import Answered, answer
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import paired
-from grader.sandbox.server import ForkServer
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.session import Session
-from grader.sandbox.tool_server import ToolServer, limits_under_tool
+from grader.sandbox.tool_server import ToolServer
 from grader.text import clean, sha256_of
 
 TIME = "gpu__time_duration.sum"
@@ -211,38 +211,34 @@ def unknown_metrics(text: str, metrics: Sequence[str] = METRICS) -> tuple[str, .
 # -- a run -----------------------------------------------------------------------------------------------------------
 
 
-def count(
-    server: ForkServer, executable: str, start: Start, limits: Limits, calls: Sequence[tuple[Part, Case, int]]
-) -> Iterator[Counters]:
-    """Count each part once, on its case, in a process of its own under ncu.
+def count(spec: ProcessSpec, executable: str, calls: Sequence[tuple[Part, Case, int]]) -> Iterator[Counters]:
+    """Count each part of a submission once, on its case, in a process of its own under ncu.
 
     The seed of the counted call follows from the trace.
     """
     for part, case, seed in calls:
-        found, text = _count_call(server, command(executable), start, limits, part, case, seed)
+        found, text = _count_call(spec, command(executable), part, case, seed)
         missing = unknown_metrics(text)
         if not found.launches and missing:
             known_metrics = [name for name in METRICS if name not in missing]
-            found, _ = _count_call(server, command(executable, known_metrics), start, limits, part, case, seed)
+            found, _ = _count_call(spec, command(executable, known_metrics), part, case, seed)
         yield found
 
 
-def _count_call(
-    server: ForkServer, tool: tuple[str, ...], start: Start, limits: Limits, part: Part, case: Case, seed: int
-) -> tuple[Counters, str]:
+def _count_call(spec: ProcessSpec, tool: tuple[str, ...], part: Part, case: Case, seed: int) -> tuple[Counters, str]:
     """Return the counters of one call, and all that ncu wrote."""
     words = case.words()
     answered: Answered | None = None
     why = ""
-    watched = ToolServer(server, tool, "grader.child.counter_worker")
-    roomy = limits_under_tool(limits, _CALL_S)
+    watched = ToolServer(spec.server, tool, "grader.child.counter_worker")
+    slow = watched.under_tool(spec, _CALL_S)
     call = part.call(Recipe(part.name, dict(case), seed))
-    salt = sha256_of(start.submission)
+    salt = sha256_of(spec.start.submission)
     try:
         with (
-            Session(server, start, limits) as session,
-            paired(watched, start, roomy, session, inputs="timed") as pair,
-            Session(watched, start, roomy) as own,
+            Session(spec) as session,
+            paired(slow, session, inputs="timed") as pair,
+            Session(slow) as own,
         ):
             answered = answer(pair, call, salt, own, is_replayed=part.is_replayed)
     except GradeError as failed:

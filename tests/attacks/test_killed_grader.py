@@ -37,6 +37,7 @@ GRADER = f"""
 import threading
 from grader.exercise.model import Limits
 from grader.protocol.messages import Start
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
@@ -46,7 +47,8 @@ servers = []
 starting = threading.Thread(target=lambda: servers.append(ForkServer("interpret")))
 starting.start()
 starting.join()
-with Scratch() as scratch, Session(servers[0], Start("ex.py", {SUBMISSION!r}, "", ()), Limits(), scratch) as session:
+spec = ProcessSpec(servers[0], Start("ex.py", {SUBMISSION!r}, "", ()), Limits())
+with Scratch() as scratch, Session(spec, scratch) as session:
     print(scratch.folder, flush=True)
     session.load()
 """

@@ -30,6 +30,7 @@ import pytest
 import torch
 
 from grader.exercise import tensors
+from grader.exercise.abilities import WHOLE_GPU
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Limits, SpeedBand
 from grader.exercise.plan import default_seed, draw
@@ -241,7 +242,7 @@ def timing(gpu_server: ForkServer, gpu_entry: Entry, gpu_anchor: BaselineProcess
 
 
 def speed_check(server: ForkServer, entry: Entry, anchor: BaselineProcess, path: Path) -> CheckResult:
-    plan = draw(entry.exercise, default_seed(entry.id), gpu=True, parts=frozenset({"vector_add"}))
+    plan = draw(entry.exercise, default_seed(entry.id), WHOLE_GPU, parts=frozenset({"vector_add"}))
     text = path.read_text(encoding="utf-8")
     job = Job(entry, f"/learner/{path.name}", text, plan, "grade ex_15", "", shrink=False, compiled=False)
     return next(check for check in grade(job, server, baseline_process=anchor).checks if check.id == "vector_add.speed")

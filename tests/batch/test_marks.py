@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from grader.batch import key
+from grader.batch import result_key
 from grader.batch.gradebook import Assignment, Override, Student
-from grader.batch.key import Terms, content_key, environment, environment_of
 from grader.batch.late import LatePolicy, check_policy, parse_policy
 from grader.batch.reading import gradebook, read, read_batch
 from grader.batch.refused import invalid, lost
 from grader.batch.regrading import changed, in_words
+from grader.batch.result_key import Terms, content_key, environment, environment_of
 from grader.batch.store import Batch, BatchStore, JournalLine, StoredRecord, Submission
 from grader.batch.tables import OverrideRow, above_maximum, parse_overrides, parse_times
 from grader.batch.work import Task
@@ -375,9 +375,9 @@ def test_a_result_of_another_text_or_exercise_is_none(tmp_path: Path) -> None:
 def test_results_and_the_hidden_seed_are_the_instructor_s_alone(tmp_path: Path) -> None:
     store = BatchStore(tmp_path)
     store.store_result("k1", failing())
-    seed = store.hidden_seed(NOW)
+    seed = store.hidden_seed()
     assert 0 <= seed < 2**64
-    assert store.hidden_seed(NOW) == seed
+    assert store.hidden_seed() == seed
     assert stat.S_IMODE((tmp_path / "secret.json").stat().st_mode) == 0o600
     assert stat.S_IMODE((tmp_path / "results").stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "results" / "k1.json").stat().st_mode) == 0o600
@@ -405,11 +405,17 @@ def test_a_hidden_seed_of_somebody_else_s_is_refused_and_results_that_were_open_
     (tmp_path / "results").mkdir(mode=0o755)
     store.store_result("k", failing())
     assert stat.S_IMODE((tmp_path / "results").stat().st_mode) == 0o700
-    store.hidden_seed("2026-11-02T08:15:00Z")
+    store.hidden_seed()
     other = os.geteuid() + 1
     monkeypatch.setattr(os, "geteuid", lambda: other)
     with pytest.raises(UsageError, match="must be your own file"):
-        store.hidden_seed("2026-11-02T08:15:00Z")
+        store.hidden_seed()
+
+
+def test_the_hidden_seed_of_an_older_grader_s_folder_goes_on(tmp_path: Path) -> None:
+    stored = {"seed": "0x5f", "created": NOW, "published": False, "schema": "grade/secret/v1"}
+    (tmp_path / "secret.json").write_text(json.dumps(stored))
+    assert BatchStore(tmp_path).hidden_seed() == 0x5F
 
 
 def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
@@ -456,19 +462,23 @@ def test_the_course_that_a_wheel_carries_is_no_code_of_the_grader(
 ) -> None:
     (tmp_path / "judge").mkdir()
     (tmp_path / "judge" / "rule.py").write_text("x = 1\n")
-    monkeypatch.setattr(key, "_PACKAGE", tmp_path)
-    before = key.grader.__wrapped__()
+    monkeypatch.setattr(result_key, "_PACKAGE", tmp_path)
+    before = result_key.grader_hash.__wrapped__()
     for name in ("course/reference/ex_1/wrong/broken.py", "cli/main.py", "__init__.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("def f(:\n")
-        assert key.grader.__wrapped__() == before
+        assert result_key.grader_hash.__wrapped__() == before
     (tmp_path / "judge" / "rule.py").write_text("x = 2\n")
-    assert key.grader.__wrapped__() != before
+    assert result_key.grader_hash.__wrapped__() != before
 
 
 def test_a_comment_or_a_docstring_of_the_grader_changes_no_key() -> None:
     code = 'def f(x):\n    """Return x."""\n    return x  # as it is\n'
-    assert key._code(code) == key._code("def f(x):\n\n    return x\n") != key._code("def f(x):\n    return -x\n")
+    assert (
+        result_key._code(code)
+        == result_key._code("def f(x):\n\n    return x\n")
+        != result_key._code("def f(x):\n    return -x\n")
+    )
 
 
 def test_batch_json_survives_a_round_trip(tmp_path: Path) -> None:

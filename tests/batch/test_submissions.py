@@ -20,8 +20,9 @@ from grader.batch.roster import as_id, parse_roster
 from grader.batch.store import Batch, Submission
 from grader.batch.submissions import Collected, collect, exercises_in, timed
 from grader.batch.uploads import printable
-from grader.cli.batch_mapping import in_short
-from grader.cli.batch_options import BatchOptions, requested
+from grader.cli.batch_options import requested
+from grader.cli.batch_owners import in_short
+from grader.cli.commands.batch import BatchOptions
 from grader.cli.main import dispatch
 from grader.errors import UsageError
 

@@ -21,12 +21,12 @@ from typing import Any
 
 import pytest
 
-from grader.batch import key, team
+from grader.batch import dask_workers, result_key
 from grader.batch.ledger import Ledger
 from grader.batch.reading import read, read_batch
 from grader.batch.store import BatchStore, Submission
 from grader.cli import batch as command
-from grader.cli.batch_options import BatchOptions
+from grader.cli.commands.batch import BatchOptions
 from grader.cli.main import dispatch
 from grader.errors import MissingEnvironment, UsageError
 from grader.exercise.catalogue import discover, resolve
@@ -35,7 +35,7 @@ from grader.report.isolation import FILES
 
 pytestmark = [
     pytest.mark.process,
-    pytest.mark.skipif(not team.is_installed(), reason="distributed is not installed"),
+    pytest.mark.skipif(not dask_workers.is_installed(), reason="distributed is not installed"),
 ]
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,7 +67,7 @@ def grade_here() -> Iterator[Callable[..., tuple[int, str, str]]]:
             code = dispatch(given)
         return code, printed.getvalue(), said.getvalue()
 
-    with pytest.MonkeyPatch.context() as patch, team.here(team.local_workers((), 1)) as workers:
+    with pytest.MonkeyPatch.context() as patch, dask_workers.start_local(dask_workers.local_workers((), 1)) as workers:
         patch.setenv("GRADE_ROOT", str(ROOT))
         patch.setattr(command, "_workers_here", lambda _: contextlib.nullcontext(workers))
         yield run
@@ -370,7 +370,7 @@ def test_a_run_that_is_killed_goes_on_where_it_was(
 def test_a_bad_command_line_is_refused_in_one_line(
     more: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(team, "_CONNECT_S", 0.1)
+    monkeypatch.setattr(dask_workers, "_CONNECT_S", 0.1)
     source = lay(tmp_path / "in", {"ada": SOLUTION})
     code = dispatch(["batch", str(source), "--out", str(tmp_path / "out"), "-q", *more])
     assert code == (4 if "--scheduler" in more and "--workers" not in more else 2)
@@ -439,7 +439,7 @@ def test_parts_that_cannot_be_judged_are_named_before_anything_is_graded(
 def test_a_student_s_gradings_share_kernels_with_nobody_else_s(tmp_path: Path) -> None:
     asked = BatchOptions(str(lay(tmp_path / "in", {"ada": SOLUTION, "bob": WRONG})), str(tmp_path / "out"), cpu=True)
     whole, entries, _ = command.requested(asked, None)
-    terms = key.terms(entries.values(), gpu=False)
+    terms = result_key.terms(entries.values(), gpu=False)
     tasks = Ledger(BatchStore(tmp_path / "out"), whole, entries, terms, None, lambda: "").tasks()
 
     assert {task.owner: task.text for task in tasks} == {"ada": SOLUTION, "bob": WRONG}
@@ -455,10 +455,10 @@ def test_a_machine_that_cannot_confine_strangers_code_is_refused_unless_told_oth
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked = BatchOptions(None, "out", cpu=True)
-    every = key.terms(discover(ROOT), gpu=False)
+    every = result_key.terms(discover(ROOT), gpu=False)
 
     open_to_all = {"tcp://a": replace(every, layers=("process group", "own user", "seccomp"))}
-    monkeypatch.setattr(team, "introductions", lambda client, cpu: open_to_all)
+    monkeypatch.setattr(dask_workers, "terms_by_worker", lambda client, cpu: open_to_all)
     with pytest.raises(MissingEnvironment) as refused:
         command._terms_of(None, asked)
     assert FILES in str(refused.value)
@@ -469,10 +469,10 @@ def test_a_machine_that_cannot_confine_strangers_code_is_refused_unless_told_oth
 
 def test_workers_that_differ_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = BatchOptions(None, "out", cpu=True, allow_unconfined=True)
-    every = key.terms(discover(ROOT), gpu=False)
+    every = result_key.terms(discover(ROOT), gpu=False)
 
     other = replace(every, environment='{"gpu": "H200"}')
     mixed = {"tcp://a": every, "tcp://b": other}
-    monkeypatch.setattr(team, "introductions", lambda client, cpu: mixed)
+    monkeypatch.setattr(dask_workers, "terms_by_worker", lambda client, cpu: mixed)
     with pytest.raises(MissingEnvironment, match=r"all workers must be alike, got .*H200.* at tcp://b and tcp://a"):
         command._terms_of(None, asked)

@@ -21,6 +21,7 @@ from grader.record.record import Record
 from grader.sandbox import clock, usage
 from grader.sandbox.clock import CallClock, CompileBudget, CompilesTooLong
 from grader.sandbox.outcome import CompiledTooLong, TimedOut
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer, Mode, Spawner
 from grader.sandbox.session import Session
 from tests.conftest import answered, plan_with
@@ -303,7 +304,7 @@ class OnGpu:
 
 
 def claiming(server: Spawner) -> Session:
-    return Session(server, Start("ex.py", CLAIMS, "", ()), Limits(load_s=0.7))
+    return Session(ProcessSpec(server, Start("ex.py", CLAIMS, "", ()), Limits(load_s=0.7)))
 
 
 def test_a_process_that_compiles_is_waited_for_beyond_the_limit_of_a_call(server: ForkServer) -> None:

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from grader.batch.key import Terms
+from grader.batch.result_key import Terms
 from grader.batch.store import JournalLine
 from grader.batch.work import Task
 from grader.cli.batch_progress import Board, LiveTable, clock, eta_s, progress_board, told

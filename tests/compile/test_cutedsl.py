@@ -13,6 +13,7 @@ import torch
 
 from grader.calls import cutedsl
 from grader.compile.cute import _dynamic_shared_bytes, on_gpu
+from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.plan import draw
 from grader.grading import Job, grade
 from grader.judge.rules.compiles import COMPILED_ONLY
@@ -120,7 +121,7 @@ def graded(server: ForkServer, folder: Path, source: str, *parts: str) -> Record
     for name, text in ENTRY_FILES.items():
         (place / name).write_text(text)
     entry = Entry(folder, "ex_92_twice")
-    plan = draw(entry.exercise, 1, gpu=False, parts=frozenset(parts) or None)
+    plan = draw(entry.exercise, 1, WHOLE_CPU, parts=frozenset(parts) or None)
     return grade(Job(entry, "x.py", source, plan, "", "", shrink=False, patience_s=60), server)
 
 

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.errors import MissingEnvironment, SpecError, UsageError
+from grader.exercise.abilities import WHOLE_CPU, WHOLE_GPU, Abilities
 from grader.exercise.cases import FAMILY, PLAIN, Case, Cases, Choice, Domain, Size, Space
 from grader.exercise.catalogue import Entry, discover
 from grader.exercise.model import Agrees, Check, Compiles, Exercise, Part, Rule, SpeedBand, Tolerance
@@ -52,7 +53,7 @@ def exercise(*rules: Rule) -> Exercise:
 
 
 def planned(cases: Cases, seed: int = 17, *, gpu: bool = True) -> PlannedCheck:
-    return draw(exercise(Agrees(cases)), seed, gpu=gpu).checks[0]
+    return draw(exercise(Agrees(cases)), seed, Abilities(gpu=gpu, lacks=())).checks[0]
 
 
 def case_words(check: PlannedCheck) -> list[str]:
@@ -123,7 +124,7 @@ def test_an_axis_without_a_name_or_a_value_is_refused(axis: str) -> None:
 )
 def test_a_token_of_another_exercise_is_refused_with_what_there_is(token: str, message: str) -> None:
     with pytest.raises(UsageError) as refused:
-        replay_plan(exercise(Agrees(Cases(SPACE)), BAND), parse_token(token))
+        replay_plan(exercise(Agrees(Cases(SPACE)), BAND), parse_token(token), WHOLE_GPU)
     assert str(refused.value) == message
 
 
@@ -169,7 +170,7 @@ def test_a_value_that_is_a_word_stays_a_word_in_its_token(word: str) -> None:
     asked = exercise(Agrees(Cases(Space({"N": Size(1, 7), "values": Choice(("normal", word))}))))
     case = Case({"N": 7, "values": word})
     token = parse_token(str(ReplayToken("ex_15", "copy.check_0", case, 17)))
-    assert replay_plan(asked, token).checks[0].cases == (PlannedCase(case, 17),)
+    assert replay_plan(asked, token, WHOLE_GPU).checks[0].cases == (PlannedCase(case, 17),)
 
 
 def test_a_token_reads_as_the_case_does() -> None:
@@ -189,7 +190,7 @@ def test_every_planned_case_replays_as_itself() -> None:
         for check in plan_of(entry, 0, gpu=True).checks:
             for one in check.cases:
                 token = ReplayToken(entry.id, check.id, one.case, one.seed)
-                again = replay_plan(entry.exercise, parse_token(str(token)))
+                again = replay_plan(entry.exercise, parse_token(str(token)), WHOLE_GPU)
                 assert again == Plan(one.seed, (replace(check, cases=(one,), space=None, notes=()),))
 
 
@@ -227,12 +228,13 @@ import json, sys
 from pathlib import Path
 sys.path[:0] = [{str(ROOT)!r}, {str(folder)!r}]
 {prelude}
+from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.catalogue import discover
 from grader.exercise.plan import ReplayToken, draw
 entry = discover(Path({str(ROOT)!r}))[0]
 print(json.dumps([
     [str(ReplayToken(entry.id, check.id, one.case, one.seed)) for check in plan.checks for one in check.cases]
-    for plan in (draw(entry.exercise, seed, gpu=False) for seed in {SEEDS})
+    for plan in (draw(entry.exercise, seed, WHOLE_CPU) for seed in {SEEDS})
 ]))
 """
     environment = {**os.environ, "PYTHONHASHSEED": "random"}
@@ -252,7 +254,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[list
 
 def test_the_same_seed_gives_the_same_plan() -> None:
     asked = exercise(Agrees(Cases(SPACE, CANONICAL)), Agrees(Cases(SMALL)))
-    assert draw(asked, 17, gpu=False) == draw(asked, 17, gpu=False)
+    assert draw(asked, 17, WHOLE_CPU) == draw(asked, 17, WHOLE_CPU)
 
 
 def test_the_same_seed_gives_the_same_plan_in_another_process(elsewhere: tuple[Path, list[list[str]]]) -> None:
@@ -350,7 +352,7 @@ def test_a_space_without_values_for_a_gpu_notes_nothing() -> None:
 
 def suited(rule: Rule, *lacks: str) -> PlannedCheck:
     """The check on a GPU that has no instructions for these types."""
-    return draw(exercise(rule), 17, gpu=True, lacks=lacks).checks[0]
+    return draw(exercise(rule), 17, Abilities(gpu=True, lacks=lacks)).checks[0]
 
 
 def test_what_a_check_leaves_out_names_only_values_that_it_has() -> None:
@@ -368,7 +370,7 @@ def test_cases_in_a_type_that_the_gpu_lacks_are_left_out_and_noted() -> None:
 
 def test_a_machine_without_a_gpu_that_lacks_values_gets_no_cases_for_a_gpu_instead() -> None:
     rule = Agrees(Cases(SPACE, CANONICAL, generated=17, large=({"N": 9999},)))
-    found = draw(exercise(rule), 17, gpu=False, lacks=("float16",)).checks[0]
+    found = draw(exercise(rule), 17, Abilities(gpu=False, lacks=("float16",))).checks[0]
     assert not {"float16", "bfloat16"} & {one.case["dtype"] for one in found.cases}
     assert 9999 not in {one.case["N"] for one in found.cases}
 
@@ -411,7 +413,7 @@ def test_a_check_whose_every_case_the_gpu_lacks_the_type_for_says_so(rule: Rule)
 
 def test_a_check_without_such_cases_is_planned_as_on_any_gpu() -> None:
     for rule in (Agrees(Cases(SMALL)), BAND, Compiles((90,))):
-        assert suited(rule, "bfloat16") == draw(exercise(rule), 17, gpu=True).checks[0]
+        assert suited(rule, "bfloat16") == draw(exercise(rule), 17, WHOLE_GPU).checks[0]
 
 
 def test_a_gpu_that_lacks_nothing_gets_the_same_plan_as_before() -> None:
@@ -424,18 +426,18 @@ def test_a_token_of_a_case_in_a_type_that_the_gpu_lacks_is_refused() -> None:
     token = ReplayToken("ex_15", "copy.check_0", found.case, found.seed)
     whole = exercise(Agrees(Cases(SPACE)))
     with pytest.raises(MissingEnvironment, match=r"^this case must run on a GPU with bfloat16, got N=63, "):
-        replay_plan(whole, token, lacks=("bfloat16",))
-    assert replay_plan(whole, token).checks[0].cases[0].case == found.case
+        replay_plan(whole, token, Abilities(gpu=True, lacks=("bfloat16",)))
+    assert replay_plan(whole, token, WHOLE_GPU).checks[0].cases[0].case == found.case
 
 
 def test_a_rule_that_runs_no_cases_is_planned_without_any() -> None:
-    found = draw(exercise(BAND), 17, gpu=True).checks[0]
+    found = draw(exercise(BAND), 17, WHOLE_GPU).checks[0]
     assert (found.id, found.cases, found.space) == ("copy.check_0", (), None)
 
 
 def test_the_plan_of_a_part_is_the_whole_one_without_the_others() -> None:
     for entry in discover(ROOT)[:2]:
-        whole = draw(entry.exercise, 2**64 - 1, gpu=False)
+        whole = draw(entry.exercise, 2**64 - 1, WHOLE_CPU)
         # It draws part by part.
         by_parts = plan_of(entry, 2**64 - 1, gpu=False)
         assert {check.part.name for check in whole.checks} == {part.name for part in entry.exercise.parts}
@@ -491,15 +493,15 @@ def test_a_large_case_is_replayed_on_a_gpu_alone() -> None:
     cases = Cases(Space({"N": Size(1, 100)}), ({"N": 7},), 0, ({"N": 4096},))
     checked = exercise(Agrees(cases))
     token = ReplayToken("ex_98", "copy.check_0", Case({"N": 4096}), 5)
-    assert replay_plan(checked, token).checks[0].cases == (PlannedCase(Case({"N": 4096}), 5),)
+    assert replay_plan(checked, token, WHOLE_GPU).checks[0].cases == (PlannedCase(Case({"N": 4096}), 5),)
     with pytest.raises(MissingEnvironment, match="must run on a GPU"):
-        replay_plan(checked, token, gpu=False)
+        replay_plan(checked, token, WHOLE_CPU)
 
 
 @pytest.mark.parametrize("entry", discover(ROOT), ids=str)
 def test_every_family_of_values_that_a_check_names_meets_every_dtype(entry: Entry) -> None:
     for part in entry.exercise.parts:
-        checks = [one for one in draw(entry.exercise, 5, gpu=False).checks if one.part == part and one.compares]
+        checks = [one for one in draw(entry.exercise, 5, WHOLE_CPU).checks if one.part == part and one.compares]
         met = {(one.case.get(FAMILY), one.case.get("dtype")) for check in checks for one in check.cases}
         for check in checks:
             assert check.space is not None
@@ -516,7 +518,7 @@ def test_a_family_in_a_further_dtype_is_added_once_and_by_the_check_that_names_i
     space = Space({"N": Size(1, 9), "values": families, "dtype": dtypes})
     cases = ({"N": 3}, {"N": 5, "values": "large"}, {"N": 7, "values": "large"})
     rules = (Agrees(Cases(space, (one,), generated=0)) for one in cases)
-    plain, telling, again = map(case_words, draw(exercise(*rules), 17, gpu=True).checks)
+    plain, telling, again = map(case_words, draw(exercise(*rules), 17, WHOLE_GPU).checks)
     assert plain == ["N=3, values=normal, dtype=float32"]
     assert telling == ["N=5, values=large, dtype=float32", "N=5, values=large, dtype=float16"]
     assert again == ["N=7, values=large, dtype=float32"]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from grader.errors import SpecError
+from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.cases import Case, Cases, Choice, Region, Size, Space, Star
 from grader.exercise.catalogue import discover
 from grader.exercise.model import Agrees, Check, Exercise, Part, Tolerance
@@ -26,7 +27,7 @@ def exercise(cases: Cases) -> Exercise:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_plan_holds_cases_of_each_region_and_every_choice_meets_there(seed: int) -> None:
-    planned = draw(exercise(CASES), seed, gpu=False).checks[0]
+    planned = draw(exercise(CASES), seed, WHOLE_CPU).checks[0]
     round_ones = [one.case for one in planned.cases if ROUND.holds(one.case)]
     assert 2 <= len(round_ones) <= 4
     assert {one["dtype"] for one in round_ones} == {"float32", "float16"}
@@ -34,10 +35,10 @@ def test_a_plan_holds_cases_of_each_region_and_every_choice_meets_there(seed: in
 
 
 def test_a_case_of_a_region_is_replayed_by_its_token() -> None:
-    planned = draw(exercise(CASES), 5, gpu=False).checks[0]
+    planned = draw(exercise(CASES), 5, WHOLE_CPU).checks[0]
     one = next(one for one in planned.cases if ROUND.holds(one.case))
     token = ReplayToken("ex", planned.id, one.case, one.seed)
-    assert replay_plan(exercise(CASES), token, gpu=False).checks[0].cases == (one,)
+    assert replay_plan(exercise(CASES), token, WHOLE_CPU).checks[0].cases == (one,)
 
 
 def test_a_failing_case_of_a_region_may_shrink_to_plain_values_and_short_lengths() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grader.errors import SpecError
+from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.cases import Case, Cases, Choice, Size, Space, Star
 from grader.exercise.model import Agrees, Check, Exercise, Part, Tolerance
 from grader.exercise.plan import ReplayToken, draw, replay_plan
@@ -94,12 +95,12 @@ def test_a_star_has_the_axes_of_its_check() -> None:
 
 def test_a_plan_ends_with_the_star_and_its_cases_are_replayed_by_token_and_shrink_in_its_space() -> None:
     cases = Cases(NEAR, ({"M": 3},), generated=0, star=Star(4, FAR))
-    planned = draw(exercise(cases), 5, gpu=False).checks[0]
+    planned = draw(exercise(cases), 5, WHOLE_CPU).checks[0]
     assert len(planned.cases) == 5
     for one in planned.cases[1:]:
         assert max(int(one.case["M"]) / 20, int(one.case["N"]) / 100) > 1
         token = ReplayToken("ex_90", "copy.far", one.case, one.seed)
-        assert replay_plan(exercise(cases), token, gpu=False).checks[0].cases == (one,)
+        assert replay_plan(exercise(cases), token, WHOLE_CPU).checks[0].cases == (one,)
         assert cases.around(one.case) is FAR
     assert cases.around(planned.cases[0].case) is NEAR
 

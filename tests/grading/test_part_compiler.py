@@ -30,6 +30,7 @@ from grader.protocol.trace import Deed
 from grader.record.checks import PartInfo
 from grader.record.record import Record
 from grader.sandbox.outcome import CompiledTooLong, Died, Garbled, OutOfMemory, OutOfSpace, TimedOut
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from tests.claims import ROOT, claim, files
 from tests.compiled_kernels import COPY, HEAD, INPUTS
@@ -63,6 +64,9 @@ def part(ex_15: Entry) -> Part:
     return found
 
 
+# A submission without a line.
+EMPTY = Start("ex.py", "", "", ())
+
 Finding = Callable[..., tuple[list[tuple[str, str]], dict[str, str]]]
 
 
@@ -73,7 +77,9 @@ def finding(compiler: ForkServer, ex_15: Entry, part: Part) -> Finding:
     def find(text: str, limit_s: float = 60.0, capability: str = "") -> object:
         start = Start("ex.py", HEAD + text, ex_15.source("inputs.py"), (part.name,))
         limits = Limits(call_s=min(limit_s, 10.0))
-        with PartCompiler(lambda: compiler, start, limits, [part], limit_s=limit_s, capability=capability) as compiling:
+        with PartCompiler(
+            lambda: ProcessSpec(compiler, start, limits), [part], limit_s=limit_s, capability=capability
+        ) as compiling:
             compiling.run()
         kernels, missing = compiling.kernels_of(part.name)
         return [(kernel.kernel, kernel.target) for kernel in kernels], missing
@@ -188,7 +194,7 @@ def test_the_gpu_that_is_here_is_among_those_that_kernels_are_compiled_for(findi
 def test_for_a_gpu_that_cute_s_compiler_does_not_know_a_sentence_says_so(compiler: ForkServer, part: Part) -> None:
     start = Start("ex.py", f"{HEAD}{COPY}{ADD}", INPUTS, (part.name,))
     with PartCompiler(
-        lambda: compiler, start, Limits(), [replace(part, tensors="cute")], capability="7.5"
+        lambda: ProcessSpec(compiler, start, Limits()), [replace(part, tensors="cute")], capability="7.5"
     ) as compiling:
         compiling.run()
     assert compiling.kernels_of(part.name)[1]["sm_75"] == "CuTe's compiler does not know sm_75"
@@ -206,7 +212,7 @@ def test_a_part_that_crashes_takes_no_other_with_it(compiler: ForkServer, part: 
     inputs = f"{INPUTS}\ndef _any(case, generator):\n    return (torch.zeros(1 << 12),)\nlaunch = second = _any\n"
     start = Start("ex.py", text, inputs, ("second", "launch"))
     heard: list[CompileOutcome] = []
-    with PartCompiler(lambda: compiler, start, Limits(), parts) as compiling:
+    with PartCompiler(lambda: ProcessSpec(compiler, start, Limits()), parts) as compiling:
         compiling.run(heard.append)
     assert [(one.part, one.target, bool(one.kernels)) for one in heard][:2] == [
         ("second", "sm_90", False),
@@ -223,7 +229,7 @@ def test_the_grids_of_timed_sizes_are_recorded_whatever_the_size(
     small = with_sizes(part, *({**first, "N": size} for size in (1 << 16, 1 << 30)))
     text = f"{HEAD}{COPY}{ADD}".replace("(triton.cdiv(x.numel(), 1024),)", grid)
     start = Start("ex.py", text, ex_15.source("inputs.py"), ("vector_add",))
-    with PartCompiler(lambda: compiler, start, Limits(memory_bytes=16 << 30), [small]) as part_compiler:
+    with PartCompiler(lambda: ProcessSpec(compiler, start, Limits(memory_bytes=16 << 30)), [small]) as part_compiler:
         part_compiler.run()
         found = part_compiler.grids_of("vector_add")
     assert [(one.case["N"], one.programs, one.multiprocessors) for one in found] == [
@@ -239,7 +245,7 @@ def test_what_is_not_done_when_it_is_recalled_is_late_and_its_process_is_gone(
 ) -> None:
     endless = f"{HEAD}\ndef vector_add(x, y):\n    while True: pass\n"
     start = Start("ex.py", endless, ex_15.source("inputs.py"), ("vector_add",))
-    with PartCompiler(lambda: compiler, start, Limits(), [part]) as compiling:
+    with PartCompiler(lambda: ProcessSpec(compiler, start, Limits()), [part]) as compiling:
         compiling.send()
         deadline = time.monotonic() + 30
         while not (pid := compiling._compilers[0].pid) and time.monotonic() < deadline:
@@ -257,7 +263,7 @@ def test_a_fault_of_ours_is_told_and_ends_nothing(part: Part) -> None:
         raise GradeError("the fork server must answer, but it ended")
 
     broken: Any = SimpleNamespace(mode="compile", spawn=spawn)
-    with PartCompiler(lambda: broken, Start("ex.py", "", "", ()), Limits(), [part]) as compiling:
+    with PartCompiler(lambda: ProcessSpec(broken, EMPTY, Limits()), [part]) as compiling:
         compiling.send()
         compiling.recall(patience_s=20.0)
         _, missing = compiling.kernels_of("vector_add")
@@ -270,11 +276,11 @@ def test_what_was_compiled_is_kept_for_the_same_text_and_no_other(
 ) -> None:
     cache_file = tmp_path / "kept" / "kernels.json"
     start = Start("ex.py", HEAD + COPY + ADD, ex_15.source("inputs.py"), (part.name,))
-    with PartCompiler(lambda: compiler, start, Limits(), [part], cache_file=cache_file) as first:
+    with PartCompiler(lambda: ProcessSpec(compiler, start, Limits()), [part], cache_file=cache_file) as first:
         first.send()
         first.recall(patience_s=120.0)
     fail = partial(pytest.fail, "there is nothing left to compile")
-    with PartCompiler(fail, start, Limits(), [part], cache_file=cache_file) as second:
+    with PartCompiler(fail, [part], cache_file=cache_file) as second:
         second.send()
         assert second.kernels_of(part.name) == first.kernels_of(part.name)
     versions = ("3.7", "2.13")
@@ -286,7 +292,7 @@ def test_what_was_compiled_is_kept_for_the_same_text_and_no_other(
 def test_what_could_not_be_compiled_this_time_is_tried_again_the_next(part: Part, tmp_path: Path) -> None:
     cache_file = tmp_path / "kernels.json"
     broken: Any = SimpleNamespace(mode="compile", spawn=None)
-    with PartCompiler(lambda: broken, Start("ex.py", "", "", ()), Limits(), [part], cache_file=cache_file) as compiling:
+    with PartCompiler(lambda: ProcessSpec(broken, EMPTY, Limits()), [part], cache_file=cache_file) as compiling:
         compiling.send()
         compiling.recall(patience_s=20.0)
     assert not cache_file.exists()
@@ -302,7 +308,7 @@ def test_a_broken_file_of_kept_kernels_is_no_kept_kernels(tmp_path: Path, text: 
 
 def test_one_that_was_never_sent_has_nothing_to_recall(part: Part) -> None:
     fail = partial(pytest.fail, "nothing was sent")
-    with PartCompiler(fail, Start("ex.py", "", "", ()), Limits(), [part]) as compiling:
+    with PartCompiler(fail, [part]) as compiling:
         compiling.recall(patience_s=20.0)
         assert not compiling.sent
 
@@ -444,7 +450,7 @@ def test_a_kernel_that_did_not_compile_in_time_costs_a_part_that_must_compile_no
 ) -> None:
     endless = COPY + "    for _ in tl.static_range(1 << 30):\n        tl.store(y_ptr, 0.0)\n"
     start = Start("ex.py", HEAD + endless + ADD, ex_15.source("inputs.py"), (part.name,))
-    with PartCompiler(lambda: compiler, start, Limits(), [part], limit_s=1.0) as compiling:
+    with PartCompiler(lambda: ProcessSpec(compiler, start, Limits()), [part], limit_s=1.0) as compiling:
         compiling.run()
     ruling = compiles(compiling.outcomes(part.name), Compiles((80, 90)))
     assert (ruling.failure, ruling.undecided) == (
@@ -540,7 +546,7 @@ def test_work_beside_compiled_kernels_is_told_with_its_line(compiler: ForkServer
     text = COPY + ADD.replace("return y", "return y.add_(x)")
     asked = replace(part, checks=(*part.checks, replace(part.checks[0], name="compiles", rule=Compiles((90,)))))
     start = Start("ex.py", HEAD + text, ex_15.source("inputs.py"), (part.name,))
-    with PartCompiler(lambda: compiler, start, Limits(), [asked], for_checks=True) as compiling:
+    with PartCompiler(lambda: ProcessSpec(compiler, start, Limits()), [asked], for_checks=True) as compiling:
         compiling.run()
     forms = [one.form for one in compiling.judged(part.name, 90, 0.0) if one.form]
     assert [[deed.name for deed in form.beside] for form in forms] == [["aten.add_"]] * len(telling_cases(asked))

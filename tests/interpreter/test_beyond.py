@@ -32,7 +32,10 @@ def test_an_answer_that_changes_is_progress() -> None:
     waiting = Waiting(most=3)
     for turn in range(20):
         waiting.answered(LOCK, bytes([turn]), others_follow=True)
-    waiting.answered(LOCK, FREE, others_follow=True)
+    for _ in range(3):
+        waiting.answered(LOCK, FREE, others_follow=True)
+    with pytest.raises(NeedsGpu):
+        waiting.answered(LOCK, FREE, others_follow=True)
 
 
 def test_a_store_between_two_equal_answers_is_progress() -> None:

@@ -66,6 +66,9 @@ def test_a_call_of_more_programs_or_turns_than_its_elements_need_is_left_to_the_
         patience.program((place, 0, 0), (5000, 1, 1))
     for number in range(2 * MANY_TURNS):
         patience.turn(number, 5000)
+    # The time is up: a grid that the elements need is given up.
+    with pytest.raises(TooSlow, match=r"a grid of 1,000 began after 7\.5 s"):
+        patience.program((0, 0, 0), (1000, 1, 1))
 
 
 def test_a_few_programs_that_take_long_are_left_to_the_limit_of_the_call() -> None:
@@ -75,6 +78,8 @@ def test_a_few_programs_that_take_long_are_left_to_the_limit_of_the_call() -> No
     for place in range(MANY):
         clock.now_s += 10.0
         patience.program((place, 0, 0), (MANY, 1, 1))
+    with pytest.raises(TooSlow, match=r"a grid of 201 began after 7\.5 s"):
+        patience.program((MANY, 0, 0), (MANY + 1, 1, 1))
 
 
 def test_a_call_of_many_turns_of_a_loop_is_given_up_when_its_time_is_up() -> None:
@@ -110,6 +115,9 @@ def test_a_few_slow_turns_and_loops_without_end_are_left_to_the_limit_of_the_cal
     for number in range(turns):
         clock.now_s += 10.0
         patience.turn(number, of)
+    # One more turn, of a loop that ends, is too many.
+    with pytest.raises(TooSlow, match=rf"turn {turns:,} of a loop of 32,768 began after 7\.5 s"):
+        patience.turn(turns, 32_768)
 
 
 def test_every_call_has_the_whole_time() -> None:
@@ -120,6 +128,9 @@ def test_every_call_has_the_whole_time() -> None:
         clock.now_s += 4.0
         for place in range(2 * MANY):
             patience.program((place, 0, 0), (5000, 1, 1))
+    clock.now_s += 2.0
+    with pytest.raises(TooSlow, match="a grid of 5,000 began after 5 s"):
+        patience.program((2 * MANY, 0, 0), (5000, 1, 1))
 
 
 def test_a_launch_in_which_nearly_all_programs_write_nothing_is_given_up_early() -> None:
@@ -141,7 +152,10 @@ def test_a_launch_of_programs_that_write_has_the_time_of_the_call() -> None:
     patience.begin_launch(range(100))
     clock.now_s += 5.0
     for place in range(1000):
-        patience.program((place, 0, 0), (1000, 1, 1))
+        patience.program((place, 0, 0), (1001, 1, 1))
+    clock.now_s += 3.0
+    with pytest.raises(TooSlow, match=r"a grid of 1,001 began after 7\.5 s"):
+        patience.program((1000, 0, 0), (1001, 1, 1))
 
 
 def test_a_launch_in_which_one_split_of_32_writes_has_the_time_of_the_call() -> None:
@@ -154,6 +168,9 @@ def test_a_launch_in_which_one_split_of_32_writes_has_the_time_of_the_call() -> 
     for place in range(64 * 32):
         writers |= dict.fromkeys([place // 32])
         patience.program((place // 32, 0, place % 32), (64, 1, 32))
+    clock.now_s += 3.0
+    with pytest.raises(TooSlow, match=r"a grid of 2,048 began after 7\.5 s"):
+        patience.program((63, 0, 31), (64, 1, 32))
 
 
 def test_an_earlier_launch_of_the_call_does_not_shorten_the_time_for_idle_programs() -> None:
@@ -164,7 +181,10 @@ def test_an_earlier_launch_of_the_call_does_not_shorten_the_time_for_idle_progra
     clock.now_s += 5.0
     patience.begin_launch(())
     for place in range(1000):
-        patience.program((place, 0, 0), (1000, 1, 1))
+        patience.program((place, 0, 0), (1001, 1, 1))
+    clock.now_s += 2.0
+    with pytest.raises(TooSlow, match="1,000 of the first 1,000 in a grid of 1,001 write nothing"):
+        patience.program((1000, 0, 0), (1001, 1, 1))
 
 
 def test_cases_with_too_many_programs_are_left_out_and_the_others_judged(server: ForkServer, ex_15: Entry) -> None:

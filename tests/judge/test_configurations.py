@@ -26,6 +26,7 @@ from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest, NotRunHere, Trial
 from grader.protocol.messages import Wanted
 from grader.sandbox.clean_compiler import CleanCompiler
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of
 from tests.claims import ROOT, SUBMISSIONS
@@ -45,10 +46,10 @@ def found_in(bench: Bench) -> ConfigurationRuns:
 
 def found_in_file(server: ForkServer, entry: Entry, name: str) -> ConfigurationRuns:
     path = FOLDER / f"{name}.py"
-    start = entry.start(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
     with (
         bench_of(server, entry, path) as bench,
-        CleanCompiler(lambda: server.beside("compile"), start, entry.exercise.limits) as compiler,
+        CleanCompiler(lambda: ProcessSpec.of(server.beside("compile"), entry, text)) as compiler,
     ):
         return found_in(replace(bench, refusal=compiler.refusal))
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from grader.errors import SpecError
+from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.cases import Case, Cases, Choice, Space
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Regret, RegretGroup
@@ -58,7 +59,7 @@ def entry(tmp_path: Path) -> Entry:
 
 def judged(server: ForkServer, entry: Entry, body: str) -> CheckResult:
     source = f"def pick(n, things):\n    {body}\n"
-    plan = draw(entry.exercise, 1, gpu=False)
+    plan = draw(entry.exercise, 1, WHOLE_CPU)
     return grade(Job(entry, "x.py", source, plan, "", "", shrink=False), server).checks[0]
 
 

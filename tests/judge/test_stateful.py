@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from grader.errors import SpecError
+from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.cases import Cases, Choice, Size, Space
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Agrees, Check, Part, Stateful, Tolerance
@@ -111,7 +112,7 @@ def run(server: ForkServer, tmp_path: Path) -> Callable[[str], CheckResult]:
     entry = Entry(tmp_path, "ex_91_log")
 
     def judge(source: str) -> CheckResult:
-        plan = draw(entry.exercise, default_seed(entry.id), gpu=False)
+        plan = draw(entry.exercise, default_seed(entry.id), WHOLE_CPU)
         job = Job(entry, "log.py", source, plan, "grade ex_91", "", shrink=False, compiled=False)
         return next(check for check in grade(job, server).checks if check.id == "total.run")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.exercise.plan import default_seed, draw
@@ -51,7 +52,7 @@ SHORT = "numel() < 1 << 21"
 
 def ruled(server: ForkServer, entry: Entry, condition: str, check: str, length: int) -> Ruling:
     """What a check says after a call on vectors that start at the third element."""
-    plan = draw(entry.exercise, default_seed(entry.id), gpu=False, parts=frozenset({"vector_add"}))
+    plan = draw(entry.exercise, default_seed(entry.id), WHOLE_CPU, parts=frozenset({"vector_add"}))
     planned = next(one for one in plan.checks if one.id == check)
     with bench_of(server, entry, COPY_FIRST.replace("{condition}", condition)) as bench:
         case = Case({"N": length, "dtype": "float32", "values": "normal", "offset": 3})

@@ -7,6 +7,8 @@ imports is read from the syntax tree. The way of a case is told here, with the m
 from __future__ import annotations
 
 import ast
+import html
+import re
 from collections.abc import Mapping
 from functools import cache
 from graphlib import TopologicalSorter
@@ -140,11 +142,19 @@ FOLDERS = """
 
 """
 
+MODULES = """
+## The modules of each room
+
+Open a room to see its modules.
+
+"""
+
 
 def page() -> str:
     """Return the text of docs/architecture.md."""
     steps = [f"{number}. [`{place}`](../{place}): {words}" for number, (place, words) in enumerate(WAY, 1)]
-    return INTRODUCTION + "\n".join(steps) + "\n" + _handed_on() + BETWEEN + _table(rooms()) + FOLDERS + _folders()
+    way = INTRODUCTION + "\n".join(steps) + "\n" + _handed_on()
+    return way + BETWEEN + _table(rooms()) + FOLDERS + _folders() + MODULES + _modules()
 
 
 def _handed_on() -> str:
@@ -201,13 +211,31 @@ def _table(found: Mapping[str, set[str]]) -> str:
 
 
 def _folders() -> str:
-    """Return the table of the folders inside rooms, with the modules of each."""
-    rows = ["| folder | what lives there | modules |", "| --- | --- | --- |"]
+    """Return the table of the folders inside rooms."""
+    rows = ["| folder | what lives there |", "| --- | --- |"]
     for text in sorted((ROOT / "grader").glob("*/*/__init__.py")):
-        folder = text.parent
-        modules = ", ".join(f"`{path.stem}`" for path in sorted(folder.glob("*.py")) if path != text)
-        rows.append(f"| `{folder.relative_to(ROOT / 'grader')}/` | {_summary(text)} | {modules} |")
+        rows.append(f"| `{text.parent.relative_to(ROOT / 'grader')}/` | {_summary(text)} |")
     return "\n".join(rows) + "\n"
+
+
+def _modules() -> str:
+    """Return a list for each room of its modules, with the first line of each docstring; closed until it is opened."""
+    found = []
+    for name in rooms():
+        folder = ROOT / "grader" / name
+        if name and folder.is_dir():
+            modules = sorted(path for path in folder.rglob("*.py") if path.name != "__init__.py")
+            items = [_item(path.relative_to(folder), _summary(path)) for path in modules]
+            found.append(
+                "\n".join((f"<details><summary><code>{name}/</code></summary><ul>", *items, "</ul></details>"))
+            )
+    return "\n\n".join(found) + "\n"
+
+
+def _item(path: Path, words: str) -> str:
+    """Return a module as HTML: the site reads no Markdown inside of it."""
+    said = re.sub(r"`+([^`]+)`+", r"<code>\1</code>", html.escape(words, quote=False))
+    return f"<li><code>{path.with_suffix('')}</code>: {said}</li>"
 
 
 def _summary(module: Path) -> str:

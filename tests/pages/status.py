@@ -114,7 +114,7 @@ DONE = (
     ),
     (
         "nine export formats, Gradescope's autograder.zip; the class page; similar sources; the student bundle",
-        ("pytest tests/export tests/classes tests/cli/test_release.py",),
+        ("pytest tests/export tests/class_pages tests/cli/test_release.py",),
         "exports.md",
     ),
     (

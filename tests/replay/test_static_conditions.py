@@ -9,6 +9,7 @@ from grader.gpus import USUAL
 from grader.protocol.messages import Binary, Compiled
 from grader.sandbox.clean_compiler import CleanCompiler
 from grader.sandbox.outcome import Finished
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from tests.conftest import SHORT, limited
 from tests.recordings import HEAD, recording
@@ -69,7 +70,7 @@ def refused_in(condition: str, server: ForkServer, ex_15: Entry) -> tuple[Binary
     text = SOURCE.format(condition=condition)
     with (
         recording(server, ex_15, text) as one,
-        CleanCompiler(lambda: server.beside("compile"), ex_15.start(HEAD + text), ex_15.exercise.limits) as compiler,
+        CleanCompiler(lambda: ProcessSpec.of(server.beside("compile"), ex_15, HEAD + text)) as compiler,
     ):
         told = one.record()
         outcome = one.replay(told)

@@ -14,6 +14,7 @@ import pytest
 from grader.exercise.model import Limits
 from grader.protocol.messages import Loaded, Raised, Start
 from grader.sandbox import bubble
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 
@@ -59,7 +60,7 @@ def test_a_submission_runs_inside_and_is_not_told() -> None:
     text = "import os\nraise ValueError(f\"{os.environ.get('GRADE_BUBBLE')} {os.listdir('/proc/1') != []}\")\n"
     server = ForkServer("interpret")
     try:
-        with Session(server, Start("ex.py", text, "", ()), Limits()) as session:
+        with Session(ProcessSpec(server, Start("ex.py", text, "", ()), Limits())) as session:
             answer = session.load()
             assert session.ready is not None
             assert session.ready.isolation[0] == "bubblewrap"
@@ -73,7 +74,7 @@ def test_a_submission_runs_where_there_is_none(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(bubble.shutil, "which", lambda _: None)
     server = ForkServer("interpret")
     try:
-        with Session(server, Start("ex.py", "import os\n", "", ()), Limits()) as session:
+        with Session(ProcessSpec(server, Start("ex.py", "import os\n", "", ()), Limits())) as session:
             assert isinstance(session.load(), Loaded)
             assert session.ready is not None
             assert "bubblewrap" not in session.ready.isolation

@@ -15,8 +15,9 @@ from grader.exercise.model import Limits
 from grader.protocol.messages import Loaded, Start
 from grader.sandbox import usage
 from grader.sandbox.outcome import TimedOut
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.scratch import Scratch
-from grader.sandbox.server import ForkServer
+from grader.sandbox.server import ForkServer, Spawner
 from grader.sandbox.session import Session
 from grader.sandbox.watchdog import Watchdog
 from tests.racing import session_of
@@ -60,7 +61,7 @@ def test_a_scratch_folder_goes_however_deep_it_has_become() -> None:
 
 
 def test_a_folder_that_a_process_closed_is_open_to_the_next_one(server: ForkServer, ex_15: Entry) -> None:
-    with Scratch() as scratch, Session(server, empty(ex_15), ex_15.exercise.limits, scratch) as session:
+    with Scratch() as scratch, Session(empty(server, ex_15), scratch) as session:
         loaded(session)
         scratch.folder.chmod(0)
         session.restart()
@@ -73,7 +74,7 @@ def test_a_process_that_is_slow_to_start_is_started_again_and_no_process_beside_
 ) -> None:
     begin, late, granted = Session._begun, [TimedOut(20.0)], list[float]()
     with Scratch() as scratch:
-        first, second = (Session(server, empty(ex_15), ex_15.exercise.limits, scratch, beside=True) for _ in range(2))
+        first, second = (Session(empty(server, ex_15), scratch, beside=True) for _ in range(2))
         with first, second:
             pid, folder = loaded(first), scratch.folder
 
@@ -94,7 +95,7 @@ def test_a_session_takes_its_own_scratch_with_it_and_leaves_a_given_one(server: 
         assert folder.is_dir()
     assert not folder.exists()
     with Scratch() as scratch:
-        with Session(server, empty(ex_15), ex_15.exercise.limits, scratch) as given:
+        with Session(empty(server, ex_15), scratch) as given:
             assert Path(os.readlink(f"/proc/{loaded(given)}/cwd")) == scratch.folder
         assert scratch.folder.is_dir()
 
@@ -118,16 +119,16 @@ def test_what_was_compiled_in_one_scratch_folder_is_there_in_the_next(tmp_path: 
 def test_a_submission_s_file_is_written_whole_and_nothing_is_left_of_the_writing(
     server: ForkServer, ex_15: Entry
 ) -> None:
-    with Scratch() as scratch, Session(server, empty(ex_15), ex_15.exercise.limits, scratch) as session:
+    with Scratch() as scratch, Session(empty(server, ex_15), scratch) as session:
         loaded(session)
         assert [file.name for file in scratch.folder.glob(f"{ex_15.name}*")] == [f"{ex_15.name}.py"]
 
 
 def test_one_who_ends_beside_another_leaves_the_other_s_process_alone(server: ForkServer, ex_15: Entry) -> None:
-    start, limits = empty(ex_15), ex_15.exercise.limits
-    with Scratch() as scratch, Session(server, start, limits, scratch) as first:
+    spec = empty(server, ex_15)
+    with Scratch() as scratch, Session(spec, scratch) as first:
         staying = loaded(first)
-        with Session(server, start, limits, scratch, beside=True) as beside:
+        with Session(spec, scratch, beside=True) as beside:
             leaving = loaded(beside)
             assert os.readlink(f"/proc/{leaving}/cwd") == os.readlink(f"/proc/{staying}/cwd") == str(scratch.folder)
             assert Path(f"/proc/{leaving}").stat().st_uid == Path(f"/proc/{staying}").stat().st_uid
@@ -149,7 +150,7 @@ def test_a_session_that_another_thread_ends_keeps_its_folder_until_its_process_h
         end(watchdog)
 
     monkeypatch.setattr(Watchdog, "end", slowly)
-    session = Session(server, empty(ex_15), ex_15.exercise.limits)
+    session = Session(empty(server, ex_15))
     loaded(session)
     folder = session._scratch.folder
     with ThreadPoolExecutor(2) as pool:
@@ -165,9 +166,9 @@ def test_a_session_that_another_thread_ends_keeps_its_folder_until_its_process_h
     assert not folder.exists()
 
 
-def empty(entry: Entry) -> Start:
+def empty(server: Spawner, entry: Entry) -> ProcessSpec:
     """A submission without a line."""
-    return Start(f"{entry.name}.py", "", entry.source("inputs.py"), ())
+    return ProcessSpec(server, Start(f"{entry.name}.py", "", entry.source("inputs.py"), ()), entry.exercise.limits)
 
 
 # -- a busy machine --------------------------------------------------------------------------------------------------
@@ -178,7 +179,7 @@ LINGERING = "import time\ntime.sleep({})\n"
 def lingering(server: ForkServer, seconds: float, allowed_s: float = 0.4) -> object:
     """What comes of a file that takes so long to load."""
     start = Start("ex.py", LINGERING.format(seconds), "", ())
-    with Session(server, start, Limits(load_s=allowed_s)) as session:
+    with Session(ProcessSpec(server, start, Limits(load_s=allowed_s))) as session:
         return session.load()
 
 

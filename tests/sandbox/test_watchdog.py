@@ -13,6 +13,7 @@ import pytest
 from grader.exercise.model import Limits
 from grader.protocol.messages import Call, Loaded, Recipe, Start
 from grader.sandbox.outcome import OutOfMemory, OutOfSpace
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 from grader.sandbox.watchdog import Watchdog
@@ -45,7 +46,7 @@ threading.Thread(target=fill, daemon=True).start()
 @contextmanager
 def idle(server: ForkServer, text: str) -> Iterator[Session]:
     """A session whose file has been loaded, and which is asked nothing until its process is gone."""
-    with Session(server, Start("ex.py", text, "", ()), LIMITS) as session:
+    with Session(ProcessSpec(server, Start("ex.py", text, "", ()), LIMITS)) as session:
         assert isinstance(session.load(), Loaded)
         deadline = time.monotonic() + 60
         while is_running(session.pid) and time.monotonic() < deadline:

@@ -21,7 +21,9 @@ from grader.calls.arguments import PlacedArguments
 from grader.cli.main import dispatch
 from grader.errors import MissingEnvironment
 from grader.exercise import plan
+from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.catalogue import Entry, resolve
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
 from grader.sandbox.tool_server import ToolServer
@@ -89,7 +91,7 @@ def test_the_replay_command_names_the_case_and_the_file(look: Look, ex_15: Entry
     assert found.call is not None
     grade, replay, token, *options = found.call.replay.split()
     assert (grade, replay, options) == ("grade", "replay", ["--submission", "my.py"])
-    (again,) = plan.replay_plan(ex_15.exercise, plan.parse_token(token), gpu=False).checks
+    (again,) = plan.replay_plan(ex_15.exercise, plan.parse_token(token), WHOLE_CPU).checks
     assert dict(again.cases[0].case) == found.call.case
 
 
@@ -648,9 +650,9 @@ def test_a_call_that_cannot_be_replayed_is_made_under_the_tool_and_it_is_said(
 def test_what_runs_under_a_tool_is_confined_by_every_layer(
     server: ForkServer, ex_15: Entry, stand_in: tuple[str, ...]
 ) -> None:
-    limits = ex_15.exercise.limits
+    spec = ProcessSpec.of(server, ex_15, "")
     watched = ToolServer(server, stand_in)
-    with Session(server, ex_15.start(""), limits) as plain, Session(watched, ex_15.start(""), limits) as under_a_tool:
+    with Session(spec) as plain, Session(spec.on(watched)) as under_a_tool:
         plain.load()
         under_a_tool.load()
         assert plain.ready is not None
@@ -882,9 +884,9 @@ def test_what_runs_under_compute_sanitizer_is_confined_by_every_layer(
     role: Literal["replay", "submission"], gpu_server: ForkServer, ex_15: Entry
 ) -> None:
     limits = replace(ex_15.exercise.limits, load_s=180.0, processes=1024)
-    start = replace(ex_15.start(""), role=role)
+    spec = ProcessSpec(gpu_server, replace(ex_15.start(""), role=role), limits)
     watched = ToolServer(gpu_server, command(str(find()), "memcheck"))
-    with Session(gpu_server, start, limits) as plain, Session(watched, start, limits) as under_a_tool:
+    with Session(spec) as plain, Session(spec.on(watched)) as under_a_tool:
         plain.load()
         under_a_tool.load()
         assert plain.ready is not None

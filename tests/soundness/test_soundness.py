@@ -11,6 +11,7 @@ from typing import Literal
 import pytest
 import torch
 
+from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.catalogue import resolve
 from grader.exercise.plan import Plan, draw
 from grader.judge.truth import Truth
@@ -30,7 +31,7 @@ ENTRY = resolve(ROOT, "ex_15")[0]
 @cache
 def whole_plan() -> Plan:
     """Draw a part's checks: half a second, so not where this file is collected."""
-    return draw(ENTRY.exercise, 5, gpu=False, parts=frozenset(("vector_add",)))
+    return draw(ENTRY.exercise, 5, WHOLE_CPU, parts=frozenset(("vector_add",)))
 
 
 def two_checks() -> Plan:

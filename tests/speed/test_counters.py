@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.protocol.messages import Start
+from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from grader.speed import counters
 from grader.speed.counters import (
@@ -218,7 +219,7 @@ def counted(server: ForkServer, ex_15: Entry, stand_in: Callable[..., str]) -> C
         text = source or (ROOT / "reference" / ex_15.name / "solution.py").read_text(encoding="utf-8")
         start = Start("ex_15.py", text, ex_15.source("inputs.py"), (part.name,))
         case = next(check for check in part.checks if check.cases).cases.named[0]  # type: ignore[union-attr]
-        (found,) = count(server, stand_in(says, refuses), start, ex_15.exercise.limits, [(part, case, 7)])
+        (found,) = count(ProcessSpec(server, start, ex_15.exercise.limits), stand_in(says, refuses), [(part, case, 7)])
         return found
 
     return run
@@ -274,7 +275,7 @@ def test_a_gpu_counts_the_bytes_that_an_addition_must_move(ex_15: Entry) -> None
     start = Start("ex_15.py", ex_15.solution.read_text(encoding="utf-8"), ex_15.source("inputs.py"), (part.name,))
     case = Case({"N": 1 << 26, "dtype": "float32", "values": "normal", "offset": 0})
     with closing(ForkServer("gpu")) as gpu:
-        (found,) = count(gpu, str(find()), start, ex_15.exercise.limits, [(part, case, 7)])
+        (found,) = count(ProcessSpec(gpu, start, ex_15.exercise.limits), str(find()), [(part, case, 7)])
     if not found.launches:
         pytest.skip(found.why)
 

@@ -88,9 +88,9 @@ def test_who_has_it_alone_shares_it_with_nobody(gpu: GpuLock, first: str, second
 
 @pytest.mark.usefixtures("impatient")
 def test_those_who_share_it_do_so_with_each_other(gpu: GpuLock) -> None:
-    with gpu.shared(), gpu.shared(), gpu.shared():
+    with gpu.shared(), gpu.shared(), gpu.shared(), pytest.raises(BlockingIOError), gpu.alone():
         pass
-    with gpu.alone():
+    with gpu.alone(), pytest.raises(BlockingIOError), gpu.shared():
         pass
 
 
@@ -106,6 +106,8 @@ def test_it_holds_across_processes(gpu: GpuLock, tmp_path: Path, first: str, sec
 @pytest.mark.usefixtures("impatient")
 def test_a_holder_that_is_killed_leaves_it_free(gpu: GpuLock, tmp_path: Path) -> None:
     with held_elsewhere(tmp_path, "alone") as holder:
+        with pytest.raises(BlockingIOError), gpu.alone():
+            pass
         holder.send_signal(signal.SIGKILL)
         holder.wait()
         with gpu.alone():
@@ -156,8 +158,11 @@ def test_an_error_inside_leaves_it_free(gpu: GpuLock) -> None:
 
 @pytest.mark.usefixtures("impatient")
 def test_every_gpu_has_a_lock_of_its_own(gpu: GpuLock, tmp_path: Path) -> None:
-    with gpu.alone(), GpuLock("GPU-8", tmp_path).alone():
-        pass
+    other = GpuLock("GPU-8", tmp_path)
+    with gpu.alone(), other.alone():
+        for taken in (gpu, other):
+            with pytest.raises(BlockingIOError), taken.shared():
+                pass
 
 
 def test_no_link_in_the_place_of_a_lock_is_followed(gpu: GpuLock, tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import typer
-
 from grader.cli.arguments import AllBaselines, Cpu, ExitZero, OpenCard, Output, Quiet, Seed
 
 ORDER = 30
@@ -21,8 +19,8 @@ def command(
 ) -> None:
     """Grade every exercise."""
     from grader.cli.all import grade_all
+    from grader.cli.exit_codes import leave
     from grader.cli.job import RunOptions
 
     options = RunOptions(seed=seed, cpu=cpu, all_baselines=all_baselines, quiet=quiet)
-    code = grade_all(options, json, open_card=open_card)
-    raise typer.Exit(0 if exit_zero and code in (1, 3, 4) else code)
+    leave(grade_all(options, json, open_card=open_card), exit_zero=exit_zero)

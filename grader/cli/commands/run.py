@@ -36,6 +36,7 @@ def command(
     quiet: Quiet = False,
 ) -> None:
     """Grade one exercise and write its scorecard."""
+    from grader.cli.exit_codes import leave
     from grader.cli.job import RunOptions
     from grader.cli.run import Outputs, run
 
@@ -44,5 +45,4 @@ def command(
     options = RunOptions(
         parts=tuple(part or ()), seed=seed, cpu=cpu, all_baselines=all_baselines, baselines=slow, quiet=quiet
     )
-    code = run(exercise, submission, options, outputs)
-    raise typer.Exit(0 if exit_zero and code in (1, 3, 4) else code)
+    leave(run(exercise, submission, options, outputs), exit_zero=exit_zero)

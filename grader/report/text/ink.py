@@ -17,6 +17,9 @@ from grader.record.checks import CheckResult
 from grader.report.status import LOOKS, StatusMark, Tone, look_of
 from grader.text import clean, disarmed, in_ascii
 
+# The characters of a quoted line.
+_MOST_QUOTED = 160
+
 _STYLES: dict[Tone, str] = {
     "good": "green",
     "part": "yellow",
@@ -148,8 +151,9 @@ def quoted(ink: Ink, lines: list[str]) -> Quote:
     return Quote(ink("|" if ink.ascii_only else "│", "dim"), tuple(ink(_short(entry)) for entry in lines))
 
 
-def _short(text: str, most: int = 160) -> str:
-    return text if len(text) <= most else f"{text[:most]} … {len(text) - most} characters cut …"
+def _short(text: str) -> str:
+    more = len(text) - _MOST_QUOTED
+    return text if more <= 0 else f"{text[:_MOST_QUOTED]} … {more} characters cut …"
 
 
 def to_text(content: RenderableType, width: int, colour: bool) -> str:

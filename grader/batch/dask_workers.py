@@ -22,7 +22,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from grader.batch import work
-from grader.batch.key import Terms
+from grader.batch.result_key import Terms
 from grader.batch.work import Task, TaskOutcome
 from grader.errors import GradeError, MissingEnvironment
 from grader.protocol.decode import DecodeError, decode
@@ -81,7 +81,7 @@ def is_private() -> bool:
 
 
 @contextlib.contextmanager
-def here(workers: Sequence[Mapping[str, str]]) -> Iterator[Client]:
+def start_local(workers: Sequence[Mapping[str, str]]) -> Iterator[Client]:
     """Start workers on this machine, one process for each environment; they end with the block.
 
     Anyone who can reach a scheduler can run code as its user. If `is_private`, nobody else can reach it.
@@ -146,7 +146,7 @@ def _deaf_to_interrupts() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def at(address: str) -> Iterator[Client]:
+def connect(address: str) -> Iterator[Client]:
     """Connect to the workers of a cluster that runs already; they stay when the block ends.
 
     Raises MissingEnvironment if no scheduler answers at the address.
@@ -161,7 +161,7 @@ def at(address: str) -> Iterator[Client]:
         yield client
 
 
-def introductions(client: Client, *, cpu: bool) -> dict[str, Terms]:
+def terms_by_worker(client: Client, *, cpu: bool) -> dict[str, Terms]:
     """Return every worker's terms, by address.
 
     Raises MissingEnvironment if no worker comes within 300 s, or if one does not answer within 300 s, or has no grader.
@@ -197,7 +197,7 @@ def introductions(client: Client, *, cpu: bool) -> dict[str, Terms]:
     return found
 
 
-def run(
+def run_tasks(
     client: Client,
     tasks: Iterable[Task],
     limit_s: float = LIMIT_S,
@@ -208,7 +208,7 @@ def run(
     Every task is yielded once more with its outcome, in any order, unless this raises. limit_s: the seconds for one
     task, from its submission; then its worker is restarted. waited: called at least once a second with the number of
     gradings that the workers do at a time; 0 without a worker. A task without a verdict, for a reason outside the
-    submission (`is_open`), is submitted once more; not if its workers were lost.
+    submission (`can_try_again`), is submitted once more; not if its workers were lost.
 
     Raises GradeError if no worker is there for 600 s, or if the scheduler went.
     """
@@ -218,14 +218,14 @@ def run(
     over: list[tuple[Task, TaskOutcome]] = []
     alone_since: float | None = None
     while waiting or running:
-        at_a_time = places(client)
+        at_a_time = tasks_at_a_time(client)
         alone_since = None if at_a_time else alone_since or monotonic()
         if alone_since and monotonic() - alone_since > _WITHOUT_WORKERS_S:
             said = f"a worker must be there within {_WITHOUT_WORKERS_S:g} s, got none"
             raise GradeError(f"{said}; start workers, then grade batch --resume goes on")
         while waiting and len(running) < at_a_time:
             task, attempts, avoided = waiting.popleft()
-            future = _given_out(client, task, avoided)
+            future = _submit(client, task, avoided)
             future.add_done_callback(news.put)
             running[future] = task, attempts, monotonic()
             yield task, None
@@ -233,17 +233,17 @@ def run(
         yield from over
         waited(at_a_time)
         over = []
-        for future, outcome in _over(client, news, running, limit_s):
+        for future, outcome in _ended(client, news, running, limit_s):
             task, attempts, _ = running.pop(future)
             # After a lost worker the scheduler has already retried the task, as often as it may.
-            if attempts == 1 and not outcome.lost and is_open(outcome):
+            if attempts == 1 and not outcome.lost and can_try_again(outcome):
                 waiting.appendleft((task, 2, outcome.worker))
             else:
                 over.append((task, replace(outcome, attempts=attempts)))
     yield from over
 
 
-def _given_out(client: Client, task: Task, avoided: str) -> Future[str]:
+def _submit(client: Client, task: Task, avoided: str) -> Future[str]:
     """Submit a task, if possible to another worker than `avoided` ('': any)."""
     workers = _workers(client)
     elsewhere = [address for address in workers if address != avoided] if avoided else []
@@ -259,7 +259,7 @@ def _given_out(client: Client, task: Task, avoided: str) -> Future[str]:
     return future
 
 
-def _over(
+def _ended(
     client: Client, news: queue.Queue[Future[str]], running: Mapping[Future[str], _Running], limit_s: float
 ) -> Iterator[tuple[Future[str], TaskOutcome]]:
     """Yield the next task that ended, and every task beyond its limit.
@@ -273,10 +273,10 @@ def _over(
     for future, (_, _, since) in list(running.items()):
         if monotonic() - since > limit_s:
             trouble = f"graded for longer than {limit_s:g} s"
-            yield future, TaskOutcome(trouble=trouble, worker=_stopped(client, future))
+            yield future, TaskOutcome(trouble=trouble, worker=_give_up(client, future))
 
 
-def _stopped(client: Client, future: Future[str]) -> str:
+def _give_up(client: Client, future: Future[str]) -> str:
     """Give up a task, and restart its worker if possible. Return the worker's address, or ''."""
     busy = [address for address, keys in client.processing().items() if future.key in keys]
     future.cancel()
@@ -302,7 +302,7 @@ def _workers(client: Client) -> dict[str, Any]:
     return info
 
 
-def places(client: Client) -> int:
+def tasks_at_a_time(client: Client) -> int:
     """Return the number of tasks that the workers can do at a time.
 
     No more are submitted: a lost worker then loses only its current task.
@@ -327,7 +327,7 @@ def _outcome(future: Future[str]) -> TaskOutcome:
     raise GradeError("the scheduler must stay until all is graded, but it went; grade batch --resume goes on")
 
 
-def is_open(outcome: TaskOutcome) -> bool:
+def can_try_again(outcome: TaskOutcome) -> bool:
     """Return whether to try again: there is no verdict, and the submission is not the reason.
 
     This is so for trouble, a check with status grader_error or inconclusive, and a record that cannot be read.

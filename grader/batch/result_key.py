@@ -20,7 +20,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 # Rooms that decide no result. A test ensures that no grading imports them.
 WITHOUT = (
     "batch",
-    "classes",
+    "class_pages",
     "cli",
     "export",
     "progress",
@@ -51,11 +51,11 @@ class Terms:
 
 def terms(entries: Iterable[Entry], *, gpu: bool) -> Terms:
     """Return the terms of this machine for these exercises."""
-    return Terms(grader(), {entry.name: entry.sha256() for entry in entries}, environment(gpu=gpu))
+    return Terms(grader_hash(), {entry.name: entry.sha256() for entry in entries}, environment(gpu=gpu))
 
 
 @cache
-def grader() -> str:
+def grader_hash() -> str:
     """Return a hash of the grader's code that decides results. Comments, docstrings and the version do not count."""
     digest = hashlib.sha256()
     for path in sorted(_PACKAGE.rglob("*.py")):

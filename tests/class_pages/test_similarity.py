@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from grader.batch.store import BatchStore
-from grader.classes import alike
-from grader.classes.similarity import SimilarPair, Source, clusters
+from grader.class_pages import alike
+from grader.class_pages.similarity import SimilarPair, Source, clusters
 from grader.cli.main import dispatch
 from grader.exercise.catalogue import discover
 from grader.record.record import Record, SubmissionInfo, from_json, to_json
-from tests.classes.test_page import EXTRA
+from tests.class_pages.test_page import EXTRA
 from tests.records import classes
 from tests.report.test_html import TAGS, Page
 

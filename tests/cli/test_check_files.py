@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from grader.cli import gate_files
+from grader.cli import check_files
 from grader.cli.main import dispatch
 from grader.soundness import gate
 from grader.soundness.findings import Gate, GateLine
@@ -19,7 +19,7 @@ GATES = {
 
 
 def test_every_finding_is_a_case_and_what_does_not_hold_is_a_failure() -> None:
-    root = ElementTree.fromstring(gate_files.junit(GATES))
+    root = ElementTree.fromstring(check_files.junit(GATES))
     first, second = root
     assert first.attrib == {"name": "ex_15", "tests": "2", "failures": "1", "skipped": "0"}
     failure = first[1].find("failure")
@@ -30,10 +30,10 @@ def test_every_finding_is_a_case_and_what_does_not_hold_is_a_failure() -> None:
 
 
 def test_the_summary_has_a_line_for_each_exercise_and_names_what_does_not_hold() -> None:
-    said = gate_files.summary(GATES)
+    said = check_files.summary(GATES)
     assert "| ✗ ex\\_15 | 2 | 1 | 0 |\n| ✓ ex\\_17 | 1 | 0 | 1 |" in said
     assert "- **ex\\_15\\: a \\| b\\.patch**: caught by &lt;none&gt;, \\@ada" in said
-    assert "\n- " not in gate_files.summary({"ex_17": GATES["ex_17"]})
+    assert "\n- " not in check_files.summary({"ex_17": GATES["ex_17"]})
 
 
 @pytest.mark.process
@@ -44,8 +44,8 @@ def test_both_files_are_written_and_the_summary_is_appended(
     xml, summary = tmp_path / "check.xml", tmp_path / "summary.md"
     summary.write_text("before\n")
     assert dispatch(["check", "ex_15", "--cpu", "--junit", str(xml), "--summary", str(summary)]) == 1
-    assert xml.read_text() == gate_files.junit({"ex_15": GATES["ex_15"]})
-    assert summary.read_text() == "before\n" + gate_files.summary({"ex_15": GATES["ex_15"]})
+    assert xml.read_text() == check_files.junit({"ex_15": GATES["ex_15"]})
+    assert summary.read_text() == "before\n" + check_files.summary({"ex_15": GATES["ex_15"]})
 
 
 def test_a_summary_that_cannot_be_written_is_refused_before_anything_is_checked(

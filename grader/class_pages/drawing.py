@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from markupsafe import Markup
 
-from grader.classes.tally import OUTCOMES, StudentTiming
+from grader.class_pages.tally import OUTCOMES, StudentTiming
 from grader.report.figures.svg import units
 
 _BAR_WIDTH, _BAR_HEIGHT = 240, 14

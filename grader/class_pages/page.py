@@ -17,8 +17,8 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from grader.batch.gradebook import APART, Gradebook, Mark, Override, Student
-from grader.classes import drawing, sorting
-from grader.classes.tally import (
+from grader.class_pages import drawing, sorting
+from grader.class_pages.tally import (
     OUTCOMES,
     CauseTally,
     CheckTally,

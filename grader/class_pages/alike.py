@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from grader.classes.page import environment
-from grader.classes.similarity import Cluster, SimilarPair, Source
+from grader.class_pages.page import environment
+from grader.class_pages.similarity import Cluster, SimilarPair, Source
 from grader.phrases import in_percent, listed
 from grader.report import view
 

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from grader.batch import team
+from grader.batch import dask_workers
 from grader.batch import work as module
-from grader.batch.key import Terms
-from grader.batch.team import is_open, local_workers, run
+from grader.batch.dask_workers import can_try_again, local_workers, run_tasks
+from grader.batch.result_key import Terms
 from grader.batch.work import Task, TaskOutcome, encode, introduce, work
 from grader.errors import GradeError
 
 # Not importorskip: every worker collects this file, and one runs it.
-pytestmark = pytest.mark.skipif(not team.is_installed(), reason="distributed is not installed")
+pytestmark = pytest.mark.skipif(not dask_workers.is_installed(), reason="distributed is not installed")
 
 TASK = Task("k1", "ex_15_triton_basics", "x = 1", "0x5f", Terms(), "")
 GOOD = TaskOutcome(json.dumps({"checks": [{"status": "pass"}]}), worker="tcp://a")
@@ -91,13 +91,13 @@ class Scripted:
 def ended(script: Sequence[Any], tasks: int = 1, limit_s: float = 60.0) -> tuple[list[TaskOutcome], Scripted]:
     client = Scripted(script)
     given = [replace(TASK, key=f"k{place}") for place in range(tasks)]
-    return [outcome for _, outcome in run(client, given, limit_s) if outcome is not None], client
+    return [outcome for _, outcome in run_tasks(client, given, limit_s) if outcome is not None], client
 
 
 def test_no_more_is_given_out_than_the_workers_do_at_a_time() -> None:
     tasks, places, done = [replace(TASK, key=f"k{place}") for place in range(5)], [], []
     client = Scripted([GOOD] * 5)
-    for _, outcome in run(client, tasks, waited=lambda count: places.append((count, len(client.given)))):
+    for _, outcome in run_tasks(client, tasks, waited=lambda count: places.append((count, len(client.given)))):
         done.append(outcome)
     assert places[0] == (2, 2)
     # One more for each that came out, before that is told: the workers need not wait for it to be kept.
@@ -146,21 +146,21 @@ def test_a_scheduler_that_went_ends_the_run_in_words() -> None:
 
 
 def test_workers_that_stay_away_end_the_run_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(team, "_WITHOUT_WORKERS_S", -1.0)
-    monkeypatch.setattr(team, "_POLL_S", 0.01)
+    monkeypatch.setattr(dask_workers, "_WITHOUT_WORKERS_S", -1.0)
+    monkeypatch.setattr(dask_workers, "_POLL_S", 0.01)
     with pytest.raises(GradeError, match=r"a worker must be there within .*grade batch --resume"):
-        list(run(Scripted([], workers=0), [TASK]))
+        list(run_tasks(Scripted([], workers=0), [TASK]))
 
 
 def test_where_workers_have_gpus_every_grading_takes_one() -> None:
     client = Scripted([GOOD])
     client.workers["tcp://a"]["resources"] = {"GPU": 1.0}
-    list(run(client, [TASK]))
+    list(run_tasks(client, [TASK]))
     assert client.given[0]["resources"] == {"GPU": 1}
 
 
 def test_a_result_is_open_where_the_grader_or_the_clock_could_not_decide() -> None:
-    assert [is_open(one) for one in (GOOD, UNDECIDED, FAULT, TaskOutcome("no JSON"))] == [False, True, True, True]
+    assert [can_try_again(one) for one in (GOOD, UNDECIDED, FAULT, TaskOutcome("no JSON"))] == [False, True, True, True]
 
 
 def test_there_is_a_worker_per_gpu_or_per_core() -> None:

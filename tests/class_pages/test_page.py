@@ -12,8 +12,8 @@ from markupsafe import escape
 from grader.batch.gradebook import Assignment, Gradebook, Mark, Student
 from grader.batch.reading import read
 from grader.batch.store import StoredRecord
-from grader.classes import drawing, page, sorting
-from grader.classes.tally import ClassTally, PartOutcome, StudentTiming, by_student, median, outcome_of, points
+from grader.class_pages import drawing, page, sorting
+from grader.class_pages.tally import ClassTally, PartOutcome, StudentTiming, by_student, median, outcome_of, points
 from grader.cli.main import dispatch
 from grader.record.record import Record
 from tests.records import classes, samples
