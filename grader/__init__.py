@@ -7,22 +7,17 @@ from grader.exercise.cases import FAR_APART, FEWEST_FAR_APART, Case, Cases, Choi
 from grader.exercise.causes import Contrast, Kind, Remedy
 from grader.exercise.curves import Curves
 from grader.exercise.interview import Figures, Question
-from grader.exercise.model import (
+from grader.exercise.model import Check, Exercise, Limits, Package, Part, Tolerance
+from grader.exercise.rules import (
     Agrees,
     Allowance,
-    Check,
     Compiles,
-    Exercise,
     Fresh,
     Launches,
-    Limits,
-    Package,
-    Part,
     Regret,
     RegretGroup,
     SpeedBand,
     Stateful,
-    Tolerance,
     UsesKernels,
     WorkModel,
 )

@@ -7,7 +7,8 @@ from math import isfinite
 from time import monotonic
 
 from grader.exercise.cases import INTERPRETED_VOLUME, Case, Space
-from grader.exercise.plan import PlannedCase, PlannedCheck, ReplayToken
+from grader.exercise.plan import PlannedCase, PlannedCheck
+from grader.exercise.replay_token import ReplayToken
 from grader.grading.job import Job
 from grader.grading.smallest import smallest
 from grader.judge.bench import Bench

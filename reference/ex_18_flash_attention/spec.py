@@ -133,7 +133,7 @@ def problems(
 
 
 def sized(queries: int, keys: int, width: int, dtype: str = "float16", **others: Value) -> dict[str, Value]:
-    """Return a canonical case."""
+    """Return a named case."""
     return {"Sq": queries, "Skv": keys, "D": width, "dtype": dtype, **others}
 
 

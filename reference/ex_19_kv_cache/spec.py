@@ -179,17 +179,17 @@ def decodes(
 
 
 def sized(slots: int, batch: int = 1, **others: Value) -> dict[str, Value]:
-    """Return a canonical case, of equal lengths unless more is said."""
+    """Return a named case, of equal lengths unless more is said."""
     return {"S": slots, "B": batch, **others}
 
 
 def ragged(slots: int, batch: int = 1, **others: Value) -> dict[str, Value]:
-    """Return a canonical case of ragged lengths."""
+    """Return a named case of ragged lengths."""
     return sized(slots, batch, lengths="ragged", **others)
 
 
 def stairs(slots: int, batch: int, **others: Value) -> dict[str, Value]:
-    """Return a canonical case whose shortest sequence is half as long as its longest: no two have one length."""
+    """Return a named case whose shortest sequence is half as long as its longest: no two have one length."""
     return sized(slots, batch, lengths="stairs", unused=slots // 4, **others)
 
 

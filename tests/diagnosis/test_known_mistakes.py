@@ -24,8 +24,9 @@ from grader.diagnosis.known_mistakes import (
 from grader.exercise import tensors
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry, discover
-from grader.exercise.model import Agrees, Part
+from grader.exercise.model import Part
 from grader.exercise.plan import default_seed
+from grader.exercise.rules import Agrees
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue
 from grader.judge.compare import compare

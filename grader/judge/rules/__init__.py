@@ -15,8 +15,9 @@ from types import MappingProxyType
 from typing import Any
 
 from grader.compile.outcome_cache import CompileOutcome
-from grader.exercise.model import Part, Rule
+from grader.exercise.model import Part
 from grader.exercise.plan import PlannedCase, PlannedCheck
+from grader.exercise.rules import Rule
 from grader.judge.bench import Bench
 from grader.judge.failures import Failure
 from grader.judge.rules.kernels_only import by_evidence, why_untold

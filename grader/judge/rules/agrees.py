@@ -8,8 +8,8 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from grader.exercise.cases import QUICK_VOLUME, Value
-from grader.exercise.model import Agrees
 from grader.exercise.plan import PlannedCase
+from grader.exercise.rules import Agrees
 from grader.judge.bench import Bench
 from grader.judge.configurations import (
     ConfigurationRuns,
@@ -186,12 +186,12 @@ def _run_here(bench: Bench, requests: Sequence[CallRequest], ran: _Ran) -> Gener
 
 
 def _tuned_cases(cases: Sequence[PlannedCase], rule: Agrees) -> list[PlannedCase]:
-    """Return the cases to run in every configuration: the largest canonical one of each dtype, largest first.
+    """Return the cases to run in every configuration: the largest named one of each dtype, largest first.
 
     Most tiles leave a remainder in the largest. A configuration may be wrong for one dtype alone, such as one that
     allows TF32.
     """
-    named = [one for one in cases if one.case in rule.cases.named] if rule.every_configuration else []
+    named = [one for one in cases if one.case in rule.cases.named_cases] if rule.every_configuration else []
     largest: dict[Value, PlannedCase] = {}
     for one in sorted(named, key=lambda one: one.case.volume, reverse=True):
         largest.setdefault(one.case.get("dtype", ""), one)

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from grader.compile.outcome_cache import UNKNOWN, CompileOutcome, RecordedForm
 from grader.exercise.cases import Case
-from grader.exercise.model import Compiles, Part
+from grader.exercise.model import Part
+from grader.exercise.rules import Compiles
 from grader.exercise.tensors import dtype_name
 from grader.judge.clue import Clue, sure
 from grader.judge.evidence import with_line

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grader.exercise.cases import QUICK_VOLUME
-from grader.exercise.model import Fresh
 from grader.exercise.plan import PlannedCase
+from grader.exercise.rules import Fresh
 from grader.exercise.seeds import another
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
-from grader.exercise.model import Launches
 from grader.exercise.plan import PlannedCase
+from grader.exercise.rules import Launches
 from grader.judge.bench import Bench
 from grader.judge.configurations import other_configurations
 from grader.judge.failures import Failure

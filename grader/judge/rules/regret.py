@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from math import exp, isnan, log, prod
 
-from grader.exercise.model import Regret, RegretGroup
 from grader.exercise.plan import PlannedCase
+from grader.exercise.rules import Regret, RegretGroup
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure, why_not_finished

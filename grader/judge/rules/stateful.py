@@ -7,8 +7,9 @@ from contextlib import closing
 from dataclasses import replace
 from typing import NamedTuple
 
-from grader.exercise.model import Part, Stateful
+from grader.exercise.model import Part
 from grader.exercise.plan import PlannedCase
+from grader.exercise.rules import Stateful
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue
 from grader.judge.failures import Failure

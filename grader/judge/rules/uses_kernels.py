@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from grader.exercise.cases import Case, Value
-from grader.exercise.model import UsesKernels
 from grader.exercise.plan import PlannedCase
+from grader.exercise.rules import UsesKernels
 from grader.judge.bench import Bench
 from grader.judge.evidence import Evidence
 from grader.judge.failures import Failure
