@@ -17,7 +17,8 @@ from grader.exercise.plan import PlannedCase, PlannedCheck, default_seed, draw
 from grader.exercise.replay_token import parse_case
 from grader.judge.access_findings import cause_of
 from grader.judge.coverage import coverage_of, more_telling
-from grader.judge.failures import Failure, why_not_finished
+from grader.judge.failure import Failure
+from grader.judge.unanswered import why_not_finished
 from grader.record.launches import Coverage
 from grader.report.text import terminal
 from grader.report.text.trace_lines import trace_lines

@@ -13,7 +13,7 @@ from torch import Tensor
 from grader.diagnosis.kinds import GENERAL
 from grader.exercise.causes import Shown
 from grader.judge.clue import Clue
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.truth import Expected
 
 # Errors up to this share of the largest value in the row may come from low precision: a sum of thousands of float16

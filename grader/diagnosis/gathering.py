@@ -29,7 +29,7 @@ from grader.exercise.cases import Domain, Size, Space
 from grader.exercise.model import Part
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.truth import Truth
 from grader.phrases import all_of, one_of
 from grader.protocol.footprint import TensorFootprint

@@ -12,7 +12,7 @@ from grader.exercise.replay_token import ReplayToken
 from grader.grading.job import Job
 from grader.grading.smallest import smallest
 from grader.judge.bench import Bench
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.rules import failure_of, shrinkable
 from grader.record.causes import Counterexample
 from grader.timeline import spent

@@ -15,7 +15,8 @@ from grader.exercise.cases import Case
 from grader.exercise.formula import evaluate
 from grader.exercise.model import Part
 from grader.exercise.rules import SpeedBand
-from grader.judge.failures import Failure, why_not_finished
+from grader.judge.failure import Failure
+from grader.judge.unanswered import why_not_finished
 from grader.phrases import counted
 from grader.protocol.baseline_messages import Gauged
 from grader.protocol.messages import Raised, Recipe

@@ -30,7 +30,7 @@ from grader.exercise.rules import Agrees
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue
 from grader.judge.compare import compare
-from grader.judge.failures import WrongCall
+from grader.judge.failure import WrongCall
 from grader.judge.tolerance import ulp
 from grader.judge.trial import TriedCase
 from grader.judge.truth import Expected, KnownMistake, Truth

@@ -8,7 +8,7 @@ from grader.exercise.cases import QUICK_VOLUME, Case, Cases, Choice, Size, Space
 from grader.exercise.catalogue import Entry
 from grader.exercise.plan import PlannedCase
 from grader.exercise.rules import Agrees
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.rules.agrees import _most_telling, decide
 from grader.judge.trial import NotRunHere
 from grader.record.causes import Cause, Mismatch

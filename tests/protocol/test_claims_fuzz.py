@@ -22,8 +22,8 @@ from grader.exercise.tensors import bytes_of
 from grader.gpus import ARCHITECTURES
 from grader.grading import Job, grade
 from grader.judge.access_findings import cause_of
-from grader.judge.failures import why_not_finished
 from grader.judge.truth import Truth
+from grader.judge.unanswered import why_not_finished
 from grader.protocol.decode import DecodeError
 from grader.protocol.messages import (
     Binary,

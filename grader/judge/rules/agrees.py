@@ -17,11 +17,11 @@ from grader.judge.configurations import (
     is_due_to_configuration,
     name_configuration_of,
 )
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.gpu_sizes import OnTheLargestGpu, on_the_usual_gpu, raises_on_few
-from grader.judge.rules.kernels_only import judged_apart
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest, NotRunHere, Trial
+from grader.judge.wrong_replay import explain_wrong_replay
 from grader.record.json_numbers import Number, number
 
 RULE = Agrees
@@ -160,7 +160,7 @@ def _looked_into(bench: Bench, failed: Sequence[tuple[PlannedCase, Trial]]) -> l
     (_, trial), ((one, failure), *others) = failed[0], failures
     if is_due_to_configuration(bench, one, trial):
         return [(one, name_configuration_of(trial, failure)) for one, failure in failures]
-    return [(one, judged_apart(bench, one, trial, failure, briefly=True)), *others]
+    return [(one, explain_wrong_replay(bench, one, trial, failure, briefly=True)), *others]
 
 
 def _run_here(bench: Bench, requests: Sequence[CallRequest], ran: _Ran) -> Generator[Trial]:

@@ -15,7 +15,7 @@ from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.configurations import other_configurations, words_of
 from grader.judge.evidence import Evidence
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest, NotRunHere, Trial
 from grader.judge.unplanned_cases import find_unplanned_cases
