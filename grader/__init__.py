@@ -3,6 +3,7 @@
 The names below are what a specification (`reference/<exercise>/spec.py`, and interview.py beside it) is written with.
 """
 
+from grader.exercise.attention_kinds import ATTENTION_KINDS, CAUSAL_MASK_KINDS, LENGTH_KINDS
 from grader.exercise.cases import FAR_APART, FEWEST_FAR_APART, Case, Cases, Choice, Region, Size, Space, Star, Value
 from grader.exercise.causes import Contrast, Kind, Remedy
 from grader.exercise.curves import Curves
@@ -25,8 +26,11 @@ from grader.exercise.rules import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "ATTENTION_KINDS",
+    "CAUSAL_MASK_KINDS",
     "FAR_APART",
     "FEWEST_FAR_APART",
+    "LENGTH_KINDS",
     "Agrees",
     "Allowance",
     "Case",

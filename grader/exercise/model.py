@@ -201,9 +201,9 @@ class Limits:
 class Exercise:
     """A stub's parts and their checks; all points together make 100.
 
-    `kinds` are causes of failure that only this exercise knows, beside those of grader.diagnosis.general_kinds;
-    `contrasts` are its clues from the axes of failing and passing cases, and `remedies` its words of help for a kind
-    where two axes differ.
+    `kinds` are causes of failure beside the general ones (grader.diagnosis.general_kinds): those that only this
+    exercise knows, and those of grader.exercise.attention_kinds that its parts may have. `contrasts` are its clues from
+    the axes of failing and passing cases, and `remedies` its words of help for a kind where two axes differ.
     """
 
     title: str

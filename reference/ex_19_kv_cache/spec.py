@@ -12,8 +12,10 @@ The first two kinds of lengths have the mean S - unused: formulas can count with
 from collections.abc import Callable, Mapping
 
 from grader import (
+    ATTENTION_KINDS,
     FAR_APART,
     FEWEST_FAR_APART,
+    LENGTH_KINDS,
     Agrees,
     Allowance,
     Case,
@@ -1019,6 +1021,6 @@ EXERCISE = Exercise(
     version="1",
     parts=(APPEND_KV, DECODE_ATTENTION, PAGED_DECODE_ATTENTION),
     limits=Limits(call_s=20.0, sparse_bytes=64 << 30),
-    kinds=KINDS,
+    kinds=(*ATTENTION_KINDS, *LENGTH_KINDS, *KINDS),
     contrasts=CONTRASTS,
 )
