@@ -20,7 +20,8 @@ from typing import Literal
 from grader import machine
 from grader.exercise.cases import Case, Cases
 from grader.exercise.catalogue import Entry, resolve
-from grader.exercise.model import Part, SpeedBand
+from grader.exercise.model import Part
+from grader.exercise.rules import SpeedBand
 from grader.protocol.baseline_messages import PrepareBaseline
 from grader.protocol.messages import Prepare, Prepared, Sample, Sampled
 from grader.record.speed import SizeTiming
@@ -94,7 +95,9 @@ def verdicts(entry: Entry, part: Part, count: int) -> Iterator[Judged | Verdict]
     with BaselineProcess(entry) as baseline_process, BaselineProcess(entry) as other:
         gauged, twin = baseline_process.gauge(), Twin(other, band.baseline)
         for i in range(count):
-            one = replace(band, suite=only(band, band.suite.named[i % len(band.suite.named)]), shown_beside=())
+            one = replace(
+                band, suite=only(band, band.suite.named_cases[i % len(band.suite.named_cases)]), shown_beside=()
+            )
             started = time.monotonic()
             with GpuLock(gpu.uuid).alone():
                 suite = AgainstItself(part, one, {}, twin, baseline_process, gauged, gpu.uuid, "")  # type: ignore[arg-type]

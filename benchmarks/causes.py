@@ -27,7 +27,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Literal
 
-from grader.diagnosis.kinds import GENERAL
+from grader.diagnosis.kinds import GENERAL, SHARED
 from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.catalogue import Entry, discover, resolve
 from grader.exercise.causes import Kind
@@ -332,10 +332,11 @@ def page(
         "## The vocabulary\n",
         "Kinds of any exercise (`grader/diagnosis/general_kinds.py`):\n",
     ]
-    sections.append(_kinds(GENERAL.values()))
+    sections += [_kinds(GENERAL.values()), "Of exercises that name them (`grader/exercise/attention_kinds.py`):\n"]
+    sections.append(_kinds(SHARED.values()))
     for entry in entries:
-        if entry.exercise.kinds:
-            sections += [f"Of {entry.id} (its `spec.py`):\n", _kinds(entry.exercise.kinds)]
+        if own := [kind for kind in entry.exercise.kinds if kind.name not in SHARED]:
+            sections += [f"Of {entry.id} (its `spec.py`):\n", _kinds(own)]
     return "\n".join(sections).rstrip("\n") + "\n"
 
 

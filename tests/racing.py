@@ -16,7 +16,8 @@ import pytest
 
 from grader.exercise.cases import Case, Cases, Value
 from grader.exercise.catalogue import Entry
-from grader.exercise.model import Part, SpeedBand
+from grader.exercise.model import Part
+from grader.exercise.rules import SpeedBand
 from grader.protocol.baseline_messages import Gauged
 from grader.protocol.messages import Call, Recipe
 from grader.sandbox.pair import RecordedAnswer, paired
@@ -89,9 +90,9 @@ def judge(
     assert found is not None
     band = band_of(found, size, **changes)
     with session_of(server, entry, text) as session, paired(ProcessSpec.of(server, entry, text), session) as pair:
-        for case in band_of(found, *before).suite.named if before else ():
+        for case in band_of(found, *before).suite.named_cases if before else ():
             told = pair.record(call_of(found, case))
             assert isinstance(told, RecordedAnswer), told
-        traced = {case: pair.record_timed(call_of(found, case)) for case in band.suite.named}
+        traced = {case: pair.record_timed(call_of(found, case)) for case in band.suite.named_cases}
         replayer = pair.end_all_but_one()
         return Suite(found, band, traced, replayer, baseline_process, GAUGED, "none", "/learner/ex_15.py").judge()

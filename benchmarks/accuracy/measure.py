@@ -274,7 +274,7 @@ def _fixed_shape(text: str, plan: Plan, run: _Run) -> bool | str | None:
 
 
 def _shapes(plan: Plan) -> list[tuple[Part, Case]]:
-    """Return every part with a truth, and the first canonical case of its first check, of normal values."""
+    """Return every part with a truth, and the first named case of its first check, of normal values."""
     found: dict[str, tuple[Part, Case]] = {}
     for planned in plan.checks:
         if planned.check.rule.judges_values and planned.cases and planned.part.name not in found:

@@ -18,7 +18,7 @@ A mutant is a model solution with one small change, graded with the default plan
 loses points; grading stops there. Only the parts that the change can reach are judged. Nothing is shrunk or timed, so a
 change that only makes the kernel slower survives. Mutants that do not load are not counted.
 
-*Fixed shape* is the usual protocol for generated kernels: five normal inputs of one shape (the first canonical case of
+*Fixed shape* is the usual protocol for generated kernels: five normal inputs of one shape (the first named case of
 the part's first check), and `torch.allclose` with atol = rtol = 1e-2 (1e-4 in float32). Every block often divides that
 shape, as in benchmarks. Another shape would catch more masks and miss other mistakes. Here the truth is in float64,
 outputs are poisoned before the call, and accesses outside a tensor are not executed. So fixed shape sees values only.

@@ -28,16 +28,16 @@ def replay(token_text: str | None, submission: str | None, *, cpu: bool, json: s
             raise UsageError(f"a token must be given with --submission, got only {submission}")
         token_text = last_failure(find_root())
         say(f"Replaying {token_text} …", sys.stderr)
-    from grader.exercise import plan
+    from grader.exercise.replay_token import parse_token, replay_plan
 
-    token = plan.parse_token(token_text)
+    token = parse_token(token_text)
     entry, path, source = chosen_file(token.exercise_id, submission)
     check_target(json)
     with Processes(cpu=cpu) as processes:
         from grader.grading import Job, grade
 
         server = processes.checked()
-        planned = plan.replay_plan(entry.exercise, token, machine.abilities(gpu=server.mode == "gpu"))
+        planned = replay_plan(entry.exercise, token, machine.abilities(gpu=server.mode == "gpu"))
         command = f"grade replay {token}"
         job = Job(entry, str(path.resolve()), source, planned, command, now(), shrink=False, compiled=False)
         record = grade(job, server)

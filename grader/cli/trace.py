@@ -14,10 +14,12 @@ from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.cases import Value
 from grader.exercise.catalogue import Entry, meant
 from grader.exercise.model import Part
-from grader.exercise.plan import PlannedCase, PlannedCheck, default_seed, draw, parse_case
+from grader.exercise.plan import PlannedCase, PlannedCheck, default_seed, draw
+from grader.exercise.replay_token import parse_case
 from grader.judge.access_findings import cause_of
 from grader.judge.coverage import coverage_of, more_telling
-from grader.judge.failures import Failure, why_not_finished
+from grader.judge.failure import Failure
+from grader.judge.unanswered import why_not_finished
 from grader.record.launches import Coverage
 from grader.report.text import terminal
 from grader.report.text.trace_lines import trace_lines

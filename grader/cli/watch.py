@@ -392,12 +392,12 @@ class _Loop:
 
         def run(token: CancelToken) -> None:
             server, _ = self._processes.ready(entry)
-            from grader.exercise import plan
+            from grader.exercise.replay_token import parse_token, replay_plan
             from grader.grading import Job, grade
             from grader.report.text import terminal
 
             abilities = machine.abilities(gpu=server.mode == "gpu")
-            planned = plan.replay_plan(entry.exercise, plan.parse_token(effect.token), abilities)
+            planned = replay_plan(entry.exercise, parse_token(effect.token), abilities)
             command, file = f"grade replay {effect.token}", str(path.resolve())
             job = Job(entry, file, effect.source, planned, command, now(), shrink=False, compiled=False)
             truth = self._truth(entry, on_gpu=server.mode == "gpu")

@@ -20,7 +20,7 @@ from grader.diagnosis.known_mistakes import agree, explains_all, passing_like
 from grader.exercise.tensors import dtype_name
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
-from grader.judge.failures import Failure, WrongCall
+from grader.judge.failure import Failure, WrongCall
 from grader.judge.truth import Expected
 from grader.phrases import all_of
 from grader.protocol.messages import LaunchInfo

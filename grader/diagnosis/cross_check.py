@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable, Iterator
 
 from torch import Tensor
 
-from grader.diagnosis.kinds import GENERAL
+from grader.diagnosis.kinds import NAMEABLE
 from grader.exercise.causes import Shown
 from grader.judge.clue import Clue
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.truth import Expected
 
 # Errors up to this share of the largest value in the row may come from low precision: a sum of thousands of float16
@@ -31,7 +31,7 @@ def may_explain(kind: str, told_by: Shown, shown: Shown) -> bool:
     """
     if told_by is Shown.ENDED:
         return shown is Shown.ENDED
-    return kind not in GENERAL or shown in GENERAL[kind].explains
+    return kind not in NAMEABLE or shown in NAMEABLE[kind].explains
 
 
 def explaining(clues: Iterable[Clue], told_by: Shown, shown: Shown, named: Collection[str] = ()) -> Iterator[Clue]:

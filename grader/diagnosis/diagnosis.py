@@ -39,10 +39,10 @@ from grader.exercise.model import Exercise
 from grader.exercise.plan import PlannedCase, PlannedCheck
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
-from grader.judge.failures import NO_CAUSE, Failure, WrongCall
+from grader.judge.failure import NO_CAUSE, Failure, WrongCall
+from grader.judge.kernel_policy import LEFT_OVER
 from grader.judge.retrials import remembered
 from grader.judge.rules import ruling_of
-from grader.judge.rules.kernels_only import LEFT_OVER
 from grader.judge.ruling import Ruling
 from grader.judge.truth import Truth
 from grader.record.causes import Cause

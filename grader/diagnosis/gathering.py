@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from grader.diagnosis.altered import altered_clues, blocks_of
-from grader.diagnosis.kinds import GENERAL, of_family
+from grader.diagnosis.kinds import NAMEABLE, of_family
 from grader.diagnosis.known_mistakes import (
     agree,
     mistake_clues,
@@ -29,7 +29,7 @@ from grader.exercise.cases import Domain, Size, Space
 from grader.exercise.model import Part
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.truth import Truth
 from grader.phrases import all_of, one_of
 from grader.protocol.footprint import TensorFootprint
@@ -64,7 +64,7 @@ _EITHER, _LIKELIER = 0.6, 0.8
 # Symptoms that stay on the card, whatever mistake causes them.
 _KEPT_SYMPTOMS = ("zeros", "copy_of_input")
 # The kind of a symptom that has no other cause.
-_BY_SYMPTOM = {symptom: kind.name for kind in GENERAL.values() for symptom in kind.symptoms}
+_BY_SYMPTOM = {symptom: kind.name for kind in NAMEABLE.values() for symptom in kind.symptoms}
 
 
 def has_proof(clues: Iterable[Clue]) -> bool:

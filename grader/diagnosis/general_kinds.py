@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from grader.exercise.causes import Kind, Shown
+from grader.exercise.causes import NO_ACCESS, Kind, Shown
 
 # What a kind may explain of other checks. Low precision causes rounding errors or overflow, not wrong addresses.
 _FEW_BITS = frozenset({Shown.NEAR, Shown.NOT_FINITE})
@@ -19,8 +19,6 @@ _NO_VALUES = frozenset({Shown.BESIDE})
 _FORMS = frozenset({Shown.BESIDE})
 # What a compiler does to one call says nothing about a call that is wrong in the interpreter too.
 _NOTHING = frozenset[Shown]()
-# A step of the formula moves no address, and torch accesses nothing outside a tensor.
-_NO_ACCESS = frozenset({Shown.BESIDE, Shown.NEAR, Shown.FAR, Shown.NOT_FINITE})
 
 GENERAL_KINDS = (
     # -- masks, tails and what is left over
@@ -242,7 +240,7 @@ GENERAL_KINDS = (
         "wrong_factor",
         "a factor that is missing, or applied twice",
         "Which factor of the formula has this size, and how often do you apply it?",
-        explains=_NO_ACCESS,
+        explains=NO_ACCESS,
     ),
     Kind(
         "wrong_axis",
@@ -314,14 +312,14 @@ GENERAL_KINDS = (
         "clamped",
         "values that are cut off at a limit",
         "Which is the largest value that the result can hold? Does a step before it have a narrower limit?",
-        explains=_NO_ACCESS,
+        explains=NO_ACCESS,
     ),
     Kind(
         "overflow",
         "an intermediate value that overflows",
         "How large does each intermediate value become for the largest inputs? Rearrange the step that overflows.",
         families=("not finite",),
-        explains=_NO_ACCESS,
+        explains=NO_ACCESS,
     ),
     Kind(
         "zero_divided",
@@ -332,7 +330,7 @@ GENERAL_KINDS = (
         "value_shortcut",
         "a shortcut that is not right for all values",
         "Does the code decide anything by looking at values? Think of zeros, infinities and NaN.",
-        explains=_NO_ACCESS,
+        explains=NO_ACCESS,
     ),
     Kind(
         "small_left_out",
@@ -460,7 +458,7 @@ GENERAL_KINDS = (
         "Let torch allocate, fill, make views and cast the final dtype; do the arithmetic in your kernels.",
         families=("earlier calls",),
         symptoms=("no_kernel", "library_call", "decoy_kernel", "outside_kernels"),
-        explains=_NO_ACCESS,
+        explains=NO_ACCESS,
     ),
     Kind(
         "copied_by_torch",
@@ -622,13 +620,13 @@ GENERAL_KINDS = (
         "Compute by hand what the worst choice costs, and what the best one costs: which term of your formula ranks "
         "them the other way round? Tiles, and rounds of tiles, are whole numbers.",
     ),
-    # -- softmax and attention
+    # -- softmax, and powers
     Kind(
         "no_maximum",
         "a softmax that does not subtract the row's maximum",
         "How large may a logit be before its exponential overflows? Which number can you subtract from all logits?",
         families=("reduction",),
-        explains=_NO_ACCESS,
+        explains=NO_ACCESS,
     ),
     Kind(
         "maximum_restarted",
@@ -651,7 +649,7 @@ GENERAL_KINDS = (
         "Put a number far below all others in its place before the maximum is taken: a weight of 0 afterwards does not "
         "help.",
         families=("reduction",),
-        explains=_NO_ACCESS,
+        explains=NO_ACCESS,
         by_edit=True,
     ),
     Kind(
@@ -665,94 +663,12 @@ GENERAL_KINDS = (
         "a running sum that is not rescaled when the maximum grows",
         "The sum so far is relative to the old maximum: which factor makes it relative to the new one?",
         families=("reduction",),
-        explains=_NO_ACCESS,
-    ),
-    Kind(
-        "scale_missing",
-        "a scale that is missing, or applied twice",
-        "Which products does the scale multiply?",
-        families=("reduction", "attention"),
-        explains=_NO_ACCESS,
-    ),
-    Kind(
-        "scale_inverted",
-        "a scale that is inverted",
-        "Does the default scale grow or shrink with D? Its exponent has a sign.",
-        families=("reduction", "attention"),
-        explains=_NO_ACCESS,
+        explains=NO_ACCESS,
     ),
     Kind(
         "logarithm_base",
         "a power or a logarithm to another base",
         "exp2 and log2 use base 2, exp and log base e.",
-        explains=_NO_ACCESS,
-    ),
-    Kind(
-        "scale_ignored",
-        "a scale that is ignored",
-        "When does the code take the default? It must use every given number as it is, 0 too.",
-        families=("reduction", "attention"),
-        explains=_NO_ACCESS,
-    ),
-    Kind(
-        "scaled_after_mask",
-        "logits that are masked before they are scaled",
-        "-inf times a negative scale is +inf, and times 0 it is NaN: scale first, then mask.",
-    ),
-    Kind(
-        "scaled_maximum",
-        "a maximum of logits that are not scaled yet",
-        "Which logit is the largest if scale < 0?",
-        families=("reduction", "attention"),
-        explains=_NO_ACCESS,
-    ),
-    Kind(
-        "heads_mapping",
-        "query heads that read the wrong kv head",
-        "Neighbouring query heads share a kv head: write down the kv head of each, for 4 query heads and 2 kv heads.",
-        families=("reduction", "attention", "addresses"),
-        in_launch_code=False,
-    ),
-    Kind(
-        "not_normalised",
-        "rows that are not divided by their sum",
-        "Which step divides by the sum, and when?",
-        families=("reduction", "attention"),
-        particular=True,
-    ),
-    Kind(
-        "delta_missing",
-        "a delta that is missing or has the wrong sign",
-        "The gradient of a softmax p is ds = p ∘ (dp - delta), with one delta for each row.",
-        families=("reduction", "attention"),
-        particular=True,
-    ),
-    Kind(
-        "past_length",
-        "a read past the length of a sequence",
-        "What lies past the length may be NaN, and 0 · NaN is NaN: which loads must skip it?",
-        families=("lengths",),
-        particular=True,
-    ),
-    Kind(
-        "causal_missing",
-        "a missing causal mask",
-        "Which keys may query i see, and what are the others' logits?",
-        families=("reduction", "causal mask"),
-        particular=True,
-    ),
-    Kind(
-        "causal_alignment",
-        "a causal mask that is aligned with the first key instead of the last",
-        "Which keys does the last query see if there are more keys than queries?",
-        families=("reduction", "causal mask"),
-        particular=True,
-    ),
-    Kind(
-        "causal_loop",
-        "a loop over keys that ends before the last key that a causal row sees",
-        "Where does the loop end for queries first … first + BLOCK - 1? The last of them sees the most keys.",
-        families=("reduction", "causal mask"),
-        particular=True,
+        explains=NO_ACCESS,
     ),
 )

@@ -19,7 +19,7 @@ from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.compare import compare
 from grader.judge.evidence import kernels_of
-from grader.judge.failures import WrongCall
+from grader.judge.failure import WrongCall
 from grader.judge.truth import Expected, KnownMistake, Truth
 from grader.protocol.messages import Recipe
 

@@ -20,7 +20,7 @@ from grader.exercise.causes import Shown
 from grader.exercise.model import Exercise, check_id
 from grader.exercise.plan import PlannedCheck
 from grader.judge.clue import Clue
-from grader.judge.failures import WrongCall
+from grader.judge.failure import WrongCall
 from grader.judge.trial import TriedCase
 from grader.protocol.messages import Recipe
 from grader.record.causes import Suspect

@@ -19,7 +19,7 @@ from grader.diagnosis.case_contrast import (
     refuted,
 )
 from grader.diagnosis.gathering import has_proof
-from grader.diagnosis.kinds import GENERAL, of_family
+from grader.diagnosis.kinds import NAMEABLE, of_family
 from grader.diagnosis.probes.variations import Variation, fails_full, layout_matters, not_varied, variation_clues
 from grader.exercise.cases import Space
 from grader.exercise.causes import Contrast, Kind, Remedy
@@ -142,7 +142,7 @@ def _contrasted(
         factors |= dict.fromkeys(of_family("misplaced"), REFUTED)
     if spared or by_layout:
         # These may be a second mistake, except for what a replay has proved.
-        doubted = [name for name in of_family("ragged") if not GENERAL[name].by_replay]
+        doubted = [name for name in of_family("ragged") if not NAMEABLE[name].by_replay]
         own = [replace(clue, firm=False) if clue.kind in doubted else clue for clue in own]
     return own, factors
 

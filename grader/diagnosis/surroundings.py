@@ -8,7 +8,7 @@ from dataclasses import replace
 from torch import Tensor
 
 from grader.exercise.model import Part
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.truth import Truth
 from grader.record.causes import Mismatch, Neighbour
 from grader.record.json_numbers import number

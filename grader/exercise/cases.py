@@ -1,7 +1,7 @@
 """The cases of a check: its axes, their values, and one concrete choice of them.
 
 A case is a handful of names and numbers, never a tensor: `inputs.py` builds the tensors from the case and a seed.
-The domains below are data, so that a specification imports neither torch nor Hypothesis; `grader.exercise.plan`
+The domains below are data, so that a specification imports neither torch nor Hypothesis; `grader.exercise.strategies`
 turns them into Hypothesis strategies. The first value of every domain is its simplest: failing cases shrink towards it.
 """
 
@@ -277,16 +277,16 @@ class Region:
 class Cases:
     """The cases that a check runs, in this order.
 
-    canonical: named cases. generated: how many Hypothesis draws from the space. covering: the most cases added to make
-    many pairs of values meet (grader.exercise.covering). star: cases whose lengths lie beyond the space's bounds.
+    named: chosen by the author. generated: how many Hypothesis draws from the space. covering: the most cases added to
+    make many pairs of values meet (grader.exercise.covering). star: cases whose lengths lie beyond the space's bounds.
     regions: parts of what is allowed whose pairs are covered by themselves.
     turns: axes along which cases of the same lengths follow each other (grader.exercise.paired_cases).
-    far: named cases beyond the space's bounds. large: the same, but too large for an interpreter; they run on a GPU
+    far: chosen ones beyond the space's bounds. large: the same, but too large for an interpreter; they run on a GPU
     only.
     """
 
     space: Space
-    canonical: tuple[Mapping[str, Value], ...] = ()
+    named: tuple[Mapping[str, Value], ...] = ()
     generated: int = 6
     large: tuple[Mapping[str, Value], ...] = ()
     covering: int = 0
@@ -294,16 +294,16 @@ class Cases:
     far: tuple[Mapping[str, Value], ...] = ()
     turns: tuple[str, ...] = ()
     regions: tuple[Region, ...] = ()
-    _canonical: tuple[Case, ...] = field(init=False, repr=False, default=())
+    _named: tuple[Case, ...] = field(init=False, repr=False, default=())
     _large: tuple[Case, ...] = field(init=False, repr=False, default=())
     _far: tuple[Case, ...] = field(init=False, repr=False, default=())
     _widened: tuple[Space, ...] = field(init=False, repr=False, default=())
 
     def __post_init__(self) -> None:
-        require(isinstance(self.canonical, tuple), "Cases.canonical", "be a tuple of mappings", self.canonical)
+        require(isinstance(self.named, tuple), "Cases.named", "be a tuple of mappings", self.named)
         require(self.generated >= 0, "Cases.generated", "be at least 0", self.generated)
         require(self.covering >= 0, "Cases.covering", "be at least 0", self.covering)
-        held = self.generated + self.covering + len(self.canonical) + len(self.far)
+        held = self.generated + self.covering + len(self.named) + len(self.far)
         held += self.star.count + self.star.together if self.star else 0
         held += sum(one.count for one in self.regions)
         require(held > 0, "Cases", "hold at least one case", held)
@@ -314,7 +314,7 @@ class Cases:
             if space:
                 require(list(space.axes) == own, f"Cases.{name}", f"have the axes {own}", list(space.axes))
         require(isinstance(self.large, tuple), "Cases.large", "be a tuple of mappings", self.large)
-        object.__setattr__(self, "_canonical", tuple(self.space.case(**values) for values in self.canonical))
+        object.__setattr__(self, "_named", tuple(self.space.case(**values) for values in self.named))
         beyond = self.space.without_bounds()
         object.__setattr__(self, "_large", tuple(beyond.case(**values) for values in self.large))
         object.__setattr__(self, "_widened", tuple(_widened(self.space, one.space) for one in self.regions))
@@ -343,17 +343,17 @@ class Cases:
         return not any(space.holds(case) for space in (self.space, *(one.space for one in self.regions)))
 
     @property
-    def named(self) -> tuple[Case, ...]:
-        """Return the canonical cases, completed with the simplest value of every axis they leave open."""
-        return self._canonical
+    def named_cases(self) -> tuple[Case, ...]:
+        """Return the `named` cases, completed with the simplest value of every axis they leave open."""
+        return self._named
 
     @property
-    def named_far(self) -> tuple[Case, ...]:
+    def far_cases(self) -> tuple[Case, ...]:
         """Return the `far` cases, completed in the same way."""
         return self._far
 
     @property
-    def named_large(self) -> tuple[Case, ...]:
+    def large_cases(self) -> tuple[Case, ...]:
         """Return the `large` cases, completed in the same way."""
         return self._large
 

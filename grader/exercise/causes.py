@@ -1,6 +1,7 @@
 """Possible causes of a failure: their kinds, and how a case's axes point to them.
 
-grader.diagnosis.general_kinds lists the kinds that any exercise may meet; a specification adds its own.
+grader.diagnosis.general_kinds lists the kinds that any exercise may meet. A specification adds its own, and those of
+grader.exercise.attention_kinds that its parts may have.
 """
 
 from __future__ import annotations
@@ -30,12 +31,15 @@ class Shown(Enum):
     NOT_FINITE = auto()
 
 
+# What a step of the formula may explain: it moves no address, and torch accesses nothing outside a tensor.
+NO_ACCESS = frozenset({Shown.BESIDE, Shown.NEAR, Shown.FAR, Shown.NOT_FINITE})
+
 # What kinds have in common. ragged: they show only where a block is not full. everywhere: they fail every case.
 # misplaced: right values stand in wrong places. ending: they say how a call ended, and not why. meeting: two programs
 # access one element. not finite: large inputs give infinities or NaN. small errors: errors look like a rounding. few
 # bits: a dtype is too narrow. earlier calls: they lie in an earlier call, or seem to be in the recorded one. reduction:
-# a part that reduces nothing cannot have them. attention, causal mask, lengths: only some exercises can have them.
-# addresses: they lie in an address. masks: in a mask, a bound or an address.
+# a part that reduces nothing cannot have them. addresses: they lie in an address. masks: in a mask, a bound or an
+# address.
 Family = Literal[
     "ragged",
     "everywhere",
@@ -47,9 +51,6 @@ Family = Literal[
     "few bits",
     "earlier calls",
     "reduction",
-    "attention",
-    "causal mask",
-    "lengths",
     "addresses",
     "masks",
 ]
@@ -62,12 +63,12 @@ class Kind:
     `name` is for programs and for the labels of planted mistakes. `is_a` completes the title "Looks like <is_a>".
     `help` says where to look, and leaves the answer to the learner.
 
-    The diagnosis reads the rest of general kinds alone. `families`: what the kind has in common with others.
-    `symptoms`: kinds of a `Cause` that have no other cause than this one. `explains`: what a check may show that fails
-    because of this kind, where another check has confirmed it. `in_launch_code`: launch code can make this mistake.
-    `particular`: it names a step of one formula, as an exercise's own kinds do, and so says more than an edit does.
-    `by_edit`: an edit that makes a call right shows this kind, whatever was suspected. `by_replay`: a replay proves it,
-    so that what cases have in common raises no doubt.
+    The diagnosis reads the rest only of kinds that it names itself. `families`: what the kind has in common with
+    others. `symptoms`: kinds of a `Cause` that have no other cause than this one. `explains`: what a check may show
+    that fails because of this kind, where another check has confirmed it. `in_launch_code`: launch code can make this
+    mistake. `particular`: it names a step of one formula, as an exercise's own kinds do, and so says more than an edit
+    does. `by_edit`: an edit that makes a call right shows this kind, whatever was suspected. `by_replay`: a replay
+    proves it, so that what cases have in common raises no doubt.
     """
 
     name: str

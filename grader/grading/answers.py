@@ -21,11 +21,12 @@ from grader.grading.shrinking import Least, Shrinking
 from grader.grading.workplace import Workplace
 from grader.judge.bench import Bench
 from grader.judge.coverage import coverage_of_wrong
-from grader.judge.failures import Failure, missing_function, why_not_loaded
+from grader.judge.failure import Failure
 from grader.judge.kernel_groups import JudgedCall
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.rules import decide
 from grader.judge.ruling import Ruling
+from grader.judge.unanswered import missing_function, why_not_loaded
 from grader.phrases import all_of
 from grader.protocol.messages import Loaded
 from grader.record.checks import CheckResult

@@ -18,7 +18,7 @@ from grader.exercise.plan import Plan, PlannedCheck
 from grader.grading.fitness import unfit_here
 from grader.grading.part_compiler import PartCompiler
 from grader.grading.results import failed_result, grader_failed, result_of, was_run
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.kernel_groups import JudgedCall
 from grader.judge.rules import decide_compiled
 from grader.judge.rules.compiles import COMPILED_ONLY, compiles_nowhere, late_words

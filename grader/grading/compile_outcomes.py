@@ -12,7 +12,7 @@ from grader.compile.findings import MOST_KERNELS, described
 from grader.compile.outcome_cache import CompileOutcome, CompileState
 from grader.exercise.cases import Case
 from grader.gpus import Architecture
-from grader.judge.failures import raised_words
+from grader.judge.unanswered import raised_words
 from grader.phrases import counted
 from grader.protocol.messages import UNTOLD, Compiled, Raised
 from grader.protocol.trace import Deed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from grader import machine
 from grader.exercise.cases import FAR_APART
 from grader.exercise.plan import PlannedCheck, without_crowded
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.sandbox.pair import Pair
 
 _CROWDED = "others use most of the GPU's memory just now: grade again when they have ended"

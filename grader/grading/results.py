@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from grader.exercise.plan import PlannedCheck
-from grader.judge.failures import NO_CAUSE, Failure
+from grader.judge.failure import NO_CAUSE, Failure
 from grader.judge.ruling import Ruling
 from grader.record.begun import NOT_TIMED_HERE
 from grader.record.causes import Cause, Counterexample

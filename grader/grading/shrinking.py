@@ -7,11 +7,12 @@ from math import isfinite
 from time import monotonic
 
 from grader.exercise.cases import INTERPRETED_VOLUME, Case, Space
-from grader.exercise.plan import PlannedCase, PlannedCheck, ReplayToken
+from grader.exercise.plan import PlannedCase, PlannedCheck
+from grader.exercise.replay_token import ReplayToken
 from grader.grading.job import Job
 from grader.grading.smallest import smallest
 from grader.judge.bench import Bench
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.rules import failure_of, shrinkable
 from grader.record.causes import Counterexample
 from grader.timeline import spent

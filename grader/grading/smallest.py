@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.errors import HypothesisException
 
 from grader.exercise.cases import Case, Choice, Size, Space
-from grader.exercise.plan import shrinking_strategy
+from grader.exercise.strategies import shrinking_strategy
 
 # Enough examples to find a failing case again and to halve every axis a dozen times; the budget is only a backstop.
 _MOST_TRIALS = 150

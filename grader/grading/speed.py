@@ -136,7 +136,7 @@ class SpeedResult:
         with spent("record what is timed"):
             return {
                 case: self._pair.record_timed(_decoy_call(part, case))
-                for case in band.suite.named
+                for case in band.suite.named_cases
                 if fits(band, case, gauged)
             }
 

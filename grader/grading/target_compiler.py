@@ -43,11 +43,11 @@ def case_for(part: Part) -> Case | None:
     The largest timed case of at most 64 MiB; without one, the last named case of a check that judges values.
     """
     for band in part.speed_bands:
-        sizes = {case: evaluate(band.bytes, case) for case in band.suite.named}
+        sizes = {case: evaluate(band.bytes, case) for case in band.suite.named_cases}
         moderate = [case for case, size in sizes.items() if size <= _MOST_BYTES]
         if moderate:
             return max(moderate, key=sizes.__getitem__)
-    judged = (check.cases.named[-1:] for check in part.checks if check.rule.judges_values and check.cases)
+    judged = (check.cases.named_cases[-1:] for check in part.checks if check.rule.judges_values and check.cases)
     return next(chain.from_iterable(judged), None)
 
 
@@ -60,7 +60,7 @@ def telling_cases(part: Part) -> tuple[Case, ...]:
         case
         for check in part.checks
         if check.rule.judges_values and check.cases
-        for case in check.cases.named
+        for case in check.cases.named_cases
         if case.get(FAMILY, PLAIN) == PLAIN
     ]
     sizes = {case: [one for one in case.values() if type(one) is int] for case in named}
@@ -178,7 +178,7 @@ class TargetCompiler:
         """Yield the largest launch of the part's call at the timed sizes, smallest first, until one needs too much."""
         if part.tensors == "cute":
             return
-        sizes = {case: evaluate(band.bytes, case) for band in part.speed_bands for case in band.suite.named}
+        sizes = {case: evaluate(band.bytes, case) for band in part.speed_bands for case in band.suite.named_cases}
         for case in sorted(sizes, key=sizes.__getitem__):
             if self._stopped.is_set():
                 return

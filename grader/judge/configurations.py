@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from grader.exercise.plan import PlannedCase
 from grader.judge.bench import Bench
 from grader.judge.clue import sure
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.retrials import remembered
 from grader.judge.trial import CallRequest, NotRunHere, Trial
 from grader.phrases import all_of, listed

@@ -10,7 +10,7 @@ from dataclasses import replace
 from math import prod
 
 from grader.exercise.cases import Case
-from grader.judge.failures import WrongCall
+from grader.judge.failure import WrongCall
 from grader.protocol.footprint import (
     MOST_LAUNCHES,
     MOST_ROWS,

@@ -11,11 +11,12 @@ from functools import partial
 import torch
 
 from grader.exercise.model import Part
+from grader.judge.answer_check import check_answer, check_device
 from grader.judge.clue import sure
 from grader.judge.compare import compare, tensor_of
 from grader.judge.configuration_choice import ConfigurationChoice
 from grader.judge.evidence import evidence_of_trace, with_line
-from grader.judge.failures import Failure, WrongCall, check_device, examine
+from grader.judge.failure import Failure, WrongCall
 from grader.judge.part_findings import PartFindings
 from grader.judge.perturbed_replays import RightCall, perturbed_failure
 from grader.judge.prepared_call import PreparedCall
@@ -102,7 +103,7 @@ class Examiner:
 
     def is_right(self, outcome: Outcome, expected: tuple[Expected, ...], recipe: Recipe) -> bool:
         """Return whether an outcome has the expected outputs."""
-        return examine(outcome, expected, partial(self.truth.inputs, recipe), self.path)[0] is None
+        return check_answer(outcome, expected, partial(self.truth.inputs, recipe), self.path)[0] is None
 
     def examine(self, prepared: PreparedCall, early: Outcome | None, *, direct: bool, in_any_order: bool) -> Trial:
         """Replay or make a call, and examine the outcome. Raises NotRunHere.
@@ -211,7 +212,7 @@ class Examiner:
         """Return the failure of a call, or None, and its largest error; note whether it was right."""
         part, recipe, outcome = request.part, call.recipe, made.outcome
         inputs = partial(self.truth.inputs, recipe)
-        failure, worst = examine(outcome, expected, inputs, self.path)
+        failure, worst = check_answer(outcome, expected, inputs, self.path)
         failure = check_device(outcome, "cpu" if part.on == "cpu" else self.device) or failure
         if not failure and made.is_replay and in_any_order and isinstance(outcome, Finished):
             assert made.recorded is not None

@@ -14,7 +14,7 @@ from grader.exercise.cases import QUICK_VOLUME
 from grader.exercise.plan import PlannedCase
 from grader.gpus import LENT_MULTIPROCESSORS, MOST_MULTIPROCESSORS, USUAL
 from grader.judge.bench import Bench
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.retrials import records_alike
 from grader.judge.trial import CallRequest, NotRunHere, Trial, number_of
 from grader.protocol.messages import Raised

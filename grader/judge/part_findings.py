@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from grader.exercise.cases import Case
 from grader.judge.coverage import coverage_of, more_telling
 from grader.judge.evidence import Evidence
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.kernel_groups import KernelGroups
 from grader.judge.trial import TriedCase
 from grader.judge.truth import Expected

@@ -11,18 +11,16 @@ from itertools import product
 
 from grader.exercise.cases import Case
 from grader.exercise.tensors import dtype_of, is_whole
-from grader.judge.failures import (
-    Failure,
-    examine,
-    wrong_in_opposite_order,
-    wrong_with_other_garbage,
-    wrong_with_other_lanes,
-)
+from grader.judge.answer_check import check_answer
+from grader.judge.clue import sure
+from grader.judge.failure import Failure
 from grader.judge.trial import NotRunHere
 from grader.judge.truth import Expected
+from grader.phrases import lines_named
 from grader.protocol.messages import NEEDS_GPU, ONLY_ON_A_GPU, Call, Filling, Interrupted, Lanes, Raised, only
 from grader.protocol.operators import EMPTY
 from grader.protocol.trace import Trace, operators_in
+from grader.record.causes import Cause
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime
 from grader.sandbox.pair import Pair, RecordedAnswer
 
@@ -48,7 +46,7 @@ class RightCall:
 
     def failure_of(self, other: Outcome) -> Failure | None:
         """Return the failure of another outcome of the same call."""
-        return examine(other, self.expected, self.inputs, self.path)[0]
+        return check_answer(other, self.expected, self.inputs, self.path)[0]
 
 
 def perturbed_failure(pair: Pair, right: RightCall) -> Failure | None:
@@ -76,7 +74,7 @@ def _in_opposite_order(pair: Pair, right: RightCall) -> Failure | None:
             raise NotRunHere(f"programs that end here in one order only, for {right.words}")
         if not is_unfinished(other):
             failure = right.failure_of(other)
-            return failure and wrong_in_opposite_order(failure, right.words)
+            return failure and _wrong_in_opposite_order(failure, right.words)
         # Programs that wait for others must run at the same time as these.
     return None
 
@@ -93,7 +91,7 @@ def _with_other_lanes(pair: Pair, right: RightCall) -> Failure | None:
         other = pair.replay_other_lanes(right.recorded, right.call, wanted, lanes)
         failure = None if is_unfinished(other) else right.failure_of(other)
         if failure:
-            return wrong_with_other_lanes(failure, lines, right.words)
+            return _wrong_with_other_lanes(failure, lines, right.words)
     return None
 
 
@@ -118,7 +116,7 @@ def _with_other_garbage(pair: Pair, right: RightCall) -> Failure | None:
                 # Masked lanes are to blame only where memory alone does not explain it.
                 alone = pair.replay_refilled(right.recorded, right.call, wanted, (), filling, backwards=backwards)
                 lines = lines if is_unfinished(alone) or right.failure_of(alone) is None else ()
-            return wrong_with_other_garbage(failure, lines, filling, unstored=_stores_too_little(right))
+            return _wrong_with_other_garbage(failure, lines, filling, unstored=_stores_too_little(right))
     return None
 
 
@@ -155,3 +153,72 @@ def _unwritten(trace: Trace) -> set[int]:
 def is_unfinished(outcome: Outcome) -> bool:
     """Return whether the interpreter could not finish a replay that a GPU may finish."""
     return isinstance(outcome, OutOfTime) or (isinstance(outcome, Raised) and outcome.kind in ONLY_ON_A_GPU)
+
+
+def _wrong_in_opposite_order(failure: Failure, words: str) -> Failure:
+    """Return the failure of a call that fails only if its programs run in the opposite order. words: of its case."""
+    if failure.cause.kind == "race":
+        return failure
+    seen = "In the order of the grid the result is right, in the opposite order it is not."
+    return Failure(
+        "fail",
+        Cause(
+            "race",
+            "Right in one order of the programs only",
+            f"For {words}, where the programs of each launch run in the opposite order, and some between two "
+            f"atomics of another: {failure.cause.rationale}",
+            "A GPU runs programs in any order. Which of them reads what others store? Let the one do it that draws the "
+            "last number of an atomic counter, or use a second launch. Update a value by one atomic: between two of "
+            "them another program may run.",
+        ),
+        (sure("race", seen),),
+    )
+
+
+def _wrong_with_other_lanes(failure: Failure, lines: Sequence[int], words: str) -> Failure:
+    """Return the failure of a call that is right only if the last lane of a store wins. words: of its case."""
+    where = lines_named(lines)
+    title = "Right only while the last lane of a store wins"
+    help_text = (
+        "On a GPU, any of these lanes may store last. Mask the lanes that have no element of their own; do not move "
+        "them to the element of another lane."
+    )
+    cause = Cause(
+        "race",
+        title,
+        f"For {words}, lanes of one program store different values to one element ({where}). Where another of them "
+        f"stays than the last: {failure.cause.rationale}",
+        help_text,
+    )
+    seen = f"It is right only where the last lane of {where} stays."
+    return Failure("fail", cause, (sure("stores_collide", seen, title, help_text),))
+
+
+def _wrong_with_other_garbage(
+    failure: Failure, lines: Sequence[int], filling: str, *, unstored: bool = False
+) -> Failure:
+    """Return the failure of a call that is right only while unwritten memory holds NaN.
+
+    filling: the numbers there instead. lines: of loads that mask lanes without `other`. unstored: the kernels store
+    fewer elements than the results have.
+    """
+    seen = f"With NaN there the result is right, with {filling} it is not."
+    if unstored and not lines:
+        rationale = f"With {filling} in memory that nobody wrote: {failure.cause.rationale}"
+        cause = Cause("undefined", "Elements of the result that no program stores", rationale, "")
+        seen = f"Fresh memory holds NaN here, which is the right value there; with {filling} the result is wrong."
+        return Failure("fail", cause, (sure("not_all_covered", seen),))
+    lanes = f"in masked lanes without `other=` ({lines_named(lines)}) and " if lines else ""
+    what = "Masked lanes of a load without `other=` reach" if lines else "Memory that nobody wrote reaches"
+    help_text = (
+        "A maximum, a minimum and a comparison pass over NaN, which stands for such numbers elsewhere. On a GPU they "
+        f"can be any. {'Give these lanes a value by `other=`.' if lines else 'Write this memory before you read it.'}"
+    )
+    cause = Cause(
+        "undefined",
+        f"{what} the result",
+        f"With {filling} {lanes}in memory that nobody wrote: {failure.cause.rationale}",
+        help_text,
+    )
+    kind = "padding_counted" if lines else "not_cleared"
+    return Failure("fail", cause, (sure(kind, seen, cause.title, help_text),))

@@ -11,11 +11,12 @@ from math import prod
 from typing import Literal
 
 from grader.exercise.cases import QUICK_VOLUME, Case
+from grader.exercise.plan import PlannedCase
 from grader.exercise.tensors import ITEMSIZES
+from grader.judge.answer_check import check_answer
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
-from grader.judge.failures import examine
-from grader.judge.trial import CallRequest, Trial, repeating
+from grader.judge.trial import CallRequest, NotRunHere, Trial, repeating
 from grader.judge.truth import slots_for
 from grader.protocol.messages import ANY, Call, Recipe, ReplayCall, Slot, Wanted, only
 from grader.protocol.trace import fingerprint
@@ -120,7 +121,7 @@ def right_otherwise(
         return ""
     outcome = bench.ask(trial.recipe, slots_for(trial.expected))
     inputs = partial(bench.truth.inputs, trial.recipe)
-    bench.findings.wrong_alone = examine(outcome, trial.expected, inputs, bench.path)[0] is not None
+    bench.findings.wrong_alone = check_answer(outcome, trial.expected, inputs, bench.path)[0] is not None
     return "" if bench.findings.wrong_alone else "by other means"
 
 
@@ -140,6 +141,16 @@ def remembered(bench: Bench, recipe: Recipe, outcome: Outcome, wanted: Wanted = 
             return ()
     launches = isinstance(outcome, Finished) and outcome.answer.launches
     return (sure("remembered_input" if launches else "remembered_result", NO_EARLIER_CALL),)
+
+
+def interpreted_trial(bench: Bench, one: PlannedCase) -> Trial | None:
+    """Return the trial of a case in the interpreter beside a GPU; None without a GPU, or if only a GPU can run it."""
+    if bench.interpreter is None:
+        return None
+    try:
+        return bench.interpreted().try_case(one.case, one.seed)
+    except NotRunHere:
+        return None
 
 
 def _tells_earlier_memory(recorded: RecordedAnswer) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from grader.exercise.plan import PlannedCase
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.record.checks import Selection
 from grader.record.json_numbers import Number
 from grader.record.work import Work

@@ -8,7 +8,7 @@ from typing import Literal
 
 from grader.exercise.cases import Case, Value
 from grader.exercise.model import Part
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.truth import Expected
 from grader.protocol.configurations import Configurations
 from grader.protocol.messages import ANY, Call, Counts, LaunchInfo, Recipe, Slot, Wanted

@@ -18,8 +18,10 @@ from grader import __version__
 from grader.errors import GradeError, MissingEnvironment
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
-from grader.exercise.plan import Plan, PlannedCheck, ReplayToken
-from grader.judge.failures import Failure, missing_function, why_not_finished, why_not_loaded
+from grader.exercise.plan import Plan, PlannedCheck
+from grader.exercise.replay_token import ReplayToken
+from grader.judge.failure import Failure
+from grader.judge.unanswered import missing_function, why_not_finished, why_not_loaded
 from grader.phrases import counted
 from grader.protocol.messages import Loaded, Raised, Recipe
 from grader.record.causes import Cause

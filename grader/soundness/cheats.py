@@ -8,8 +8,9 @@ from math import isnan
 import torch
 from torch import Tensor
 
-from grader.exercise.model import Regret, check_id
+from grader.exercise.model import check_id
 from grader.exercise.plan import Plan, PlannedCheck
+from grader.exercise.rules import Regret
 from grader.judge.compare import compare
 from grader.judge.rules.regret import counted_ratios, mean_regret
 from grader.judge.truth import Expected, Truth

@@ -200,7 +200,7 @@ class _State:
         for part in self._exercise.parts:
             for band in part.speed_bands:
                 with contextlib.suppress(Exception):
-                    recipe = Recipe(part.name, dict(band.suite.named[0]), _REHEARSAL)
+                    recipe = Recipe(part.name, dict(band.suite.named_cases[0]), _REHEARSAL)
                     for name in (band.baseline, *band.shown_beside):
                         baselines.unmet_requirement(name, part.name, self._baselines)
                     self._truth.expect(part, recipe)
@@ -216,7 +216,7 @@ class _State:
         groups: dict[tuple[str, str], list[Callable[[], None]]] = {}
         for part in self._exercise.parts:
             for band in part.speed_bands if part.name in parts or not parts else ():
-                for case, name in product(band.suite.named, (band.baseline, *band.shown_beside)):
+                for case, name in product(band.suite.named_cases, (band.baseline, *band.shown_beside)):
                     family = baselines.FAMILIES[name]
                     if family.builds:
                         # What switches a backend of torch switches it for all threads.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from grader.exercise.cases import Case
 from grader.exercise.formula import evaluate
-from grader.exercise.model import SpeedBand
+from grader.exercise.rules import SpeedBand
 from grader.speed.baselines import SLOW, title_of
 
 _LEFT_OUT = "not timed: takes seconds to compile (grade … --baseline {} times it)"
@@ -41,7 +41,7 @@ def candidates(band: SpeedBand) -> tuple[str, ...]:
 
 def smallest(band: SpeedBand) -> Case:
     """Return the timed size that moves the fewest bytes: baselines are tried on it."""
-    return min(band.suite.named, key=lambda case: evaluate(band.bytes, case))
+    return min(band.suite.named_cases, key=lambda case: evaluate(band.bytes, case))
 
 
 def lineup(band: SpeedBand, missing: Mapping[str, str], *, slow: Collection[str] = ()) -> Lineup:

@@ -22,7 +22,7 @@ from typing import Literal
 from grader.errors import SpecError
 from grader.exercise.cases import Case, Value
 from grader.exercise.formula import evaluate
-from grader.exercise.model import SpeedBand
+from grader.exercise.rules import SpeedBand
 from grader.gpus import ARCHITECTURES, Architecture, Gpu, known
 from grader.record.checks import CheckResult, PartInfo
 from grader.record.kernels import CompiledKernel
@@ -226,7 +226,7 @@ class CountedPart:
     def on_paper(self) -> tuple[Prediction, ...]:
         """Return predictions for a few sizes of the suite, shortest first, each on every GPU known by name."""
         gpus = [published_roofs(gpu, row) for row in ARCHITECTURES.values() for gpu in row.gpus]
-        by_case = {case: self.predict(gpus[0], case, case.words()) for case in self.band.suite.named}
+        by_case = {case: self.predict(gpus[0], case, case.words()) for case in self.band.suite.named_cases}
         distinct_us: dict[Case, float] = {}
         for case, one in by_case.items():
             # A size that takes as long as another adds nothing.

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from grader.exercise.cases import Case
 from grader.exercise.model import Part
-from grader.judge.failures import why_not_finished
+from grader.judge.unanswered import why_not_finished
 from grader.protocol.baseline_messages import PrepareBaseline
 from grader.protocol.messages import (
     COMPUTED,

@@ -13,8 +13,10 @@ import torch
 
 from grader.exercise.cases import Case
 from grader.exercise.formula import evaluate
-from grader.exercise.model import Part, SpeedBand
-from grader.judge.failures import Failure, why_not_finished
+from grader.exercise.model import Part
+from grader.exercise.rules import SpeedBand
+from grader.judge.failure import Failure
+from grader.judge.unanswered import why_not_finished
 from grader.phrases import counted
 from grader.protocol.baseline_messages import Gauged
 from grader.protocol.messages import Raised, Recipe
@@ -161,7 +163,7 @@ class Suite:
 
     def _cases(self) -> list[Case]:
         """Return the sizes that this GPU has memory for."""
-        return [case for case in self.band.suite.named if fits(self.band, case, self.gauged)]
+        return [case for case in self.band.suite.named_cases if fits(self.band, case, self.gauged)]
 
     def _first_untold(self) -> str:
         """Return the name and line of the first thing that could not be recorded; '' if there is none."""

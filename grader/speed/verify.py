@@ -12,7 +12,7 @@ from torch import Tensor
 from grader.exercise.cases import Case
 from grader.exercise.model import Part
 from grader.judge.compare import compare
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.truth import Expected
 from grader.phrases import listed
 from grader.protocol.baseline_messages import Reveal, Revealed

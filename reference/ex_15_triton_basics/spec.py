@@ -103,7 +103,7 @@ def elementwise(
 ) -> tuple[Check, ...]:
     """Return the correctness checks of a part that maps vectors to a vector (or a scalar); `points` in their order.
 
-    `telling`: canonical cases besides one of each family of values; this part's usual mistakes show there.
+    `telling`: named cases besides one of each family of values; this part's usual mistakes show there.
     """
     families = tuple({"N": 700, "values": kind} for kind in values[1:])
     # Full blocks and each dtype may have kernels of their own.

@@ -134,7 +134,7 @@ def products(
 
 
 def sized(m: int, n: int, k: int, dtype: str = "float32", **others: Value) -> dict[str, Value]:
-    """Return a canonical case."""
+    """Return a named case."""
     return {"M": m, "N": n, "K": k, "dtype": dtype, **others}
 
 
@@ -214,7 +214,7 @@ HALF_ZEROS = sized(40, 50, 200, "float16", values="zeroed")
 def correctness(points: tuple[float, ...], families: tuple[str, ...], *, telling: Named = ()) -> tuple[Check, ...]:
     """Return the correctness checks of a part; `points` in their order.
 
-    `telling`: canonical cases besides one of each family of values; this part's usual mistakes show there.
+    `telling`: named cases besides one of each family of values; this part's usual mistakes show there.
     """
     dtypes = ("float32", "float16")
     unusual = tuple(sized(40, 50, 60, dtypes[i % 2], values=kind) for i, kind in enumerate(families[1:]))

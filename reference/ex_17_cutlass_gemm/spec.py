@@ -79,7 +79,7 @@ def blocked(sides: Size, *, layouts: tuple[str, ...] = ("rows",), values: tuple[
 def tiled(
     mnk: tuple[int, int, int], tiler: tuple[int, int, int], threads: tuple[int, int], **others: Value
 ) -> dict[str, Value]:
-    """Return a canonical case."""
+    """Return a named case."""
     sizes = dict(zip(("M", "N", "K"), mnk, strict=True))
     tiles = dict(zip(("tile_m", "tile_n", "tile_k"), tiler, strict=True))
     return {**sizes, **tiles, "threads_m": threads[0], "threads_n": threads[1], **others}
@@ -263,7 +263,7 @@ def products(sides: Size, values: tuple[str, ...] = ("normal",)) -> Space:
 
 
 def sized(m: int, n: int, k: int, dtype: str = "float16", **others: Value) -> dict[str, Value]:
-    """Return a canonical case."""
+    """Return a named case."""
     return {"M": m, "N": n, "K": k, "dtype": dtype, **others}
 
 
@@ -482,9 +482,9 @@ SELECT_KERNEL = Part(
                 Cases(
                     CHOICES,
                     (
-                        *shapes(every=12, few=1).canonical,
-                        *shapes(every=2, few=8).canonical,
-                        *shapes(few=8, of=OTHERS).canonical,
+                        *shapes(every=12, few=1).named,
+                        *shapes(every=2, few=8).named,
+                        *shapes(few=8, of=OTHERS).named,
                     ),
                     generated=0,
                 ),

@@ -11,6 +11,8 @@ compile for minutes at D = 128. So tolerances are those of float16 and bfloat16;
 from collections.abc import Callable
 
 from grader import (
+    ATTENTION_KINDS,
+    CAUSAL_MASK_KINDS,
     Agrees,
     Allowance,
     Case,
@@ -133,7 +135,7 @@ def problems(
 
 
 def sized(queries: int, keys: int, width: int, dtype: str = "float16", **others: Value) -> dict[str, Value]:
-    """Return a canonical case."""
+    """Return a named case."""
     return {"Sq": queries, "Skv": keys, "D": width, "dtype": dtype, **others}
 
 
@@ -688,7 +690,7 @@ EXERCISE = Exercise(
     title="FlashAttention",
     version="1",
     parts=(ATTENTION_FORWARD, ATTENTION_BACKWARD),
-    kinds=KINDS,
+    kinds=(*ATTENTION_KINDS, *CAUSAL_MASK_KINDS, *KINDS),
     contrasts=CONTRASTS,
     remedies=REMEDIES,
     # Small tiles take long in the interpreter, and large ones long to compile.

@@ -12,8 +12,10 @@ The first two kinds of lengths have the mean S - unused: formulas can count with
 from collections.abc import Callable, Mapping
 
 from grader import (
+    ATTENTION_KINDS,
     FAR_APART,
     FEWEST_FAR_APART,
+    LENGTH_KINDS,
     Agrees,
     Allowance,
     Case,
@@ -179,17 +181,17 @@ def decodes(
 
 
 def sized(slots: int, batch: int = 1, **others: Value) -> dict[str, Value]:
-    """Return a canonical case, of equal lengths unless more is said."""
+    """Return a named case, of equal lengths unless more is said."""
     return {"S": slots, "B": batch, **others}
 
 
 def ragged(slots: int, batch: int = 1, **others: Value) -> dict[str, Value]:
-    """Return a canonical case of ragged lengths."""
+    """Return a named case of ragged lengths."""
     return sized(slots, batch, lengths="ragged", **others)
 
 
 def stairs(slots: int, batch: int, **others: Value) -> dict[str, Value]:
-    """Return a canonical case whose shortest sequence is half as long as its longest: no two have one length."""
+    """Return a named case whose shortest sequence is half as long as its longest: no two have one length."""
     return sized(slots, batch, lengths="stairs", unused=slots // 4, **others)
 
 
@@ -1019,6 +1021,6 @@ EXERCISE = Exercise(
     version="1",
     parts=(APPEND_KV, DECODE_ATTENTION, PAGED_DECODE_ATTENTION),
     limits=Limits(call_s=20.0, sparse_bytes=64 << 30),
-    kinds=KINDS,
+    kinds=(*ATTENTION_KINDS, *LENGTH_KINDS, *KINDS),
     contrasts=CONTRASTS,
 )

@@ -32,10 +32,11 @@ import torch
 from grader.exercise import tensors
 from grader.exercise.abilities import WHOLE_GPU
 from grader.exercise.catalogue import Entry
-from grader.exercise.model import Limits, SpeedBand
+from grader.exercise.model import Limits
 from grader.exercise.plan import default_seed, draw
+from grader.exercise.rules import SpeedBand
 from grader.grading import Job, grade
-from grader.judge.failures import why_not_finished
+from grader.judge.unanswered import why_not_finished
 from grader.protocol.messages import Returned
 from grader.record.checks import CheckResult
 from grader.record.speed import Speed

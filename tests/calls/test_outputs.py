@@ -8,7 +8,8 @@ import torch
 from grader.calls.outputs import form_of, items_of
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
-from grader.judge.failures import Failure, examine
+from grader.judge.answer_check import check_answer
+from grader.judge.failure import Failure
 from grader.judge.truth import Expected
 from grader.protocol.messages import Form, Returned
 from grader.sandbox.outcome import Finished
@@ -26,7 +27,7 @@ def failure_of(result: object, *names: str) -> Failure | None:
     answer = Returned("returned", forms, (), (), ())
     raw = bytes(ONE.numpy().tobytes())
     expected = [Expected(name, ONE.double(), torch.float32, ALLOWED) for name in names]
-    return examine(Finished(answer, tuple(raw for _ in forms)), expected, lambda: (), "x.py")[0]
+    return check_answer(Finished(answer, tuple(raw for _ in forms)), expected, lambda: (), "x.py")[0]
 
 
 @pytest.mark.parametrize(

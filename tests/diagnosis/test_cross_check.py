@@ -11,7 +11,7 @@ import torch
 from grader.diagnosis.cross_check import explaining, may_explain, shown_by
 from grader.exercise.causes import Shown
 from grader.judge.clue import Clue, sure
-from grader.judge.failures import Failure, WrongCall
+from grader.judge.failure import Failure, WrongCall
 from grader.judge.tolerance import ulp
 from grader.judge.truth import Expected
 from grader.protocol.messages import Recipe, Returned

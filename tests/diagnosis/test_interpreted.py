@@ -17,7 +17,7 @@ from grader.exercise.plan import PlannedCase
 from grader.grading.results import failed_result
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.rules import decide
 from grader.protocol.messages import Recipe
 from grader.record.causes import Cause, Difference, Mismatch

@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from grader.diagnosis.edits.edit_scope import Scope
-from grader.diagnosis.kinds import GENERAL
+from grader.diagnosis.kinds import NAMEABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMING = sorted(
@@ -117,13 +117,13 @@ def kinds_named_in(module: ModuleType) -> set[str]:
 
 
 @pytest.mark.parametrize("name", NAMING)
-def test_every_kind_that_the_grader_names_is_a_general_one(name: str) -> None:
-    assert kinds_named_in(importlib.import_module(name)) <= set(GENERAL)
+def test_every_kind_that_the_grader_names_is_listed(name: str) -> None:
+    assert kinds_named_in(importlib.import_module(name)) <= set(NAMEABLE)
 
 
-def test_most_general_kinds_are_found_where_they_are_named() -> None:
+def test_most_listed_kinds_are_found_where_they_are_named() -> None:
     found = set[str]().union(*(kinds_named_in(importlib.import_module(name)) for name in NAMING))
-    assert len(found) > 2 * len(GENERAL) / 3
+    assert len(found) > 2 * len(NAMEABLE) / 3
 
 
 @pytest.mark.parametrize(
@@ -145,5 +145,5 @@ def test_a_misspelt_kind_is_found(line: str, tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_symptom_leads_to_one_kind() -> None:
-    symptoms = [symptom for kind in GENERAL.values() for symptom in kind.symptoms]
+    symptoms = [symptom for kind in NAMEABLE.values() for symptom in kind.symptoms]
     assert len(symptoms) == len(set(symptoms))

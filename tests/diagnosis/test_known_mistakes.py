@@ -24,12 +24,13 @@ from grader.diagnosis.known_mistakes import (
 from grader.exercise import tensors
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry, discover
-from grader.exercise.model import Agrees, Part
+from grader.exercise.model import Part
 from grader.exercise.plan import default_seed
+from grader.exercise.rules import Agrees
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue
 from grader.judge.compare import compare
-from grader.judge.failures import WrongCall
+from grader.judge.failure import WrongCall
 from grader.judge.tolerance import ulp
 from grader.judge.trial import TriedCase
 from grader.judge.truth import Expected, KnownMistake, Truth

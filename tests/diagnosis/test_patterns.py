@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from grader.diagnosis.kinds import GENERAL
+from grader.diagnosis.kinds import NAMEABLE
 from grader.diagnosis.patterns import Answer, Reach, clues_of
 from grader.judge.clue import Clue
 from grader.judge.compare import compare
@@ -36,7 +36,7 @@ def clues(got: Tensor, value: Tensor = RIGHT, before: Tensor | None = None, **in
 
 
 def likeliest(found: list[Clue]) -> str:
-    assert all(clue.kind in GENERAL for clue in found), found
+    assert all(clue.kind in NAMEABLE for clue in found), found
     return max(found, key=lambda clue: clue.weight).kind if found else ""
 
 

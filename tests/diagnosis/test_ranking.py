@@ -12,7 +12,7 @@ import torch
 
 from grader.diagnosis.case_contrast import contrasts_of
 from grader.diagnosis.gathering import _is_filled, _reaches, _undecided, together
-from grader.diagnosis.kinds import GENERAL, known_kinds, of_family
+from grader.diagnosis.kinds import NAMEABLE, known_kinds, of_family
 from grader.diagnosis.patterns import Answer
 from grader.diagnosis.probes.variations import Change, Variation
 from grader.diagnosis.ranking import PartFacts, explained, remedied, suspects_of
@@ -44,7 +44,7 @@ def ranked(
     declared: tuple[Contrast, ...] = (),
     varied: tuple[Variation, ...] = (),
 ) -> tuple[Suspect, ...]:
-    return suspects_of(clues, elsewhere, PartFacts(GENERAL, tried, SPACE, declared, varied))
+    return suspects_of(clues, elsewhere, PartFacts(NAMEABLE, tried, SPACE, declared, varied))
 
 
 def kinds(suspects: tuple[Suspect, ...]) -> list[str]:
@@ -67,14 +67,14 @@ def test_an_update_that_two_programs_lose_is_told_before_sizes_that_differ() -> 
     sizes = ((1, 1, False), (2, 2, False), (3, 3, False), (4, 4, False), (2, 1, True), (4, 2, True), (6, 3, True))
     tried = tuple(TriedCase(space.case(Hq=q, Hkv=kv), bad) for q, kv, bad in sizes)
     for clue, first in ((Clue("lost_update", 0.7), "lost_update"), (Clue("race", 0.6), "axes_exchanged")):
-        assert kinds(suspects_of([clue], (), PartFacts(GENERAL, tried, space)))[0] == first
+        assert kinds(suspects_of([clue], (), PartFacts(NAMEABLE, tried, space)))[0] == first
 
 
 def test_where_exactly_the_cases_with_two_different_sizes_fail_the_exercise_says_what_to_do() -> None:
     space = Space({"Hq": Size(1, 8), "Hkv": Size(1, 8)})
     remedy = Remedy("stores_collide", "part", "Hq", "Hkv", "Add the parts of all heads.")
     clues = Clue("stores_collide", 0.9), Clue("axes_exchanged", 0.6)
-    found = suspects_of(clues, (), PartFacts(GENERAL, space=space))
+    found = suspects_of(clues, (), PartFacts(NAMEABLE, space=space))
     sizes = ((1, 1, False), (2, 2, False), (3, 3, False), (2, 1, True), (4, 2, True))
     tried = [TriedCase(space.case(Hq=q, Hkv=kv), bad) for q, kv, bad in sizes]
     (told,) = remedied(found, tried, [remedy], "part")
@@ -129,7 +129,7 @@ def test_a_guess_says_looks_like_and_a_certainty_does_not() -> None:
     guess, certain = ranked(Clue("clamped", 0.9)), ranked(sure("clamped"))
     assert guess[0].title == "Looks like values that are cut off at a limit"
     assert certain[0].title == "Values that are cut off at a limit"
-    assert guess[0].help == GENERAL["clamped"].help
+    assert guess[0].help == NAMEABLE["clamped"].help
 
 
 def test_a_clue_with_words_of_its_own_is_quoted() -> None:
@@ -138,7 +138,7 @@ def test_a_clue_with_words_of_its_own_is_quoted() -> None:
 
 
 def test_no_more_than_four_are_offered_and_nothing_for_nothing() -> None:
-    names = list(GENERAL)[:9]
+    names = list(NAMEABLE)[:9]
     assert len(ranked(*(Clue(name, 0.5) for name in names))) == 4
     assert ranked() == ()
     assert ranked(Clue("overflow", 0.2)) == ()
@@ -221,7 +221,7 @@ def test_values_that_few_bits_hold_confirm_no_rounding_where_a_known_one_gives_t
 
 
 def test_a_kind_that_the_part_cannot_have_is_not_offered() -> None:
-    own = {name: kind for name, kind in GENERAL.items() if name not in of_family("reduction")}
+    own = {name: kind for name, kind in NAMEABLE.items() if name not in of_family("reduction")}
     clues = Clue("padding_counted", 0.8), Clue("missing_mask", 0.3)
     assert [one.kind for one in suspects_of(clues, (), PartFacts(own, space=SPACE))] == ["missing_mask"]
 
@@ -301,9 +301,9 @@ def test_every_planted_mistake_says_its_true_cause_by_a_known_kind(entry: Entry)
 
 
 @pytest.mark.parametrize("entry", discover(ROOT), ids=lambda entry: entry.id)
-def test_contrasts_point_to_known_kinds_and_no_exercise_hides_a_general_one(entry: Entry) -> None:
-    own = {kind.name for kind in entry.exercise.kinds}
-    assert not own & set(GENERAL), "an exercise's kind must not hide a general one"
+def test_contrasts_point_to_known_kinds_and_no_exercise_hides_a_listed_one(entry: Entry) -> None:
+    hiding = [kind.name for kind in entry.exercise.kinds if NAMEABLE.get(kind.name, kind) is not kind]
+    assert hiding == [], "an exercise's own kind must have a name of its own"
     pointed = {one.kind for one in entry.exercise.contrasts}
     assert pointed <= set(known_kinds(entry.exercise))
 
@@ -388,7 +388,7 @@ def test_elements_that_were_never_stored_come_from_no_wrong_reduction() -> None:
     assert kinds(ranked(rows[0])) == ["wrong_axis"]
 
 
-def test_a_part_has_the_kinds_of_its_own_contrasts_and_none_of_a_reduction_if_it_reduces_nothing() -> None:
+def test_a_part_has_the_kinds_that_its_exercise_names_and_none_of_a_reduction_if_it_reduces_nothing() -> None:
     caches, _ = resolve(ROOT, "ex_19")
     append, decode = (known_kinds(caches.exercise, one) for one in caches.exercise.parts[:2])
     assert "heads_mapping" in decode

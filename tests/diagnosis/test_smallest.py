@@ -12,7 +12,7 @@ from grader.exercise.catalogue import Entry
 from grader.exercise.plan import PlannedCase
 from grader.grading.results import failed_result
 from grader.judge.clue import Clue
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.rules import decide, failure_of
 from grader.judge.truth import Truth
 from grader.record.causes import Cause

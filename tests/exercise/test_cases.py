@@ -35,7 +35,7 @@ SMALL = Space({"M": Size(1, 17), "N": Size(1, 63)}, where=lambda case: case["M"]
         (lambda: Space({}), "Space.axes must name at least one axis, got {}"),
         (lambda: Space({"two words": Size(1, 7)}), "Space.axes must be named like a variable, got 'two words'"),
         (lambda: Space({"N": 7}), "Space.axes['N'] must be a Size or a Choice, got 7"),
-        (lambda: Cases(SPACE, [{"N": 1}]), "Cases.canonical must be a tuple of mappings, got [{'N': 1}]"),
+        (lambda: Cases(SPACE, [{"N": 1}]), "Cases.named must be a tuple of mappings, got [{'N': 1}]"),
         (lambda: Cases(SPACE, generated=-1), "Cases.generated must be at least 0, got -1"),
         (lambda: Cases(SPACE, generated=0), "Cases must hold at least one case, got 0"),
         (
@@ -111,7 +111,7 @@ def test_a_changed_case_leaves_the_original_alone() -> None:
 
 def test_canonical_cases_are_completed_in_their_order() -> None:
     cases = Cases(SPACE, ({"N": 500}, {"dtype": "float16"}, {}))
-    assert [case.words() for case in cases.named] == [
+    assert [case.words() for case in cases.named_cases] == [
         "N=500, dtype=float32",
         "N=1, dtype=float16",
         "N=1, dtype=float32",
@@ -120,8 +120,8 @@ def test_canonical_cases_are_completed_in_their_order() -> None:
 
 def test_a_far_case_lies_beyond_the_bounds_and_the_condition_but_has_the_space_s_values() -> None:
     cases = Cases(SMALL, far=({"M": 500, "N": 1000},), generated=0)
-    assert [case.words() for case in cases.named_far] == ["M=500, N=1000"]
-    assert cases.case({"M": 500, "N": 1000}) == cases.named_far[0]
+    assert [case.words() for case in cases.far_cases] == ["M=500, N=1000"]
+    assert cases.case({"M": 500, "N": 1000}) == cases.far_cases[0]
     with pytest.raises(SpecError, match="case axis dtype must lie in"):
         Cases(SPACE, far=({"N": 9999, "dtype": "int8"},))
 

@@ -57,7 +57,7 @@ def test_figures_of_the_course_name_checks_contenders_and_axes_that_exist(entry:
     band = check.rule.band
     contenders = {"submission", band.baseline, *band.shown_beside} if band else set()
     assert {place.removeprefix(TIME) for place in figures.places if place.startswith(TIME)} <= contenders
-    cases = check.rule.sizes.named if figures.values and check.rule.sizes else ()
+    cases = check.rule.sizes.named_cases if figures.values and check.rule.sizes else ()
     assert all(evaluate(formula, case) > 0 for case in cases for formula in figures.values.values())
 
 

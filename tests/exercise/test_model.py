@@ -11,21 +11,8 @@ import pytest
 from grader.errors import SpecError, require
 from grader.exercise.cases import Cases, Size, Space
 from grader.exercise.curves import Curves
-from grader.exercise.model import (
-    Agrees,
-    Allowance,
-    Check,
-    Exercise,
-    Fresh,
-    Launches,
-    Limits,
-    Part,
-    SpeedBand,
-    Tolerance,
-    UsesKernels,
-    WorkModel,
-    check_id,
-)
+from grader.exercise.model import Check, Exercise, Limits, Part, Tolerance, check_id
+from grader.exercise.rules import Agrees, Allowance, Fresh, Launches, SpeedBand, UsesKernels, WorkModel
 
 CASES = Cases(Space({"N": Size(1, 500)}), ({"N": 7},))
 
@@ -87,7 +74,7 @@ def exercise(**changes: Any) -> Exercise:
         (lambda: band(baseline=""), "SpeedBand.baseline must name a baseline, got ''"),
         (lambda: band(floor=0.9), "SpeedBand.floor must lie in 0 … full (0.9), got 0.9"),
         (lambda: band(floor=-0.1), "SpeedBand.floor must lie in 0 … full (0.9), got -0.1"),
-        (lambda: band(suite=CASES), "SpeedBand.suite must hold canonical cases only, got 6"),
+        (lambda: band(suite=CASES), "SpeedBand.suite must hold named cases only, got 6"),
         (lambda: band(bytes="N - 63"), "SpeedBand.bytes must be at least 0 for N=7, got -56.0"),
         (
             lambda: band(curves=Curves("M", "tflops")),
@@ -112,7 +99,7 @@ def exercise(**changes: Any) -> Exercise:
         (lambda: check(objective=""), "Check.objective must name a learning objective, got ''"),
         (
             lambda: check(rule="fast"),
-            "Check.rule must be one of the rules of grader.exercise.model, got 'fast'",
+            "Check.rule must be one of the rules of grader.exercise.rules, got 'fast'",
         ),
         (lambda: part(name="two words"), "Part.name must be the name of the stub's function, got 'two words'"),
         (lambda: part(arguments=()), "Part double: arguments must name at least one argument, got ()"),

@@ -18,21 +18,11 @@ from grader.errors import MissingEnvironment, SpecError, UsageError
 from grader.exercise.abilities import WHOLE_CPU, WHOLE_GPU, Abilities
 from grader.exercise.cases import FAMILY, PLAIN, Case, Cases, Choice, Domain, Size, Space
 from grader.exercise.catalogue import Entry, discover
-from grader.exercise.model import Agrees, Check, Compiles, Exercise, Part, Rule, SpeedBand, Tolerance
-from grader.exercise.plan import (
-    Plan,
-    PlannedCase,
-    PlannedCheck,
-    ReplayToken,
-    case_seed,
-    default_seed,
-    draw,
-    parse_token,
-    replay_plan,
-    shrinking_strategy,
-    strategy,
-    without_crowded,
-)
+from grader.exercise.model import Check, Exercise, Part, Tolerance
+from grader.exercise.plan import Plan, PlannedCase, PlannedCheck, case_seed, default_seed, draw, without_crowded
+from grader.exercise.replay_token import ReplayToken, parse_token, replay_plan
+from grader.exercise.rules import Agrees, Compiles, Rule, SpeedBand
+from grader.exercise.strategies import shrinking_strategy, strategy
 from grader.grading.fitness import unfit_here
 from tests.conftest import plan_of
 
@@ -230,7 +220,8 @@ sys.path[:0] = [{str(ROOT)!r}, {str(folder)!r}]
 {prelude}
 from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.catalogue import discover
-from grader.exercise.plan import ReplayToken, draw
+from grader.exercise.plan import draw
+from grader.exercise.replay_token import ReplayToken
 entry = discover(Path({str(ROOT)!r}))[0]
 print(json.dumps([
     [str(ReplayToken(entry.id, check.id, one.case, one.seed)) for check in plan.checks for one in check.cases]
@@ -295,7 +286,7 @@ def test_generated_cases_lie_in_the_space_and_repeat_nothing(seed: int, gpu: boo
             cases = [one.case for one in check.cases]
             assert len(set(cases)) == len(cases)
             held = check.check.cases
-            beyond = (*held.named_far, *held.named_large) if held else ()
+            beyond = (*held.far_cases, *held.large_cases) if held else ()
             for case in set(cases) - set(beyond):
                 assert check.space is not None
                 assert check.check.cases is not None
@@ -392,7 +383,7 @@ def test_sizes_in_a_type_that_the_gpu_lacks_are_not_timed() -> None:
     band = replace(BAND, suite=Cases(SPACE, CANONICAL, generated=0))
     found = suited(band, "bfloat16")
     assert isinstance(found.check.rule, SpeedBand)
-    assert [case["dtype"] for case in found.check.rule.suite.named] == ["float32", "float16"]
+    assert [case["dtype"] for case in found.check.rule.suite.named_cases] == ["float32", "float16"]
     assert found.notes == ("left out: cases in bfloat16, which this GPU has no instructions or no memory for",)
 
 
@@ -501,13 +492,17 @@ def test_a_large_case_is_replayed_on_a_gpu_alone() -> None:
 @pytest.mark.parametrize("entry", discover(ROOT), ids=str)
 def test_every_family_of_values_that_a_check_names_meets_every_dtype(entry: Entry) -> None:
     for part in entry.exercise.parts:
-        checks = [one for one in draw(entry.exercise, 5, WHOLE_CPU).checks if one.part == part and one.compares]
+        checks = [
+            one
+            for one in draw(entry.exercise, 5, WHOLE_CPU).checks
+            if one.part == part and one.check.rule.judges_values
+        ]
         met = {(one.case.get(FAMILY), one.case.get("dtype")) for check in checks for one in check.cases}
         for check in checks:
             assert check.space is not None
             assert check.check.cases is not None
             domain = check.space.axes.get("dtype")
-            named = [case for case in check.check.cases.named if case.get(FAMILY, PLAIN) != PLAIN]
+            named = [case for case in check.check.cases.named_cases if case.get(FAMILY, PLAIN) != PLAIN]
             dtypes = domain.values if isinstance(domain, Choice) else ()
             wanted = [case.changed(dtype=dtype) for case in named for dtype in dtypes]
             assert {(one[FAMILY], one["dtype"]) for one in wanted if check.space.holds(one)} <= met

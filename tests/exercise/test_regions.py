@@ -12,8 +12,10 @@ from grader.errors import SpecError
 from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.cases import Case, Cases, Choice, Region, Size, Space, Star
 from grader.exercise.catalogue import discover
-from grader.exercise.model import Agrees, Check, Exercise, Part, Tolerance
-from grader.exercise.plan import ReplayToken, draw, replay_plan
+from grader.exercise.model import Check, Exercise, Part, Tolerance
+from grader.exercise.plan import draw
+from grader.exercise.replay_token import ReplayToken, replay_plan
+from grader.exercise.rules import Agrees
 
 NEAR = Space({"M": Size(1, 20), "layout": Choice(("rows", "mixed")), "dtype": Choice(("float32", "float16"))})
 ROUND = Space({"M": Size(128, 512, multiple_of=128), "layout": Choice(("mixed",)), "dtype": NEAR.axes["dtype"]})

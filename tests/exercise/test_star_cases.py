@@ -7,8 +7,10 @@ import pytest
 from grader.errors import SpecError
 from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.cases import Case, Cases, Choice, Size, Space, Star
-from grader.exercise.model import Agrees, Check, Exercise, Part, Tolerance
-from grader.exercise.plan import ReplayToken, draw, replay_plan
+from grader.exercise.model import Check, Exercise, Part, Tolerance
+from grader.exercise.plan import draw
+from grader.exercise.replay_token import ReplayToken, replay_plan
+from grader.exercise.rules import Agrees
 from grader.exercise.star_cases import star_cases
 
 DTYPES = ("float32", "float16", "bfloat16")

@@ -42,7 +42,7 @@ every_computing_part = each([pair for pair in PARTS if not pair[1].chooses])
 every_choosing_part = each([pair for pair in PARTS if pair[1].chooses])
 # Cases that only a GPU is given: `grade check` on a machine without one meets all others.
 every_part_with_large_cases = each(
-    [pair for pair in PARTS if any(check.cases and check.cases.named_large for check in pair[1].checks)]
+    [pair for pair in PARTS if any(check.cases and check.cases.large_cases for check in pair[1].checks)]
 )
 
 
@@ -162,7 +162,7 @@ def test_most_cases_have_costs_that_were_measured_and_the_others_none(entry: Ent
 @every_part_with_large_cases
 def test_large_cases_have_a_wide_oracle_and_inputs_that_their_seed_decides(entry: Entry, part: Part) -> None:
     truth = Truth.of(entry)
-    large = [case for check in part.checks if check.cases for case in check.cases.named_large]
+    large = [case for check in part.checks if check.cases for case in check.cases.large_cases]
     found = [
         line for look in (repeatable_inputs, seeded_inputs) for line in look(_of(part, max(large, key=_work)), truth)
     ]

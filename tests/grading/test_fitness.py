@@ -13,7 +13,7 @@ from grader.errors import GradeError
 from grader.exercise.cases import FAR_APART, Case
 from grader.exercise.plan import PlannedCheck
 from grader.grading.fitness import crowded_out, crowded_out_baseline, takes_much_memory
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.record.causes import Cause
 from grader.record.statuses import Status
 from grader.sandbox.pair import Pair

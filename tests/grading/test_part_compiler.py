@@ -16,8 +16,9 @@ from grader.compile.outcome_cache import CompileOutcome, CompileState, RecordedF
 from grader.errors import GradeError
 from grader.exercise.cases import Value
 from grader.exercise.catalogue import Entry, resolve
-from grader.exercise.model import Agrees, Compiles, Limits, Part, SpeedBand
+from grader.exercise.model import Limits, Part
 from grader.exercise.plan import default_seed
+from grader.exercise.rules import Agrees, Compiles, SpeedBand
 from grader.gpus import why_unknown
 from grader.grading import Job, grade, part_compiler, truth_of
 from grader.grading.compile_outcomes import state_of
@@ -105,7 +106,7 @@ def test_the_largest_timed_case_of_moderate_size_is_compiled(part: Part) -> None
 
 
 def test_else_the_last_named_case_of_the_first_correctness_check(part: Part) -> None:
-    named = next(check.rule.cases.named for check in part.checks if isinstance(check.rule, Agrees))
+    named = next(check.rule.cases.named_cases for check in part.checks if isinstance(check.rule, Agrees))
     untimed = replace(part, checks=tuple(one for one in part.checks if not isinstance(one.rule, SpeedBand)))
     assert case_for(with_sizes(part, {"N": 1 << 30})) == case_for(untimed) == named[-1]
 
@@ -225,7 +226,7 @@ def test_a_part_that_crashes_takes_no_other_with_it(compiler: ForkServer, part: 
 def test_the_grids_of_timed_sizes_are_recorded_whatever_the_size(
     compiler: ForkServer, ex_15: Entry, part: Part, grid: str, programs: list[int]
 ) -> None:
-    first = part.speed_bands[0].suite.named[0]
+    first = part.speed_bands[0].suite.named_cases[0]
     small = with_sizes(part, *({**first, "N": size} for size in (1 << 16, 1 << 30)))
     text = f"{HEAD}{COPY}{ADD}".replace("(triton.cdiv(x.numel(), 1024),)", grid)
     start = Start("ex.py", text, ex_15.source("inputs.py"), ("vector_add",))

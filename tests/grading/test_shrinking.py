@@ -14,7 +14,7 @@ from grader.grading import Job
 from grader.grading.shrinking import Shrinking
 from grader.grading.smallest import Smallest, smallest
 from grader.judge.bench import Bench
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.rules import failure_of
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of

@@ -16,7 +16,7 @@ from grader.exercise.model import check_id
 from grader.exercise.plan import PlannedCheck
 from grader.grading import answers, speed, workplace
 from grader.judge.bench import Bench
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.rules import decide
 from grader.judge.ruling import Ruling
 from grader.protocol.baseline_messages import Gauged

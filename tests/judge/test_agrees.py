@@ -6,9 +6,9 @@ import pytest
 
 from grader.exercise.cases import QUICK_VOLUME, Case, Cases, Choice, Size, Space
 from grader.exercise.catalogue import Entry
-from grader.exercise.model import Agrees
 from grader.exercise.plan import PlannedCase
-from grader.judge.failures import Failure
+from grader.exercise.rules import Agrees
+from grader.judge.failure import Failure
 from grader.judge.rules.agrees import _most_telling, decide
 from grader.judge.trial import NotRunHere
 from grader.record.causes import Cause, Mismatch

@@ -11,8 +11,8 @@ import torch
 
 from grader.exercise.cases import Case, Cases
 from grader.exercise.catalogue import Entry
-from grader.exercise.model import Fresh
 from grader.exercise.plan import PlannedCase
+from grader.exercise.rules import Fresh
 from grader.judge.examination import _is_answer_to
 from grader.judge.retrials import is_right_only, remembered
 from grader.judge.rules.fresh import decide, judge_case

@@ -14,8 +14,9 @@ import pytest
 
 from grader.exercise.cases import Case, Cases, Choice, Size, Space
 from grader.exercise.catalogue import Entry, resolve
-from grader.exercise.model import Agrees, Limits, WorkModel
+from grader.exercise.model import Limits
 from grader.exercise.plan import PlannedCase, default_seed
+from grader.exercise.rules import Agrees, WorkModel
 from grader.judge.bench import Bench
 from grader.judge.configurations import ConfigurationRuns, every_configuration
 from grader.judge.rules import decide
@@ -401,7 +402,7 @@ def test_the_case_is_the_one_whose_lengths_have_the_largest_product_whatever_its
     space = Space({"M": Size(1, 500), "N": Size(1, 500), "unused": Size(0, 9), "D": Choice((16, 999))})
     cases = Cases(space, ({"M": 400, "N": 2}, {"M": 60, "N": 70}, {"M": 1, "N": 30, "D": 999}), generated=1)
     drawn = PlannedCase(space.case(M=500, N=500), 0)
-    planned = [drawn, *(PlannedCase(case, 0) for case in cases.named)]
+    planned = [drawn, *(PlannedCase(case, 0) for case in cases.named_cases)]
     assert _tuned_cases(planned, Agrees(cases, every_configuration=True)) == [planned[2]]
     assert _tuned_cases(planned, Agrees(cases)) == []
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.judge.coverage import coverage_of, coverage_of_wrong, more_telling
-from grader.judge.failures import WrongCall
+from grader.judge.failure import WrongCall
 from grader.protocol.footprint import MOST_ROWS, MOST_TILES, Footprint
 from grader.protocol.messages import LaunchInfo, Recipe, Returned
 from grader.record.launches import Coverage

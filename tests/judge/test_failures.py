@@ -11,9 +11,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from grader.judge.failures import Failure, check_device, examine, missing_function, why_not_finished
+from grader.judge.answer_check import check_answer, check_device
+from grader.judge.failure import Failure
 from grader.judge.tolerance import ulp
 from grader.judge.truth import Expected
+from grader.judge.unanswered import missing_function, why_not_finished
 from grader.protocol.messages import Form, Frame, LaunchInfo, Raised, Returned
 from grader.sandbox.outcome import Died, Finished, Garbled, Outcome, OutOfMemory, TimedOut
 from grader.text import clean
@@ -43,7 +45,7 @@ def raised(**changes: Any) -> Raised:
 
 
 def judged(outcome: Outcome, expected: Expected = DOUBLED) -> Failure:
-    failure, _ = examine(outcome, (expected,), lambda: (X,), PATH)
+    failure, _ = check_answer(outcome, (expected,), lambda: (X,), PATH)
     assert failure is not None
     return failure
 
@@ -201,7 +203,7 @@ def test_a_function_that_changes_its_arguments_must_return_nothing(
     names: tuple[str, ...], got: str, changed: str
 ) -> None:
     expected = [dataclasses.replace(DOUBLED, name=name, mutated=True) for name in names]
-    failure, _ = examine(returned(*[2 * X] * (2 * len(names))), expected, lambda: (X,), PATH)
+    failure, _ = check_answer(returned(*[2 * X] * (2 * len(names))), expected, lambda: (X,), PATH)
     assert failure is not None
     assert (failure.cause.kind, failure.cause.title) == ("wrong_count", "Wrong count")
     assert failure.cause.rationale == f"What is returned must be nothing, got {got}."
@@ -210,7 +212,7 @@ def test_a_function_that_changes_its_arguments_must_return_nothing(
 
 def test_an_argument_that_is_changed_beside_an_output_is_not_to_be_returned() -> None:
     cache = dataclasses.replace(DOUBLED, name="cache", mutated=True)
-    failure, _ = examine(returned(2 * X), (DOUBLED, cache), lambda: (X,), PATH)
+    failure, _ = check_answer(returned(2 * X), (DOUBLED, cache), lambda: (X,), PATH)
     assert failure is not None
     assert failure.cause.rationale == "Number of outputs must be 1 (y), got 0."
     assert failure.cause.help == "End the function with `return y`."
@@ -355,7 +357,7 @@ def test_wrong_elements_at_the_end_blame_no_mask() -> None:
 
 def test_an_argument_that_was_copied_is_counted_from_one() -> None:
     outcome = returned(X.clone())
-    failure, _ = examine(outcome, (DOUBLED,), lambda: (torch.ones(7), X, 3), PATH)
+    failure, _ = check_answer(outcome, (DOUBLED,), lambda: (torch.ones(7), X, 3), PATH)
     assert failure is not None
     assert failure.cause.help == "It equals argument 2 of 3 bit for bit."
 
@@ -388,7 +390,7 @@ def test_the_launch_tells_which_tile_is_wrong() -> None:
 
 def test_the_first_wrong_output_is_the_one_that_is_told() -> None:
     second = dataclasses.replace(DOUBLED, name="z")
-    failure, worst = examine(returned(changed(), torch.zeros(7)), (DOUBLED, second), lambda: (X,), PATH)
+    failure, worst = check_answer(returned(changed(), torch.zeros(7)), (DOUBLED, second), lambda: (X,), PATH)
     assert failure is not None
     assert failure.cause.rationale.startswith("z: every element wrong")
     assert worst > 1
@@ -396,8 +398,8 @@ def test_the_first_wrong_output_is_the_one_that_is_told() -> None:
 
 def test_the_largest_error_is_measured_though_everything_is_right() -> None:
     output = changed((6, 14 + 2.0**-20))
-    assert examine(returned(output), (DOUBLED,), lambda: (X,), PATH) == (None, 1.0)
-    assert examine(returned(changed()), (DOUBLED,), lambda: (X,), PATH) == (None, 0.0)
+    assert check_answer(returned(output), (DOUBLED,), lambda: (X,), PATH) == (None, 1.0)
+    assert check_answer(returned(changed()), (DOUBLED,), lambda: (X,), PATH) == (None, 0.0)
 
 
 # -- what else a call did --------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ import pytest
 
 from grader.exercise.cases import Case, Cases, Choice, Size, Space
 from grader.exercise.catalogue import Entry
-from grader.exercise.model import Agrees
 from grader.exercise.plan import PlannedCase
+from grader.exercise.rules import Agrees
 from grader.judge.bench import Bench
 from grader.judge.rules.agrees import decide
 from grader.judge.ruling import Ruling

@@ -13,8 +13,8 @@ from grader.errors import SpecError
 from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.cases import Case, Cases, Choice, Space
 from grader.exercise.catalogue import Entry
-from grader.exercise.model import Regret, RegretGroup
 from grader.exercise.plan import PlannedCase, draw
+from grader.exercise.rules import Regret, RegretGroup
 from grader.grading import Job, grade
 from grader.judge.rules.regret import ChoiceCost, clues_of, mean_regret
 from grader.record.checks import DEAREST_GROUP, CheckResult

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from grader.exercise.cases import Cases, Size, Space
-from grader.exercise.model import Agrees, Compiles, Fresh, Rule, RunsCases, SpeedBand, UsesKernels, WorkModel
+from grader.exercise.rules import Agrees, Compiles, Fresh, Rule, RunsCases, SpeedBand, UsesKernels, WorkModel
 from grader.judge import rules
 
-ONE = Cases(Space({"N": Size(1, 8)}), canonical=({"N": 3},), generated=0)
-OTHER = Cases(Space({"N": Size(1, 8)}), canonical=({"N": 5},), generated=0)
+ONE = Cases(Space({"N": Size(1, 8)}), named=({"N": 3},), generated=0)
+OTHER = Cases(Space({"N": Size(1, 8)}), named=({"N": 5},), generated=0)
 
 
 def kinds_of(rule: type[Rule]) -> set[type[Rule]]:

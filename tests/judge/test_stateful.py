@@ -11,8 +11,9 @@ from grader.errors import SpecError
 from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.cases import Cases, Choice, Size, Space
 from grader.exercise.catalogue import Entry
-from grader.exercise.model import Agrees, Check, Part, Stateful, Tolerance
+from grader.exercise.model import Check, Part, Tolerance
 from grader.exercise.plan import default_seed, draw
+from grader.exercise.rules import Agrees, Stateful
 from grader.grading import Job, grade
 from grader.record.checks import CheckResult
 from grader.sandbox.server import ForkServer

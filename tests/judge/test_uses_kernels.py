@@ -9,7 +9,7 @@ import pytest
 
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry, resolve
-from grader.exercise.model import UsesKernels
+from grader.exercise.rules import UsesKernels
 from grader.judge.rules import decide
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.judge.failures import why_not_finished
+from grader.judge.unanswered import why_not_finished
 from grader.judge.wording import Words, in_words
 from grader.protocol.messages import Frame, Raised
 

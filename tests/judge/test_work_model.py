@@ -15,9 +15,9 @@ import pytest
 from grader.errors import SpecError
 from grader.exercise.cases import Case, Cases, Size, Space
 from grader.exercise.catalogue import Entry, resolve
-from grader.exercise.model import Allowance, WorkModel
 from grader.exercise.plan import PlannedCase, default_seed
-from grader.judge.failures import Failure
+from grader.exercise.rules import Allowance, WorkModel
+from grader.judge.failure import Failure
 from grader.judge.part_findings import PartFindings
 from grader.judge.rules.work_model import Weighed, weigh
 from grader.judge.rules.work_model import decide as works

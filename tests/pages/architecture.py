@@ -72,7 +72,11 @@ WAY = (
         "Without a GPU: replays a right call with other orders of programs and other numbers in unwritten memory, if "
         "these can matter. A right call may still fail here.",
     ),
-    ("grader/judge/failures.py", "Gives a failed call its status and its cause in words."),
+    (
+        "grader/judge/answer_check.py",
+        "Checks form, values and side effects, and gives a failed call its status and its cause in words. A call "
+        "without an answer gets them from `unanswered.py`.",
+    ),
     ("grader/grading/shrinking.py", "Finds the smallest case that fails in the same way."),
     ("grader/grading/results.py", "Writes the ruling on a check as a result of the record."),
     (

@@ -10,7 +10,8 @@ from typing import Any
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry, discover
 from grader.exercise.formula import evaluate
-from grader.exercise.model import Part, SpeedBand
+from grader.exercise.model import Part
+from grader.exercise.rules import SpeedBand
 from grader.gpus import ARCHITECTURES, Architecture, Gpu
 from grader.speed import suite
 from grader.speed.baselines import title_of
@@ -61,7 +62,7 @@ def sizes(band: SpeedBand, gpu: Gpu, row: Architecture) -> int:
         str(case.get("dtype")) not in row.lacks
         and suite.fits(band, case, room)
         and least_us(band, case, gpu) >= suite._LEAST_US
-        for case in band.suite.named
+        for case in band.suite.named_cases
     )
 
 
@@ -69,7 +70,7 @@ def cell(part: Part, band: SpeedBand, card: Card) -> str:
     gpu, row = card
     if not row.cute_dsl and any(package.module == "cutlass" for package in part.needs):
         return "–"
-    return f"{sizes(band, gpu, row)} of {len(band.suite.named)}"
+    return f"{sizes(band, gpu, row)} of {len(band.suite.named_cases)}"
 
 
 def against(band: SpeedBand) -> str:

@@ -22,8 +22,8 @@ from grader.exercise.tensors import bytes_of
 from grader.gpus import ARCHITECTURES
 from grader.grading import Job, grade
 from grader.judge.access_findings import cause_of
-from grader.judge.failures import why_not_finished
 from grader.judge.truth import Truth
+from grader.judge.unanswered import why_not_finished
 from grader.protocol.decode import DecodeError
 from grader.protocol.messages import (
     Binary,
@@ -273,7 +273,7 @@ def test_whatever_time_is_claimed_a_size_has_finite_numbers_or_is_refused(
     times: list[float], peak_bytes: int, steady: bool, choice: dict[str, Any]
 ) -> None:
     part, band = PART, band_of(PART, TINY)
-    case = band.suite.named[0]
+    case = band.suite.named_cases[0]
     suite = Suite(part, band, {}, None, None, GAUGED, "", "")  # type: ignore[arg-type]
     base = [TimingSample(1000.0 + i, 1100.0 + i) for i in range(20)]
     prepared = decode_answer({"answer": "prepared", "outputs": [], "choices": [choice], "launches": 1})
@@ -325,7 +325,7 @@ def test_whatever_a_sample_says_it_is_compared_and_what_it_names_is_clean(
     assert isinstance(first, Sampled)
     assert isinstance(second, Sampled)
     assert are_alike(first, second) in (True, False)
-    case = band_of(PART, TINY).suite.named[0]
+    case = band_of(PART, TINY).suite.named_cases[0]
     is_presentable(changed_failure(case, first.changed), 4000)
 
 

@@ -14,7 +14,8 @@ from grader.exercise.cases import Case
 from grader.export import junit
 from grader.export.formats import Format, formats
 from grader.judge.access_findings import cause_of
-from grader.judge.failures import Failure, missing_function, why_not_finished
+from grader.judge.failure import Failure
+from grader.judge.unanswered import missing_function, why_not_finished
 from grader.protocol.messages import Frame, GuardFinding, Raised
 from grader.record.causes import Cause, Suspect
 from grader.record.checks import PartInfo

@@ -23,6 +23,7 @@ from grader.errors import MissingEnvironment
 from grader.exercise import plan
 from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.catalogue import Entry, resolve
+from grader.exercise.replay_token import parse_token, replay_plan
 from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session
@@ -91,7 +92,7 @@ def test_the_replay_command_names_the_case_and_the_file(look: Look, ex_15: Entry
     assert found.call is not None
     grade, replay, token, *options = found.call.replay.split()
     assert (grade, replay, options) == ("grade", "replay", ["--submission", "my.py"])
-    (again,) = plan.replay_plan(ex_15.exercise, plan.parse_token(token), WHOLE_CPU).checks
+    (again,) = replay_plan(ex_15.exercise, parse_token(token), WHOLE_CPU).checks
     assert dict(again.cases[0].case) == found.call.case
 
 

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from grader.exercise.catalogue import Entry, discover
-from grader.exercise.model import Agrees, Part, SpeedBand
+from grader.exercise.model import Part
+from grader.exercise.rules import Agrees, SpeedBand
 from grader.judge.truth import Truth
 from grader.protocol.messages import Recipe
 from grader.speed import baselines
@@ -226,7 +227,7 @@ def test_what_timed_answers_are_compared_with_has_the_form_of_the_truth(
     module = functions_of(entry)
     truth = Truth.of(entry)
     cases = next(check.rule.cases for check in part.checks if isinstance(check.rule, Agrees))
-    recipe = Recipe(part.name, dict(cases.named[0]), 17)
+    recipe = Recipe(part.name, dict(cases.named_cases[0]), 17)
     # These need no GPU; the others are compared with nothing here.
     for name in {"torch_eager", "cublas"} & {band.baseline, *band.shown_beside}:
         arguments = dict(zip(part.arguments, truth.inputs(recipe), strict=True))

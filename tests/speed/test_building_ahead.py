@@ -103,7 +103,7 @@ def test_with_few_cores_the_submission_gets_all_of_them(
 def test_each_size_of_the_parts_that_are_graded_is_built_once() -> None:
     entry, _ = resolve(ROOT, "ex_18")
     state = baseline_main._State(entry)
-    forward, backward = (len(part.speed_bands[0].suite.named) for part in entry.exercise.parts)
+    forward, backward = (len(part.speed_bands[0].suite.named_cases) for part in entry.exercise.parts)
     # cuDNN for both parts, which switches torch, and our fastest for each.
     assert sorted(map(len, state.builds(()))) == sorted((forward + backward, forward, backward))
     assert [*map(len, state.builds(("attention_backward",)))] == [backward, backward]

@@ -218,7 +218,7 @@ def counted(server: ForkServer, ex_15: Entry, stand_in: Callable[..., str]) -> C
         part = ex_15.exercise.parts[0]
         text = source or (ROOT / "reference" / ex_15.name / "solution.py").read_text(encoding="utf-8")
         start = Start("ex_15.py", text, ex_15.source("inputs.py"), (part.name,))
-        case = next(check for check in part.checks if check.cases).cases.named[0]  # type: ignore[union-attr]
+        case = next(check for check in part.checks if check.cases).cases.named_cases[0]  # type: ignore[union-attr]
         (found,) = count(ProcessSpec(server, start, ex_15.exercise.limits), stand_in(says, refuses), [(part, case, 7)])
         return found
 

@@ -9,7 +9,7 @@ import pytest
 from grader.errors import SpecError
 from grader.exercise.cases import Cases, Choice, Size, Space
 from grader.exercise.curves import Curves
-from grader.exercise.model import SpeedBand
+from grader.exercise.rules import SpeedBand
 from grader.speed.lineup import Lineup, candidates, lineup, smallest
 
 SPACE = Space({"N": Size(1, 1 << 20), "dtype": Choice(("float16", "float32"))})

@@ -9,7 +9,7 @@ import pytest
 
 from grader.exercise.cases import Cases, Choice, Size, Space
 from grader.exercise.catalogue import Entry
-from grader.exercise.model import SpeedBand
+from grader.exercise.rules import SpeedBand
 from grader.gpus import ARCHITECTURES, USUAL
 from grader.record.checks import PartInfo
 from grader.record.launches import Grid

@@ -32,7 +32,7 @@ def given_to(part: Part, request: PrepareBaseline, seeds: tuple[int, ...]) -> li
 
 def request_for(mutates: tuple[str, ...]) -> tuple[Part, PrepareBaseline]:
     part = resolve(ROOT, "ex_15")[0].exercise.parts[0]
-    recipe = Recipe(part.name, dict(part.speed_bands[0].suite.named[0]) | {"N": 64}, 0)
+    recipe = Recipe(part.name, dict(part.speed_bands[0].suite.named_cases[0]) | {"N": 64}, 0)
     return part, PrepareBaseline("torch_eager", recipe, part.arguments, mutates, "stream", 64)
 
 

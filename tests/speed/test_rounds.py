@@ -170,7 +170,7 @@ def stage(ex_15: Entry, monkeypatch: pytest.MonkeyPatch) -> Stage:
     """Set up a contest: stage(beside=(…), replayer={…}, baseline_process={…}). Every run has the same chance."""
     part = ex_15.exercise.part("vector_add")
     assert part is not None
-    case = band_of(part, TINY).suite.named[0]
+    case = band_of(part, TINY).suite.named_cases[0]
 
     def set_up(
         *,

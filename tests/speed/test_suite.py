@@ -335,7 +335,9 @@ def arena(ex_15: Entry, monkeypatch: pytest.MonkeyPatch) -> Arena:
         replayer: Any = SimpleNamespace(pid=None)
         sizes: list[dict[str, Value]] = [{"N": n} for n in found]
         band = band_of(part, *sizes, **changes)
-        calls: dict[Case, Traced] = {case: (traced or {}).get(int(case["N"]), (told(),)) for case in band.suite.named}
+        calls: dict[Case, Traced] = {
+            case: (traced or {}).get(int(case["N"]), (told(),)) for case in band.suite.named_cases
+        }
         judging = Suite(part, band, calls, replayer, baseline_process, gauged, "none", "/learner/ex_15.py", slow)
         return judging.judge(), invented.asked
 

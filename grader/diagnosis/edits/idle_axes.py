@@ -10,7 +10,7 @@ import ast
 from grader.definitions import spans_of
 from grader.diagnosis.edits.edit_scope import called
 from grader.judge.clue import Clue
-from grader.judge.failures import WrongCall
+from grader.judge.failure import WrongCall
 from grader.phrases import counted
 from grader.syntax import tree_of
 from grader.text import clean

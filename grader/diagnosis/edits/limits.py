@@ -16,7 +16,7 @@ from grader.diagnosis.edits.grids import LIMITED
 from grader.diagnosis.edits.repairs import kernels_in
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue
-from grader.judge.failures import WrongCall
+from grader.judge.failure import WrongCall
 
 UNSHARED = "not_all_covered"
 _WEIGHT = 0.85

@@ -18,7 +18,7 @@ from grader.diagnosis.edits.edited import Edited
 from grader.diagnosis.edits.edits import edits_of
 from grader.diagnosis.edits.influence import outputs_of_lines
 from grader.diagnosis.edits.loops import RETURN, WRONG_BRANCH
-from grader.diagnosis.kinds import GENERAL
+from grader.diagnosis.kinds import NAMEABLE
 from grader.diagnosis.known_mistakes import passing_like
 from grader.exercise.cases import INTERPRETED_VOLUME, QUICK_VOLUME, Case
 from grader.judge.bench import Bench
@@ -60,7 +60,7 @@ def repair_clues(
     text: str,
     failing: Sequence[Recipe],
     suspected: Sequence[str],
-    known: Collection[str] = GENERAL,
+    known: Collection[str] = NAMEABLE,
     *,
     in_launch: bool = False,
     diverging: Collection[int] = (),
@@ -221,7 +221,7 @@ def _clue(edit: Edit, suspected: Sequence[str], known: Collection[str]) -> Clue:
     """
     fitting = [one for one in edit.kinds if one in known] or [SLIP]
     kind = next((one for one in suspected if one in fitting), fitting[0])
-    shows = GENERAL[edit.kinds[0]].by_edit and edit.kinds[0] in known
+    shows = NAMEABLE[edit.kinds[0]].by_edit and edit.kinds[0] in known
     kind = edit.kinds[0] if shows else kind
     if not edit.in_kernel and not _may_be_in_launch_code(kind) and kind not in suspected:
         kind = SLIP
@@ -236,11 +236,11 @@ def _clue(edit: Edit, suspected: Sequence[str], known: Collection[str]) -> Clue:
 
 def _is_particular(kind: str) -> bool:
     """Return whether a kind is the exercise's own, or names a step of one formula."""
-    return kind not in GENERAL or GENERAL[kind].particular
+    return kind not in NAMEABLE or NAMEABLE[kind].particular
 
 
 def _may_be_in_launch_code(kind: str) -> bool:
-    return kind not in GENERAL or GENERAL[kind].in_launch_code
+    return kind not in NAMEABLE or NAMEABLE[kind].in_launch_code
 
 
 def _shown(*texts: str) -> Iterator[str]:

@@ -16,7 +16,7 @@ from grader.diagnosis.edits.edits import scopes_of
 from grader.diagnosis.edits.repairs import kernels_in
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue
-from grader.judge.failures import WrongCall
+from grader.judge.failure import WrongCall
 from grader.phrases import counted
 from grader.protocol.messages import GuardFinding
 from grader.text import clean

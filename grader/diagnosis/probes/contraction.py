@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.retrials import is_right_only
 
 KIND = "contracted"

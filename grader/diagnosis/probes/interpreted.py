@@ -13,7 +13,7 @@ from grader.exercise.cases import Case
 from grader.exercise.plan import PlannedCase, PlannedCheck
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.retrials import NO_EARLIER_CALL, is_right_only
 from grader.judge.rules import ruling_of
 from grader.protocol.trace import relaunched

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
-from grader.judge.failures import Failure, WrongCall
+from grader.judge.failure import Failure, WrongCall
 from grader.judge.retrials import replaying
 from grader.protocol.messages import Birth, ReplayCall
 from grader.sandbox.outcome import Finished, Outcome

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
-from grader.judge.failures import Failure, WrongCall
+from grader.judge.failure import Failure, WrongCall
 from grader.judge.retrials import replaying
 from grader.phrases import lines_named
 from grader.protocol.messages import Filling, ReplayCall

@@ -9,7 +9,7 @@ from grader.diagnosis.gathering import OVERLAP
 from grader.exercise.cases import QUICK_VOLUME
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
-from grader.judge.failures import Failure, WrongCall
+from grader.judge.failure import Failure, WrongCall
 from grader.protocol.messages import Recipe
 from grader.sandbox.outcome import Finished
 

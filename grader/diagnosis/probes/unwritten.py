@@ -15,7 +15,7 @@ from torch import Tensor
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.compare import tensor_of
-from grader.judge.failures import Failure, WrongCall
+from grader.judge.failure import Failure, WrongCall
 from grader.judge.retrials import finds_memory, replaying
 from grader.protocol.messages import Unwritten
 from grader.sandbox.outcome import Finished, Outcome

@@ -16,7 +16,7 @@ from grader.exercise.cases import QUICK_VOLUME, Case, Size, Space, Value
 from grader.exercise.causes import Contrast
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue
-from grader.judge.failures import WrongCall
+from grader.judge.failure import WrongCall
 from grader.judge.trial import NotRunHere, TriedCase
 from grader.protocol.messages import Recipe, only
 

@@ -15,11 +15,12 @@ from types import MappingProxyType
 from typing import Any
 
 from grader.compile.outcome_cache import CompileOutcome
-from grader.exercise.model import Part, Rule
+from grader.exercise.model import Part
 from grader.exercise.plan import PlannedCase, PlannedCheck
+from grader.exercise.rules import Rule
 from grader.judge.bench import Bench
-from grader.judge.failures import Failure
-from grader.judge.rules.kernels_only import by_evidence, why_untold
+from grader.judge.failure import Failure
+from grader.judge.kernel_policy import by_evidence, why_untold
 from grader.judge.ruling import Ruling
 from grader.judge.trial import NotRunHere
 from grader.judge.truth import Truth

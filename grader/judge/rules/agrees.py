@@ -8,8 +8,8 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from grader.exercise.cases import QUICK_VOLUME, Value
-from grader.exercise.model import Agrees
 from grader.exercise.plan import PlannedCase
+from grader.exercise.rules import Agrees
 from grader.judge.bench import Bench
 from grader.judge.configurations import (
     ConfigurationRuns,
@@ -17,11 +17,11 @@ from grader.judge.configurations import (
     is_due_to_configuration,
     name_configuration_of,
 )
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.gpu_sizes import OnTheLargestGpu, on_the_usual_gpu, raises_on_few
-from grader.judge.rules.kernels_only import judged_apart
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest, NotRunHere, Trial
+from grader.judge.wrong_replay import explain_wrong_replay
 from grader.record.json_numbers import Number, number
 
 RULE = Agrees
@@ -160,7 +160,7 @@ def _looked_into(bench: Bench, failed: Sequence[tuple[PlannedCase, Trial]]) -> l
     (_, trial), ((one, failure), *others) = failed[0], failures
     if is_due_to_configuration(bench, one, trial):
         return [(one, name_configuration_of(trial, failure)) for one, failure in failures]
-    return [(one, judged_apart(bench, one, trial, failure, briefly=True)), *others]
+    return [(one, explain_wrong_replay(bench, one, trial, failure, briefly=True)), *others]
 
 
 def _run_here(bench: Bench, requests: Sequence[CallRequest], ran: _Ran) -> Generator[Trial]:
@@ -186,12 +186,12 @@ def _run_here(bench: Bench, requests: Sequence[CallRequest], ran: _Ran) -> Gener
 
 
 def _tuned_cases(cases: Sequence[PlannedCase], rule: Agrees) -> list[PlannedCase]:
-    """Return the cases to run in every configuration: the largest canonical one of each dtype, largest first.
+    """Return the cases to run in every configuration: the largest named one of each dtype, largest first.
 
     Most tiles leave a remainder in the largest. A configuration may be wrong for one dtype alone, such as one that
     allows TF32.
     """
-    named = [one for one in cases if one.case in rule.cases.named] if rule.every_configuration else []
+    named = [one for one in cases if one.case in rule.cases.named_cases] if rule.every_configuration else []
     largest: dict[Value, PlannedCase] = {}
     for one in sorted(named, key=lambda one: one.case.volume, reverse=True):
         largest.setdefault(one.case.get("dtype", ""), one)

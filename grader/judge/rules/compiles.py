@@ -9,14 +9,17 @@ from torch import Tensor
 
 from grader.compile.outcome_cache import UNKNOWN, CompileOutcome, RecordedForm
 from grader.exercise.cases import Case
-from grader.exercise.model import Compiles, Part
+from grader.exercise.model import Part
+from grader.exercise.rules import Compiles
 from grader.exercise.tensors import dtype_name
+from grader.judge.answer_check import check_forms
 from grader.judge.clue import Clue, sure
 from grader.judge.evidence import with_line
-from grader.judge.failures import Failure, check_forms, unloadable
-from grader.judge.rules.kernels_only import library_failure
+from grader.judge.failure import Failure
+from grader.judge.kernel_policy import library_failure
 from grader.judge.ruling import Ruling
 from grader.judge.truth import Expected, Truth
+from grader.judge.unanswered import unloadable
 from grader.judge.wording import in_words
 from grader.phrases import all_of
 from grader.protocol.messages import Form

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grader.exercise.cases import QUICK_VOLUME
-from grader.exercise.model import Fresh
 from grader.exercise.plan import PlannedCase
+from grader.exercise.rules import Fresh
 from grader.exercise.seeds import another
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.compare import compare, tensor_of
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.retrials import replaying
-from grader.judge.rules.kernels_only import judged_apart
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest, Trial
+from grader.judge.wrong_replay import explain_wrong_replay
 from grader.record.causes import Cause
 from grader.record.json_numbers import Number
 from grader.sandbox.outcome import Finished
@@ -75,7 +75,7 @@ def judge_case(bench: Bench, one: PlannedCase, more: int = 0) -> Failure | None:
     trials = list(bench.tries(requests, chained=True))
     first = trials[0]
     if first.failure:
-        return judged_apart(bench, one, first, first.failure)
+        return explain_wrong_replay(bench, one, first, first.failure)
     if len(trials) < len(requests) - more:
         # The last trial has the reason for the missing ones.
         return trials[-1].failure

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
-from grader.exercise.model import Launches
 from grader.exercise.plan import PlannedCase
+from grader.exercise.rules import Launches
 from grader.judge.bench import Bench
 from grader.judge.configurations import other_configurations
-from grader.judge.failures import Failure
-from grader.judge.rules.kernels_only import judged_apart
+from grader.judge.failure import Failure
 from grader.judge.ruling import Ruling
 from grader.judge.unplanned_cases import find_unplanned_cases
+from grader.judge.wrong_replay import explain_wrong_replay
 from grader.phrases import listed
 from grader.protocol.messages import LaunchInfo
 from grader.record.causes import Cause
@@ -38,7 +38,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Launches) -> Ruling
     metrics: dict[str, Number] = {"cases": len(cases)}
     for one in cases:
         trial = bench.try_case(one.case, one.seed)
-        if failure := trial.failure and judged_apart(bench, one, trial, trial.failure):
+        if failure := trial.failure and explain_wrong_replay(bench, one, trial, trial.failure):
             return Ruling(failure, one, metrics=metrics)
         if trial.untold:
             return Ruling(None, one, undecided=f"the launches could not be recorded: {trial.untold[0]}")

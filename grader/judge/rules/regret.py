@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from math import exp, isnan, log, prod
 
-from grader.exercise.model import Regret, RegretGroup
 from grader.exercise.plan import PlannedCase
+from grader.exercise.rules import Regret, RegretGroup
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
-from grader.judge.failures import Failure, why_not_finished
+from grader.judge.failure import Failure
 from grader.judge.ruling import Ruling
 from grader.judge.truth import Offer
+from grader.judge.unanswered import why_not_finished
 from grader.phrases import counted
 from grader.protocol.messages import Slot
 from grader.record.causes import Cause

@@ -7,11 +7,12 @@ from contextlib import closing
 from dataclasses import replace
 from typing import NamedTuple
 
-from grader.exercise.model import Part, Stateful
+from grader.exercise.model import Part
 from grader.exercise.plan import PlannedCase
+from grader.exercise.rules import Stateful
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest
 from grader.protocol.messages import Loaded

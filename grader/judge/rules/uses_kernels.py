@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from grader.exercise.cases import Case, Value
-from grader.exercise.model import UsesKernels
 from grader.exercise.plan import PlannedCase
+from grader.exercise.rules import UsesKernels
 from grader.judge.bench import Bench
 from grader.judge.evidence import Evidence
-from grader.judge.failures import Failure
-from grader.judge.retrials import kernels_matter
-from grader.judge.rules.kernels_only import by_evidence, interpreted_trial, judged_apart, policy_failure, why_untold
+from grader.judge.failure import Failure
+from grader.judge.kernel_policy import by_evidence, policy_failure, why_untold
+from grader.judge.retrials import interpreted_trial, kernels_matter
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest
+from grader.judge.wrong_replay import explain_wrong_replay
 from grader.phrases import all_of
 from grader.record.causes import Cause
 from grader.text import clean
@@ -29,7 +30,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: UsesKernels) -> Rul
         if trial.failure and trial.failure.status != "fail":
             return Ruling(trial.failure, one)
         # Other checks judge whether the case is right.
-        refused = _refused(bench, one, trial.failure and judged_apart(bench, one, trial, trial.failure))
+        refused = _refused(bench, one, trial.failure and explain_wrong_replay(bench, one, trial, trial.failure))
         if refused:
             break
     evidence = {

@@ -9,13 +9,13 @@ from typing import Literal, TypeVar
 
 from grader.exercise.cases import Case
 from grader.exercise.formula import evaluate
-from grader.exercise.model import Allowance, WorkModel
 from grader.exercise.plan import PlannedCase
+from grader.exercise.rules import Allowance, WorkModel
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.configurations import other_configurations, words_of
 from grader.judge.evidence import Evidence
-from grader.judge.failures import Failure
+from grader.judge.failure import Failure
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest, NotRunHere, Trial
 from grader.judge.unplanned_cases import find_unplanned_cases
@@ -114,7 +114,7 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Ruli
 def _count_models(bench: Bench, model: WorkModel) -> Iterator[Work]:
     """Yield what right calls on small copies of the timed sizes use."""
     returned = len(bench.part.outputs)
-    for case in model.named_models:
+    for case in model.model_cases:
         with bench.findings.aside(), suppress(NotRunHere):
             (trial,) = bench.tries([CallRequest(bench.part, case, _MODEL_SEED, counts="instructions")])
             counted = _counted(trial.launches)

@@ -1,6 +1,6 @@
 """Judge by what ran whether the submission's kernels, and nothing else, computed an answer.
 
-Takes the evidence of calls and gives failures. The rules of this folder share it.
+Takes the evidence of calls and gives failures: the policy that rules share. It runs nothing.
 """
 
 from __future__ import annotations
@@ -9,26 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from grader.exercise.plan import PlannedCase
-from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
-from grader.judge.configurations import is_due_to_configuration, name_configuration_of
 from grader.judge.evidence import Evidence
-from grader.judge.failures import Failure
-from grader.judge.retrials import remembered, right_otherwise
-from grader.judge.trial import NotRunHere, Trial
+from grader.judge.failure import Failure
 from grader.phrases import listed
 from grader.protocol.operators import READING
 from grader.record.causes import Cause
-from grader.sandbox.outcome import Finished
 from grader.text import clean
 
 # The kind of a call that is right without memory of earlier calls.
 LEFT_OVER = "not_cleared"
 # How many operators a failure names.
 _MOST_NAMED = 5
-# Kinds of failures that only a replay sees; the same call may look right in the submission's own process.
-_SEEN_IN_REPLAYS = ("out_of_bounds", "race", "undefined", "input_changed")
 
 
 def by_evidence(
@@ -114,50 +106,6 @@ def _reading_failure(seen: Evidence, computing: Sequence[str], bounds: Mapping[s
 
 def _first_names(names: Sequence[str]) -> str:
     return listed([clean(name, 160) for name in names], _MOST_NAMED)
-
-
-def judged_apart(bench: Bench, one: PlannedCase, trial: Trial, failure: Failure, *, briefly: bool = False) -> Failure:
-    """Return the failure of a replay, or its cause.
-
-    The call is repeated without memory of earlier calls, and in the submission's own process. If it is right there,
-    something besides the kernels does part of the work, or an autotuner takes another configuration there. On a GPU,
-    kernels that are right in the interpreter by themselves do all of the work: they race, and only the replay met the
-    race. briefly: as in retrials.right_otherwise.
-    """
-    replayed = bench.part.is_replayed and not trial.untold and isinstance(trial.outcome, Finished)
-    doubted = replayed and failure.status == "fail" and failure.cause.kind not in _SEEN_IN_REPLAYS
-    how = right_otherwise(bench, trial, briefly=briefly) if doubted else ""
-    if how == "without memory":
-        seen = "The same call is right without memory from earlier calls."
-        return replace(failure, clues=(*failure.clues, Clue(LEFT_OVER, 0.7, seen)))
-    if not how or _are_right_alone(bench, one):
-        return failure
-    if is_due_to_configuration(bench, one, trial):
-        return name_configuration_of(trial, failure)
-    found = policy_failure(
-        "outside_kernels",
-        "Your kernels do not do all of the work",
-        f"For {one.case.words()} the function returns the right values. Its kernels alone, launched again on other "
-        f"inputs, do not: {failure.cause.rationale}",
-    )
-    found = replace(found, clues=remembered(bench, trial.recipe, trial.outcome))
-    bench.findings.outside_kernels.append(found)
-    return found
-
-
-def _are_right_alone(bench: Bench, one: PlannedCase) -> bool:
-    trial = interpreted_trial(bench, one)
-    return trial is not None and trial.failure is None and not trial.untold
-
-
-def interpreted_trial(bench: Bench, one: PlannedCase) -> Trial | None:
-    """Return the trial of a case in the interpreter beside a GPU; None without a GPU, or if only a GPU can run it."""
-    if bench.interpreter is None:
-        return None
-    try:
-        return bench.interpreted().try_case(one.case, one.seed)
-    except NotRunHere:
-        return None
 
 
 def _computes_nothing(seen: Evidence, allowed: Sequence[str]) -> bool:

@@ -8,8 +8,8 @@ import pytest
 
 from grader.exercise.cases import Case
 from grader.judge.evidence import Evidence
-from grader.judge.failures import Failure
-from grader.judge.rules.kernels_only import by_evidence
+from grader.judge.failure import Failure
+from grader.judge.kernel_policy import by_evidence
 from grader.protocol.trace import Deed
 
 
