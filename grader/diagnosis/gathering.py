@@ -6,6 +6,7 @@ Take a bench and failures. Compare with known mistakes, in failing and passing c
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from math import prod
@@ -341,11 +342,16 @@ def _would_show(bench: Bench, failure: Failure, clue: Clue, *, several: bool) ->
     for recipe in passing_like(bench, failure.wrong_call, several=several):
         expected = bench.truth.expect(bench.part, recipe)
         alike = [each for each in bench.truth.known_mistakes(bench.part, recipe) if each.kind == clue.kind]
-        # The title may contain a number that another case does not have.
-        same = [each for each in alike if each.title == clue.title] or alike
+        # The title may contain a number that another case does not have. Another mistake of the kind proves nothing.
+        numbered = [each for each in alike if _unnumbered(each.title) == _unnumbered(clue.title)]
+        same = [each for each in numbered if each.title == clue.title] or numbered
         if same and not any(agree(each.outputs, expected) for each in same):
             return True
     return False
+
+
+def _unnumbered(title: str) -> str:
+    return re.sub(r"\d+", "", title)
 
 
 def _kind_of(cause: Cause) -> str:
