@@ -65,7 +65,7 @@ class Diagnosis:
         self._exercise = exercise
         self._truth = truth
         self._text = text
-        self._notebook = Notebook(exercise)
+        self._notebook = Notebook(exercise, truth)
 
     def hear(self, planned: PlannedCheck, failure: Failure) -> None:
         """Store the clues of a failure that no bench can look at again."""
@@ -210,7 +210,8 @@ class Diagnosis:
     def look_at_smallest(self, bench: Bench, planned: PlannedCheck, failure: Failure) -> None:
         """Store the smallest call that fails, and its clues if the first failing call has no suspect.
 
-        failure: of the smallest case.
+        If that one has suspects and no proof, two mistakes may meet in it. The smallest call often has only one: store
+        the proof of it. failure: of the smallest case.
         """
         check = self._notebook.checks[planned.id]
         if failure.wrong_call is not None and failure.wrong_call.recipe.part == planned.part.name:
@@ -219,10 +220,10 @@ class Diagnosis:
             own = self._notebook.clues(planned.id)
             if failure.status in NO_CAUSE or has_proof(own):
                 return
-            clues: list[Clue] = []
-            if not self._notebook.suspects(planned, own):
-                with bench.findings.aside():
-                    clues, _ = gathered(bench, failure, (), known=False)
+            with bench.findings.aside():
+                clues, _ = gathered(bench, failure, (), known=False)
+            if self._notebook.suspects(planned, own):
+                clues = _by_one_mistake(clues)
             if check.is_slow:
                 clues += nonfinite_clues(bench, failure)
             check.clues = [*own, *clues]
@@ -341,6 +342,17 @@ class Diagnosis:
                     cause, help=f"“{check.title}” fails too, and its card names a cause: mend that one first."
                 )
         return cause
+
+
+def _by_one_mistake(clues: Sequence[Clue]) -> list[Clue]:
+    """Return the proof of a known mistake by the smallest failing call; none if several mistakes give its values."""
+    proofs = [clue for clue in clues if clue.confirmed and clue.by_known_mistake]
+    said = "In the smallest failing case, {}"
+    return [
+        replace(clue, evidence=said.format(f"{clue.evidence[0].lower()}{clue.evidence[1:]}"))
+        for clue in proofs
+        if len(proofs) == 1 and clue.evidence
+    ]
 
 
 def _until_proof(clues: Sequence[Clue], searches: Iterable[_Search], bench: Bench, failure: Failure) -> list[Clue]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
@@ -9,15 +10,18 @@ import pytest
 import torch
 
 from grader.diagnosis.cross_check import explaining, may_explain, shown_by
+from grader.diagnosis.notebook import Notebook
+from grader.exercise.catalogue import Entry
 from grader.exercise.causes import Shown
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure, WrongCall
 from grader.judge.tolerance import ulp
-from grader.judge.truth import Expected
+from grader.judge.truth import Expected, KnownMistake, Truth
 from grader.protocol.messages import Recipe, Returned
 from grader.record.causes import Cause, Mismatch
 from grader.record.statuses import Status
 from grader.sandbox.outcome import Finished
+from tests.conftest import plan_with
 
 TRUE = torch.linspace(1.0, 2.0, 16, dtype=torch.float64).reshape(2, 8)
 EXPECTED = Expected("y", TRUE, torch.float32, 2 * ulp(TRUE, torch.float32))
@@ -92,3 +96,17 @@ def test_only_what_is_confirmed_is_left_out_and_a_wrong_address_explains_anythin
     clues = [sure("tf32"), Clue("tf32", 0.5), sure("wrong_address")]
     assert list(explaining(clues, Shown.NEAR, Shown.FAR)) == clues[1:]
     assert list(explaining(clues, Shown.NEAR, Shown.FAR, ["tf32"])) == clues
+
+
+@pytest.mark.parametrize(("there", "told"), [(TRUE / 2, True), (TRUE, False)])
+def test_a_mistake_that_leaves_the_wrong_call_of_a_check_right_is_not_told_there(
+    ex_15: Entry, there: torch.Tensor, told: bool
+) -> None:
+    confirmed = replace(sure("operand_mixed_up", title="Looks halved"), by_known_mistake=True)
+    known = KnownMistake(confirmed.title, "", (there,), confirmed.kind)
+    faked = SimpleNamespace(expect=lambda part, recipe: [EXPECTED], known_mistakes=lambda part, recipe: iter([known]))
+    notebook = Notebook(ex_15.exercise, cast("Truth", faked))
+    one, other = plan_with(ex_15, "vector_add.tail", "vector_add.values").checks
+    notebook.checks[one.id].clues, notebook.checks[one.id].shown = [confirmed], Shown.FAR
+    notebook.checks[other.id].wrong, notebook.checks[other.id].shown = wrong_values(TRUE / 2).wrong_call, Shown.FAR
+    assert notebook.elsewhere(other) == [[confirmed] if told else []]

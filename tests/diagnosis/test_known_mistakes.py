@@ -12,10 +12,10 @@ from typing import Any, cast
 import pytest
 import torch
 
-from grader.diagnosis.gathering import _would_show
 from grader.diagnosis.kinds import known_kinds
 from grader.diagnosis.known_mistakes import (
     _explains,
+    changed_by,
     mistake_clues,
     mistakes_in,
     passing_like,
@@ -30,7 +30,7 @@ from grader.exercise.plan import default_seed
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue
 from grader.judge.compare import compare
-from grader.judge.failures import Failure, WrongCall
+from grader.judge.failures import WrongCall
 from grader.judge.tolerance import ulp
 from grader.judge.trial import TriedCase
 from grader.judge.truth import Expected, KnownMistake, Truth
@@ -416,12 +416,19 @@ def test_a_finite_log_sum_exp_of_an_empty_split_outweighs_a_sequence_of_lower_lo
     assert any(float((o - 1).abs().max()) < 1e-20 for o in empty if bool(o.isfinite().all()))
 
 
-@pytest.mark.parametrize(("there", "would"), [("the sign", False), ("16 rows", True), ("32 rows", True)])
-def test_of_a_passing_call_only_the_same_mistake_proves_that_a_failing_one_is_not_it(there: str, would: bool) -> None:
-    known = [replace(HALVED, title=there)]
-    truth = SimpleNamespace(expect=lambda part, recipe: [OUTPUT], known_mistakes=lambda part, recipe: iter(known))
-    findings = SimpleNamespace(tried=[TriedCase(Case({"N": 8}), False, 1)])
-    bench = cast("Bench", SimpleNamespace(findings=findings, part=SimpleNamespace(name="part"), truth=truth))
-    clue = Clue("wrong_factor", 1.0, "", title="16 rows", by_known_mistake=True)
-    failure = cast("Failure", SimpleNamespace(wrong_call=None))
-    assert _would_show(bench, failure, clue, several=False) is would
+@pytest.mark.parametrize(
+    ("there", "outputs", "changed"),
+    [
+        ("the sign", TRUTH / 2, False),
+        ("16 rows", TRUTH / 2, True),
+        ("32 rows", TRUTH / 2, True),
+        ("16 rows", TRUTH, False),
+    ],
+)
+def test_a_call_is_changed_by_a_mistake_and_not_by_another_one_of_its_kind(
+    there: str, outputs: torch.Tensor, changed: bool
+) -> None:
+    known = [replace(HALVED, title=there, outputs=(outputs,))]
+    faked = SimpleNamespace(expect=lambda part, recipe: [OUTPUT], known_mistakes=lambda part, recipe: iter(known))
+    part, truth = cast("Part", None), cast("Truth", faked)
+    assert changed_by(truth, part, Recipe("part", {}, 0), "wrong_factor", "16 rows") is changed
