@@ -225,7 +225,7 @@ class Diagnosis:
             if self._notebook.suspects(planned, own):
                 clues = _by_one_mistake(clues)
             if check.is_slow:
-                clues += nonfinite_clues(bench, failure)
+                clues += [*unwritten_clues(bench, failure), *nonfinite_clues(bench, failure)]
             check.clues = [*own, *clues]
 
     def look_in_interpreter(self, bench: Bench, planned: PlannedCheck, failure: Failure, one: PlannedCase) -> Failure:
