@@ -138,7 +138,7 @@ class Notebook:
     def _spares(self, clue: Clue, planned: PlannedCheck) -> bool:
         """Return whether a mistake that another check has confirmed leaves the first wrong call of this one right."""
         wrong = self.checks[planned.id].wrong
-        if wrong is None or not (clue.by_known_mistake and clue.confirmed and clue.title):
+        if wrong is None or not clue.by_known_mistake or clue.of_inputs or not (clue.confirmed and clue.title):
             return False
         key = planned.id, clue.kind, clue.title
         if key not in self._changed:

@@ -110,3 +110,6 @@ def test_a_mistake_that_leaves_the_wrong_call_of_a_check_right_is_not_told_there
     notebook.checks[one.id].clues, notebook.checks[one.id].shown = [confirmed], Shown.FAR
     notebook.checks[other.id].wrong, notebook.checks[other.id].shown = wrong_values(TRUE / 2).wrong_call, Shown.FAR
     assert notebook.elsewhere(other) == [[confirmed] if told else []]
+    # mistakes.py says nothing of altered inputs.
+    notebook.checks[one.id].clues = [replace(confirmed, title="Looks contiguous", of_inputs=True)]
+    assert [len(clues) for clues in notebook.elsewhere(other)] == [1]
