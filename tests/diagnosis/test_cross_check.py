@@ -81,6 +81,11 @@ def test_too_few_bits_explain_no_value_that_is_far_off_and_no_access(kind: str) 
     assert not may_explain(kind, Shown.NEAR, Shown.ACCESS)
 
 
+def test_what_memory_held_explains_values_and_no_access() -> None:
+    assert not may_explain("not_cleared", Shown.FAR, Shown.ACCESS)
+    assert all(may_explain("not_cleared", Shown.FAR, shown) for shown in (Shown.NEAR, Shown.FAR, Shown.NOT_FINITE))
+
+
 @pytest.mark.parametrize("kind", ["compiled_differs", "pipelined", "compiled_for_warps"])
 @pytest.mark.parametrize("shown", Shown)
 def test_what_a_compiler_does_to_one_call_explains_no_other_check(kind: str, shown: Shown) -> None:
