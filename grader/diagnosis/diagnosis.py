@@ -53,6 +53,8 @@ _PROBE_S = 0.5
 # On a GPU: how many failing cases of a part are repeated in the interpreter, and how many in a new process, which takes
 # seconds with a GPU.
 _MOST_INTERPRETED, _MOST_ANEW = 8, 3
+# The weight of a mistake that only the smallest failing case proves.
+_IN_SMALLEST = 0.7
 
 # A search for clues of a failure, on a bench.
 _Search = Callable[[Bench, Failure], Sequence[Clue]]
@@ -210,8 +212,8 @@ class Diagnosis:
     def look_at_smallest(self, bench: Bench, planned: PlannedCheck, failure: Failure) -> None:
         """Store the smallest call that fails, and its clues if the first failing call has no suspect.
 
-        If that one has suspects and no proof, two mistakes may meet in it. The smallest call often has only one: store
-        the proof of it. failure: of the smallest case.
+        If that one has suspects and no proof, two mistakes may meet in it. The smallest call often has only one, and
+        its mistake is stored. failure: of the smallest case.
         """
         check = self._notebook.checks[planned.id]
         if failure.wrong_call is not None and failure.wrong_call.recipe.part == planned.part.name:
@@ -345,13 +347,22 @@ class Diagnosis:
 
 
 def _by_one_mistake(clues: Sequence[Clue]) -> list[Clue]:
-    """Return the proof of a known mistake by the smallest failing call; none if several mistakes give its values."""
-    proofs = [clue for clue in clues if clue.confirmed and clue.by_known_mistake]
+    """Return the known mistake that the smallest failing call proves; none if several mistakes give its values.
+
+    It is likely, and no more: in a small call, one mistake may give the values of another.
+    """
+    proofs = [clue for clue in clues if clue.confirmed and clue.by_known_mistake and clue.evidence]
     said = "In the smallest failing case, {}"
     return [
-        replace(clue, evidence=said.format(f"{clue.evidence[0].lower()}{clue.evidence[1:]}"))
+        replace(
+            clue,
+            weight=_IN_SMALLEST,
+            confirmed=False,
+            firm=True,
+            evidence=said.format(f"{clue.evidence[0].lower()}{clue.evidence[1:]}"),
+        )
         for clue in proofs
-        if len(proofs) == 1 and clue.evidence
+        if len(proofs) == 1
     ]
 
 

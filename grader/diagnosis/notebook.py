@@ -31,6 +31,8 @@ from grader.record.causes import Suspect
 _NAMED = 0.3
 # The largest weight of other clues after a probe has proved a cause.
 _DOUBTED = 0.5
+# What large errors show.
+_LARGE = (Shown.FAR, Shown.NOT_FINITE, Shown.ACCESS)
 
 
 @dataclass
@@ -110,7 +112,7 @@ class Notebook:
         proved = {clue.kind: self.known[clue.kind] for clue in own if clue.confirmed and clue.kind in self.known}
         kinds = {**self.kinds[planned.part.name], **proved}
         part = self.parts[planned.part.name]
-        tried = part.tried or []
+        tried = _by_large_errors(part.tried or []) if self.checks[planned.id].shown in _LARGE else part.tried or []
         # How a case of wrong values depends on its axes says nothing of an access outside a tensor.
         wrong = self.checks[planned.id].wrong
         by_access = left_a_tensor(wrong)
@@ -144,6 +146,11 @@ class Notebook:
         if key not in self._changed:
             self._changed[key] = changed_by(self._truth, planned.part, wrong.recipe, clue.kind, clue.title)
         return not self._changed[key]
+
+
+def _by_large_errors(tried: Sequence[TriedCase]) -> list[TriedCase]:
+    """Return the cases without failures as rounding makes them: these have another cause than large errors."""
+    return [replace(one, failed=False) if one.slightly else one for one in tried]
 
 
 def doubted(clue: Clue) -> Clue:

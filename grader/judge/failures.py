@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
 
 import torch
 from torch import Tensor
@@ -34,6 +35,8 @@ from grader.sandbox.outcome import (
 from grader.text import clean
 
 _MOST_FRAMES = 6
+# Errors of rounding stay below this share of the values.
+_SLIGHT = 0.05
 # With more wrong values, the search for causes takes seconds.
 _MOST_VALUES = 1 << 18
 # Title and help for a call that wrote into memory of earlier calls: into results only, or into arguments too.
@@ -84,6 +87,15 @@ class Failure:
     wrong_call: WrongCall | None = field(default=None, compare=False, repr=False)
     lead: str = field(default="", compare=False)
     advice: str = field(default="", compare=False)
+
+    @property
+    def is_slight(self) -> bool:
+        """The largest error is small beside the values around it, as rounding makes it."""
+        wrong = self.cause.mismatch
+        if wrong is None:
+            return False
+        expected = [abs(float(one.expected)) for one in wrong.first]
+        return float(wrong.max_abs) <= _SLIGHT * max(filter(isfinite, expected), default=0.0)
 
 
 def why_not_finished(outcome: Raised | Unanswered, path: str) -> Failure:  # noqa: PLR0911  one return for each

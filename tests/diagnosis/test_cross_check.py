@@ -10,15 +10,17 @@ import pytest
 import torch
 
 from grader.diagnosis.cross_check import explaining, may_explain, shown_by
-from grader.diagnosis.notebook import Notebook
+from grader.diagnosis.notebook import Notebook, _by_large_errors
+from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.exercise.causes import Shown
 from grader.judge.clue import Clue, sure
 from grader.judge.failures import Failure, WrongCall
 from grader.judge.tolerance import ulp
+from grader.judge.trial import TriedCase
 from grader.judge.truth import Expected, KnownMistake, Truth
 from grader.protocol.messages import Recipe, Returned
-from grader.record.causes import Cause, Mismatch
+from grader.record.causes import Cause, Difference, Mismatch
 from grader.record.statuses import Status
 from grader.sandbox.outcome import Finished
 from tests.conftest import plan_with
@@ -118,3 +120,11 @@ def test_a_mistake_that_leaves_the_wrong_call_of_a_check_right_is_not_told_there
     # mistakes.py says nothing of altered inputs.
     notebook.checks[one.id].clues = [replace(confirmed, title="Looks contiguous", of_inputs=True)]
     assert [len(clues) for clues in notebook.elsewhere(other)] == [1]
+
+
+def test_cases_that_fail_as_rounding_makes_them_say_nothing_of_large_errors() -> None:
+    shrunk = replace(MISMATCH, first=(Difference((0, 0), 1000.0, 1001.0, 0.1),))
+    slight = Failure("fail", Cause("mismatch", "Wrong values", "y: wrong.", mismatch=shrunk))
+    assert (slight.is_slight, wrong_values(TRUE).is_slight) == (True, False)
+    tried = [TriedCase(Case({"N": n}), True, slightly=n < 3) for n in range(1, 5)]
+    assert [one.failed for one in _by_large_errors(tried)] == [False, False, True, True]
