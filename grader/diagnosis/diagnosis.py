@@ -54,7 +54,7 @@ _PROBE_S = 0.5
 # seconds with a GPU.
 _MOST_INTERPRETED, _MOST_ANEW = 8, 3
 # The weight of a mistake that only the smallest failing case proves.
-_IN_SMALLEST = 0.7
+_IN_SMALLEST = 0.5
 
 # A search for clues of a failure, on a bench.
 _Search = Callable[[Bench, Failure], Sequence[Clue]]

@@ -55,7 +55,7 @@ def test_the_smallest_case_explains_what_the_first_one_does_not(server: ForkServ
 def test_the_smallest_case_names_a_mistake_where_the_first_one_has_guesses(server: ForkServer, ex_15: Entry) -> None:
     (planned,) = plan_with(ex_15, "vector_add.tail").checks
     text = VECTOR_ADD.replace("x + y,", "tl.where(n > 600, x * x + 3 * y * y, x - y),")
-    guess = Clue("wrong_address", 0.5, "The first case looks so.")
+    guess = Clue("wrong_address", 0.4, "The first case looks so.")
     with bench_of(server, ex_15, text) as bench:
         diagnosis = Diagnosis(ex_15.exercise, bench.truth, "")
         smallest = failure_of(bench, planned, SHORT)
