@@ -176,7 +176,7 @@ def altered_clues(bench: Bench, failures: Sequence[Failure]) -> list[Clue]:
                     else one.kind
                 )
                 clue = sure(kind, "The values are those of this mistake.", one.title, one.help)
-                return [replace(clue, by_known_mistake=True)]
+                return [replace(clue, by_known_mistake=True, of_inputs=True)]
         if ends:
             return ends
     return []

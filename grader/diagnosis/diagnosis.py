@@ -53,6 +53,8 @@ _PROBE_S = 0.5
 # On a GPU: how many failing cases of a part are repeated in the interpreter, and how many in a new process, which takes
 # seconds with a GPU.
 _MOST_INTERPRETED, _MOST_ANEW = 8, 3
+# The weight of a mistake that only the smallest failing case proves.
+_IN_SMALLEST = 0.5
 
 # A search for clues of a failure, on a bench.
 _Search = Callable[[Bench, Failure], Sequence[Clue]]
@@ -65,7 +67,7 @@ class Diagnosis:
         self._exercise = exercise
         self._truth = truth
         self._text = text
-        self._notebook = Notebook(exercise)
+        self._notebook = Notebook(exercise, truth)
 
     def hear(self, planned: PlannedCheck, failure: Failure) -> None:
         """Store the clues of a failure that no bench can look at again."""
@@ -210,7 +212,8 @@ class Diagnosis:
     def look_at_smallest(self, bench: Bench, planned: PlannedCheck, failure: Failure) -> None:
         """Store the smallest call that fails, and its clues if the first failing call has no suspect.
 
-        failure: of the smallest case.
+        If that one has suspects and no proof, two mistakes may meet in it. The smallest call often has only one, and
+        its mistake is stored. failure: of the smallest case.
         """
         check = self._notebook.checks[planned.id]
         if failure.wrong_call is not None and failure.wrong_call.recipe.part == planned.part.name:
@@ -219,12 +222,12 @@ class Diagnosis:
             own = self._notebook.clues(planned.id)
             if failure.status in NO_CAUSE or has_proof(own):
                 return
-            clues: list[Clue] = []
-            if not self._notebook.suspects(planned, own):
-                with bench.findings.aside():
-                    clues, _ = gathered(bench, failure, (), known=False)
+            with bench.findings.aside():
+                clues, _ = gathered(bench, failure, (), known=False)
+            if self._notebook.suspects(planned, own):
+                clues = _by_one_mistake(clues)
             if check.is_slow:
-                clues += nonfinite_clues(bench, failure)
+                clues += [*unwritten_clues(bench, failure), *nonfinite_clues(bench, failure)]
             check.clues = [*own, *clues]
 
     def look_in_interpreter(self, bench: Bench, planned: PlannedCheck, failure: Failure, one: PlannedCase) -> Failure:
@@ -341,6 +344,26 @@ class Diagnosis:
                     cause, help=f"“{check.title}” fails too, and its card names a cause: mend that one first."
                 )
         return cause
+
+
+def _by_one_mistake(clues: Sequence[Clue]) -> list[Clue]:
+    """Return the known mistake that the smallest failing call proves; none if several mistakes give its values.
+
+    It is likely, and no more: in a small call, one mistake may give the values of another.
+    """
+    proofs = [clue for clue in clues if clue.confirmed and clue.by_known_mistake and clue.evidence]
+    said = "In the smallest failing case, {}"
+    return [
+        replace(
+            clue,
+            weight=_IN_SMALLEST,
+            confirmed=False,
+            firm=True,
+            evidence=said.format(f"{clue.evidence[0].lower()}{clue.evidence[1:]}"),
+        )
+        for clue in proofs
+        if len(proofs) == 1
+    ]
 
 
 def _until_proof(clues: Sequence[Clue], searches: Iterable[_Search], bench: Bench, failure: Failure) -> list[Clue]:

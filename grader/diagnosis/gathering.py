@@ -16,7 +16,7 @@ from torch import Tensor
 from grader.diagnosis.altered import altered_clues, blocks_of
 from grader.diagnosis.kinds import NAMEABLE, of_family
 from grader.diagnosis.known_mistakes import (
-    agree,
+    changed_by,
     mistake_clues,
     mistakes_in,
     passing_like,
@@ -338,14 +338,8 @@ def _would_show(bench: Bench, failure: Failure, clue: Clue, *, several: bool) ->
 
     several: other known mistakes explain the failure as well.
     """
-    for recipe in passing_like(bench, failure.wrong_call, several=several):
-        expected = bench.truth.expect(bench.part, recipe)
-        alike = [each for each in bench.truth.known_mistakes(bench.part, recipe) if each.kind == clue.kind]
-        # The title may contain a number that another case does not have.
-        same = [each for each in alike if each.title == clue.title] or alike
-        if same and not any(agree(each.outputs, expected) for each in same):
-            return True
-    return False
+    passing = passing_like(bench, failure.wrong_call, several=several)
+    return any(changed_by(bench.truth, bench.part, recipe, clue.kind, clue.title) for recipe in passing)
 
 
 def _kind_of(cause: Cause) -> str:

@@ -5,6 +5,7 @@ Take a wrong call, and return mistakes and clues. Run only the oracle and mistak
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -154,6 +155,22 @@ def _by_other_kernels(bench: Bench, wrong_call: WrongCall | None) -> set[tuple[C
     own = {*kernels_of(wrong_call.outcome.answer.launches)} if wrong_call is not None else set()
     told = (one for one in bench.findings.evidence if one.kernels) if own else ()
     return {(one.case, one.seed) for one in told if own.isdisjoint(one.kernels)}
+
+
+def changed_by(truth: Truth, part: Part, recipe: Recipe, kind: str, title: str) -> bool:
+    """Return whether a known mistake would make a call wrong.
+
+    The title may contain a number that another call does not have. Another mistake of the kind says nothing.
+    """
+    alike = [one for one in truth.known_mistakes(part, recipe) if one.kind == kind]
+    numbered = [one for one in alike if _unnumbered(one.title) == _unnumbered(title)]
+    same = [one for one in numbered if one.title == title] or numbered
+    expected = truth.expect(part, recipe) if same else ()
+    return bool(same) and not any(agree(one.outputs, expected) for one in same)
+
+
+def _unnumbered(title: str) -> str:
+    return re.sub(r"\d+", "", title)
 
 
 def agree(outputs: Sequence[torch.Tensor], expected: Sequence[Expected]) -> bool:

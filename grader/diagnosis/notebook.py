@@ -13,6 +13,7 @@ from grader.diagnosis.case_contrast import contrasts_of
 from grader.diagnosis.cross_check import explaining
 from grader.diagnosis.gathering import space_of
 from grader.diagnosis.kinds import known_kinds
+from grader.diagnosis.known_mistakes import changed_by
 from grader.diagnosis.probes.variations import Variation, left_a_tensor
 from grader.diagnosis.ranking import PartFacts, remedied, suspects_of
 from grader.exercise.cases import Case
@@ -22,6 +23,7 @@ from grader.exercise.plan import PlannedCheck
 from grader.judge.clue import Clue
 from grader.judge.failure import WrongCall
 from grader.judge.trial import TriedCase
+from grader.judge.truth import Truth
 from grader.protocol.messages import Recipe
 from grader.record.causes import Suspect
 
@@ -29,6 +31,8 @@ from grader.record.causes import Suspect
 _NAMED = 0.3
 # The largest weight of other clues after a probe has proved a cause.
 _DOUBTED = 0.5
+# What large errors show.
+_LARGE = (Shown.FAR, Shown.NOT_FINITE, Shown.ACCESS)
 
 
 @dataclass
@@ -74,8 +78,10 @@ class Notebook:
     the kinds of the exercise.
     """
 
-    def __init__(self, exercise: Exercise) -> None:
+    def __init__(self, exercise: Exercise, truth: Truth) -> None:
         self._exercise = exercise
+        self._truth = truth
+        self._changed: dict[tuple[str, str, str], bool] = {}
         self.known = known_kinds(exercise)
         self.kinds = {part.name: known_kinds(exercise, part) for part in exercise.parts}
         self.checks: defaultdict[str, CheckNotes] = defaultdict(CheckNotes)
@@ -106,7 +112,7 @@ class Notebook:
         proved = {clue.kind: self.known[clue.kind] for clue in own if clue.confirmed and clue.kind in self.known}
         kinds = {**self.kinds[planned.part.name], **proved}
         part = self.parts[planned.part.name]
-        tried = part.tried or []
+        tried = _by_large_errors(part.tried or []) if self.checks[planned.id].shown in _LARGE else part.tried or []
         # How a case of wrong values depends on its axes says nothing of an access outside a tensor.
         wrong = self.checks[planned.id].wrong
         by_access = left_a_tensor(wrong)
@@ -121,13 +127,30 @@ class Notebook:
     def elsewhere(self, planned: PlannedCheck, own: Sequence[Clue] = ()) -> list[list[Clue]]:
         """Return the clues of the part's other failed checks, in the order of the failures.
 
-        A confirmed clue is left out if it cannot lead to what this check shows. own: the clues of this check.
+        A confirmed clue is left out if it cannot lead to what this check shows, or leaves its first wrong call right.
+        own: the clues of this check.
         """
         siblings = {check_id(planned.part, check) for check in planned.part.checks} - {planned.id}
         shown = self.checks[planned.id].shown
         failed = [(one.clues, one.shown) for name, one in self.checks.items() if name in siblings]
         named = {clue.kind for clue in own if clue.weight >= _NAMED}
-        return [list(explaining(clues, told_by, shown, named)) for clues, told_by in failed if clues is not None]
+        told = [explaining(clues, told_by, shown, named) for clues, told_by in failed if clues is not None]
+        return [[clue for clue in clues if not self._spares(clue, planned)] for clues in told]
+
+    def _spares(self, clue: Clue, planned: PlannedCheck) -> bool:
+        """Return whether a mistake that another check has confirmed leaves the first wrong call of this one right."""
+        wrong = self.checks[planned.id].wrong
+        if wrong is None or not clue.by_known_mistake or clue.of_inputs or not (clue.confirmed and clue.title):
+            return False
+        key = planned.id, clue.kind, clue.title
+        if key not in self._changed:
+            self._changed[key] = changed_by(self._truth, planned.part, wrong.recipe, clue.kind, clue.title)
+        return not self._changed[key]
+
+
+def _by_large_errors(tried: Sequence[TriedCase]) -> list[TriedCase]:
+    """Return the cases without failures as rounding makes them: these have another cause than large errors."""
+    return [replace(one, failed=False) if one.slightly else one for one in tried]
 
 
 def doubted(clue: Clue) -> Clue:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import isfinite
 from time import monotonic
 
 from grader.exercise.cases import INTERPRETED_VOLUME, Case, Space
@@ -23,8 +22,6 @@ _GRADING_S = 5.0
 # So many seconds on the clock count as one in any case: the oracle takes some that are not counted. On a GPU, nearly
 # all of them pass while kernels compile.
 _PATIENCE, _PATIENCE_ON_GPU = 10.0, 3.0
-# Errors of rounding stay below this share of the values.
-_SLIGHT = 0.05
 
 
 @dataclass(frozen=True)
@@ -88,17 +85,7 @@ def manner(failure: Failure | None) -> str:
     """
     if failure is None:
         return ""
-    return f"{failure.status}{' slightly' if _looks_rounded(failure) else ''}"
-
-
-def _looks_rounded(failure: Failure) -> bool:
-    """Return whether the largest error is small beside the values around it, as rounding makes it."""
-    wrong = failure.cause.mismatch
-    if wrong is None:
-        return False
-    expected = [abs(float(one.expected)) for one in wrong.first]
-    scale = max(filter(isfinite, expected), default=0.0)
-    return float(wrong.max_abs) <= _SLIGHT * scale
+    return f"{failure.status}{' slightly' if failure.is_slight else ''}"
 
 
 def _quickest(bench: Bench, planned: PlannedCheck, failure: Failure, failing: PlannedCase) -> Bench:

@@ -12,8 +12,8 @@ class Clue:
     weight: 0 … 1, how likely the kind is by this clue alone; 1 with `confirmed`, where values or a probe leave no
     doubt. firm: the pattern of failing cases does not change this weight. evidence: a sentence for the learner. title,
     help: replace those of the kind. by_known_mistake: found by the values of a known mistake, or of altered inputs.
-    in_launch: launch code is to blame, such as a grid. refutes: a probe speaks against the kind, so that no guess at it
-    counts.
+    of_inputs: of the latter. in_launch: launch code is to blame, such as a grid. refutes: a probe speaks against the
+    kind, so that no guess at it counts.
     """
 
     kind: str
@@ -24,6 +24,7 @@ class Clue:
     help: str = ""
     firm: bool = False
     by_known_mistake: bool = False
+    of_inputs: bool = False
     in_launch: bool = False
     refutes: bool = False
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import isfinite
 
 from torch import Tensor
 
@@ -15,6 +16,8 @@ from grader.record.causes import Cause
 from grader.record.statuses import UNJUDGED, Status
 from grader.sandbox.outcome import Finished
 
+# Errors of rounding stay below this share of the values.
+_SLIGHT = 0.05
 # With more wrong values, the search for causes takes seconds.
 _MOST_VALUES = 1 << 18
 # Statuses that need no explanation: the learner did nothing wrong, or nothing yet.
@@ -56,3 +59,12 @@ class Failure:
     wrong_call: WrongCall | None = field(default=None, compare=False, repr=False)
     lead: str = field(default="", compare=False)
     advice: str = field(default="", compare=False)
+
+    @property
+    def is_slight(self) -> bool:
+        """The largest error is small beside the values around it, as rounding makes it."""
+        wrong = self.cause.mismatch
+        if wrong is None:
+            return False
+        expected = [abs(float(one.expected)) for one in wrong.first]
+        return float(wrong.max_abs) <= _SLIGHT * max(filter(isfinite, expected), default=0.0)

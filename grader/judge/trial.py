@@ -22,11 +22,12 @@ class NotRunHere(Exception):
 
 @dataclass(frozen=True)
 class TriedCase:
-    """A case that ran, with the seed of its inputs, and whether it failed."""
+    """A case that ran, with the seed of its inputs, and whether it failed. slightly: as rounding makes it."""
 
     case: Case
     failed: bool
     seed: int = 0
+    slightly: bool = False
 
 
 @dataclass(frozen=True)

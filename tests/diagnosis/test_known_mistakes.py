@@ -15,6 +15,7 @@ import torch
 from grader.diagnosis.kinds import known_kinds
 from grader.diagnosis.known_mistakes import (
     _explains,
+    changed_by,
     mistake_clues,
     mistakes_in,
     passing_like,
@@ -414,3 +415,21 @@ def test_a_finite_log_sum_exp_of_an_empty_split_outweighs_a_sequence_of_lower_lo
     empty = [o for kind, _, _, o in found if kind == "empty_split"]
     assert any(float(o.abs().max()) < 1e-20 for o in empty)
     assert any(float((o - 1).abs().max()) < 1e-20 for o in empty if bool(o.isfinite().all()))
+
+
+@pytest.mark.parametrize(
+    ("there", "outputs", "changed"),
+    [
+        ("the sign", TRUTH / 2, False),
+        ("16 rows", TRUTH / 2, True),
+        ("32 rows", TRUTH / 2, True),
+        ("16 rows", TRUTH, False),
+    ],
+)
+def test_a_call_is_changed_by_a_mistake_and_not_by_another_one_of_its_kind(
+    there: str, outputs: torch.Tensor, changed: bool
+) -> None:
+    known = [replace(HALVED, title=there, outputs=(outputs,))]
+    faked = SimpleNamespace(expect=lambda part, recipe: [OUTPUT], known_mistakes=lambda part, recipe: iter(known))
+    part, truth = cast("Part", None), cast("Truth", faked)
+    assert changed_by(truth, part, Recipe("part", {}, 0), "wrong_factor", "16 rows") is changed

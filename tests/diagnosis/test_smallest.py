@@ -52,6 +52,23 @@ def test_the_smallest_case_explains_what_the_first_one_does_not(server: ForkServ
         assert kinds() == known
 
 
+def test_the_smallest_case_names_a_mistake_where_the_first_one_has_guesses(server: ForkServer, ex_15: Entry) -> None:
+    (planned,) = plan_with(ex_15, "vector_add.tail").checks
+    text = VECTOR_ADD.replace("x + y,", "tl.where(n > 600, x * x + 3 * y * y, x - y),")
+    guess = Clue("wrong_address", 0.4, "The first case looks so.")
+    with bench_of(server, ex_15, text) as bench:
+        diagnosis = Diagnosis(ex_15.exercise, bench.truth, "")
+        smallest = failure_of(bench, planned, SHORT)
+        assert smallest is not None
+        diagnosis.hear(planned, replace(smallest, clues=(guess,), wrong_call=None))
+        diagnosis.look_at_smallest(bench, planned, smallest)
+        cause = diagnosis.explained(planned, failed_result(planned, smallest)).cause
+    assert cause is not None
+    first = cause.suspects[0]
+    said = "In the smallest failing case, the values are those of this mistake."
+    assert (first.kind, first.evidence, first.confirmed) == ("operand_mixed_up", said, False)
+
+
 def test_a_fault_in_the_search_for_causes_is_told_and_changes_no_verdict(
     server: ForkServer, ex_15: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:

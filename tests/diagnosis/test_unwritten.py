@@ -47,7 +47,8 @@ def test_nan_that_stays_whatever_unwritten_memory_holds_does_not_come_from_there
         failure = bench.try_case(CASE, 5).failure
         assert failure
         refuted = [one.kind for one in unwritten_clues(bench, failure) if one.refutes]
-        assert ("not_cleared" in refuted) is is_refuted
+        # What was never stored would hold what the memory held.
+        assert refuted == (["not_cleared", "not_all_covered", "remainder_skipped"] if is_refuted else [])
 
 
 KEPT = VECTOR_ADD.replace("z = torch.empty_like(x)", "z = _kept(x)").replace(

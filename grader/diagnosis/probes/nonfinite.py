@@ -39,6 +39,8 @@ _MASKS_HELP = (
 )
 _ZERO_TIMES = re.compile(r"-?0 \* -?inf|-?inf \* -?0")
 _INFINITIES = ("-inf - -inf", "inf - inf", "-inf + inf", "inf + -inf")
+# The kinds of lines that make NaN without an overflow.
+_NO_OVERFLOW = ("inf_minus_inf", "zero_divided")
 _LONGEST = 60
 
 
@@ -67,12 +69,12 @@ def nonfinite_clues(bench: Bench, failure: Failure) -> list[Clue]:
             if _is_finite(settled, wrong_call):
                 of_line = (one for one in births if one.line == birth.line and _ZERO_TIMES.fullmatch(one.words))
                 times = next(of_line, None) if settled and bench.gives_right(wrong_call.recipe, settled) else None
-                return [_clue_of_mask(times) if times else _clue(birth)]
+                return [_clue_of_mask(times)] if times else _clues(birth)
         if len({birth.line for birth in births}) > 1 and is_finite_without(births):
             for birth in births:
                 others = [one for one in births if one.line != birth.line]
                 births = others if is_finite_without(others) else births
-            return [_clue(*births)]
+            return _clues(*births)
     return []
 
 
@@ -119,6 +121,15 @@ def _not_finite(wrong_call: WrongCall) -> int:
         for got, wrong, expected in wrong_call.answers()
         if got.is_floating_point()
     )
+
+
+def _clues(birth: Birth, *others: Birth) -> list[Clue]:
+    """Return the clue of the first line, and one against an overflow if that line makes NaN of 0 or of infinities.
+
+    Lines are tried in the order in which they run: an overflow before it would have been found.
+    """
+    found = _clue(birth, *others)
+    return [found] if found.kind not in _NO_OVERFLOW else [found, Clue("overflow", 0.0, refutes=True)]
 
 
 def _clue(birth: Birth, *others: Birth) -> Clue:

@@ -26,6 +26,8 @@ _DEPENDENT_SHARE = 0.25
 _EQUAL = 0.01
 # The weight of an output that is never stored: above any guess of where its NaN comes from.
 _NEVER = 0.75
+# The kinds that need NaN of unwritten memory. A remainder that is left out may also make other wrong values.
+_BY_UNWRITTEN = ("not_cleared", "not_all_covered", "remainder_skipped")
 
 
 def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
@@ -73,7 +75,7 @@ def unwritten_clues(bench: Bench, failure: Failure) -> list[Clue]:
 def _ruled_out(
     holding: Callable[[Unwritten], list[Tensor]], wrong_call: WrongCall, with_zeros: Sequence[Tensor]
 ) -> list[Clue]:
-    """Return the clue that an answer's NaN are the same whatever unwritten memory holds; [] if not, or without NaN.
+    """Return clues that an answer's NaN are the same whatever unwritten memory holds; [] if not, or without NaN.
 
     holding: makes the wrong elements of a replay. Zeros alone prove nothing: 0 / 0 is NaN too.
     """
@@ -83,7 +85,9 @@ def _ruled_out(
         return len(outputs) == len(nans) and all(map(torch.equal, (one.isnan() for one in outputs), nans))
 
     if any(bool(one.any()) for one in nans) and is_same(with_zeros) and is_same(holding("1.337")):
-        return [Clue("not_cleared", 0.0, refutes=True)]
+        # An element that was never stored holds what the memory held.
+        kinds = _BY_UNWRITTEN if all(bool(one.all()) for one in nans) else _BY_UNWRITTEN[:2]
+        return [Clue(kind, 0.0, refutes=True) for kind in kinds]
     return []
 
 
