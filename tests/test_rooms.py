@@ -75,7 +75,13 @@ def strays(room: str, *, only: tuple[str, ...] = ("grader",), never: tuple[str, 
         ("grader.protocol", ("grader.protocol", "grader.text")),
         ("grader.calls", ("grader.calls", "grader.protocol", "grader.exercise.tensors", "grader.syntax")),
         ("grader.interpreter", ("grader.interpreter", "grader.compile", "grader.protocol", "grader.gpus")),
-        ("grader.recorder", ("grader.recorder", "grader.calls", "grader.protocol", "grader.compile.cute")),
+        (
+            "grader.recorder",
+            (
+                *("grader.recorder", "grader.calls", "grader.protocol", "grader.compile.cute"),
+                "grader.exercise.tensors",
+            ),
+        ),
         (
             "grader.replay",
             (

@@ -289,7 +289,7 @@ GENERAL_KINDS = (
         "not_cleared",
         "memory of your own that is read before it is written: an accumulator, a counter, a partial result",
         "Which value does it hold before the first addition, in the first call and in the next? Is every part written?",
-        explains=_NO_ACCESS,
+        explains=NO_ACCESS,
         families=("everywhere",),
         by_edit=True,
     ),
