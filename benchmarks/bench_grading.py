@@ -15,7 +15,8 @@ from grader.exercise.abilities import WHOLE_CPU
 from grader.exercise.catalogue import resolve
 from grader.exercise.model import Limits
 from grader.exercise.plan import default_seed, draw
-from grader.protocol.messages import Loaded, Start
+from grader.protocol.answers import Loaded
+from grader.protocol.requests import Start
 from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from grader.sandbox.session import Session

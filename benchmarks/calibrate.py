@@ -22,8 +22,9 @@ from grader.exercise.cases import Case, Cases
 from grader.exercise.catalogue import Entry, resolve
 from grader.exercise.model import Part
 from grader.exercise.rules import SpeedBand
+from grader.protocol.answers import Prepared, Sampled
 from grader.protocol.baseline_messages import PrepareBaseline
-from grader.protocol.messages import Prepare, Prepared, Sample, Sampled
+from grader.protocol.requests import Prepare, Sample
 from grader.record.speed import SizeTiming
 from grader.sandbox.pair import RecordedAnswer
 from grader.speed.baseline_process import BaselineProcess

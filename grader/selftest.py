@@ -14,7 +14,8 @@ from typing import Literal
 from grader import machine
 from grader.errors import GradeError
 from grader.exercise.model import Limits
-from grader.protocol.messages import Call, Loaded, Raised, Recipe, Slot, Start
+from grader.protocol.answers import Loaded, Raised
+from grader.protocol.requests import Call, Recipe, Slot, Start
 from grader.sandbox.kernel_cache import cache_entry_for
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.process_spec import ProcessSpec

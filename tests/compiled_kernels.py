@@ -6,7 +6,8 @@ Every launcher is a function of one tensor x: [N] of the case's dtype, which beg
 from __future__ import annotations
 
 from grader.exercise.model import Limits
-from grader.protocol.messages import Binary, Call, Compiled, CompileUntil, Raised, Recipe, RecordCall, Start
+from grader.protocol.answers import Binary, Compiled, Raised
+from grader.protocol.requests import Call, CompileUntil, Recipe, RecordCall, Start
 from grader.sandbox.clean_compiler import CleanCompiler
 from grader.sandbox.outcome import Unanswered
 from grader.sandbox.process_spec import ProcessSpec

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from grader.exercise.model import Limits
-from grader.protocol.messages import Spawn, Start
+from grader.protocol.requests import Spawn, Start
 from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import Mode, Spawned
 from grader.sandbox.session import Session

@@ -19,7 +19,7 @@ from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
 from grader.exercise.rules import SpeedBand
 from grader.protocol.baseline_messages import Gauged
-from grader.protocol.messages import Call, Recipe
+from grader.protocol.requests import Call, Recipe
 from grader.sandbox.pair import RecordedAnswer, paired
 from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer

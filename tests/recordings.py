@@ -13,7 +13,7 @@ from torch import Tensor
 from grader.exercise import tensors
 from grader.exercise.cases import Value
 from grader.exercise.catalogue import Entry
-from grader.protocol.messages import Call, Recipe, Slot
+from grader.protocol.requests import Call, Recipe, Slot
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import Pair, RecordedAnswer, paired
 from grader.sandbox.process_spec import ProcessSpec

@@ -12,7 +12,7 @@ from grader import selftest
 from grader.cli import main as command_line
 from grader.errors import GradeError
 from grader.exercise.model import Limits
-from grader.protocol.messages import Start
+from grader.protocol.requests import Start
 from grader.sandbox.outcome import Died
 from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer

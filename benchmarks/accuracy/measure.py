@@ -30,7 +30,8 @@ from grader.judge.bench import Bench
 from grader.judge.compare import tensor_of
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.truth import Expected, Truth, slots_for
-from grader.protocol.messages import Loaded, Recipe
+from grader.protocol.answers import Loaded
+from grader.protocol.requests import Recipe
 from grader.record.checks import CheckResult
 from grader.record.statuses import UNJUDGED
 from grader.sandbox.outcome import Finished

@@ -13,7 +13,7 @@ import torch
 
 from grader.calls import launches
 from grader.calls.filling import Filling
-from grader.protocol.messages import LaunchInfo
+from grader.protocol.observations import LaunchInfo
 
 _MOST_LAUNCHES = 256
 

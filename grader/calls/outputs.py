@@ -15,7 +15,8 @@ from torch import Tensor
 
 from grader.calls.storage import has_storage
 from grader.exercise import tensors
-from grader.protocol.messages import Form, Slot
+from grader.protocol.answers import Form
+from grader.protocol.requests import Slot
 from grader.protocol.trace import span
 
 MOST_OUTPUTS = 16

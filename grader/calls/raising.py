@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from grader.calls import cutedsl
-from grader.protocol.messages import Frame, GuardFinding, Raised
+from grader.protocol.answers import Frame, Raised
+from grader.protocol.observations import GuardFinding
 from grader.syntax import lines_in
 
 _MOST_FRAMES = 6

@@ -9,7 +9,7 @@ from functools import partial
 import torch
 
 from grader.child.tool_worker import ToolWorker, attend
-from grader.protocol.messages import Call
+from grader.protocol.requests import Call
 from grader.replay.replayer import Replayer
 
 

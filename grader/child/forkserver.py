@@ -19,7 +19,7 @@ from grader.child.killer import Killer
 from grader.confinement import confine, system, users
 from grader.protocol.decode import decode
 from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
-from grader.protocol.messages import Reap, Spawn
+from grader.protocol.requests import Reap, Spawn
 
 _CHANNEL_FD = 3
 # Set where the server runs inside a bubble (grader.sandbox.bubble).

@@ -22,7 +22,8 @@ from grader.calls.filling import fill_uninitialised_memory
 from grader.child.forkserver import LAYERS
 from grader.child.worker import Worker, preload, serve
 from grader.compile.announcing import Announcer
-from grader.protocol.messages import CHANNEL, Call, Raised, Returned, Start
+from grader.protocol.answers import Raised, Returned
+from grader.protocol.requests import CHANNEL, Call, Start
 from grader.replay.replayer import Replayer
 
 # A caching allocator would hide where an allocation ends; without line information a finding would have no place. Both

@@ -38,21 +38,11 @@ from grader.gpus import ARCHITECTURES, USUAL
 from grader.interpreter import contract
 from grader.interpreter.corrections import answer_launchers, apply_corrections
 from grader.interpreter.memory import MemoryWatch
+from grader.protocol.answers import Answer, Form, Loaded, Raised, Ready, Returned
 from grader.protocol.decode import decode
 from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
-from grader.protocol.messages import (
-    Answer,
-    Call,
-    Form,
-    GuardFinding,
-    Loaded,
-    Raised,
-    Ready,
-    Recipe,
-    RecordCall,
-    Returned,
-    Start,
-)
+from grader.protocol.observations import GuardFinding
+from grader.protocol.requests import Call, Recipe, RecordCall, Start
 from grader.protocol.trace import Recorded
 from grader.recorder.recorder import Recorder
 from grader.replay.replayer import Replayer, look_up_names

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from grader.protocol.messages import NOTICE_BYTES
+from grader.protocol.requests import NOTICE_BYTES
 
 
 class Announcer:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Literal
 
-from grader.protocol.messages import Narrow
+from grader.protocol.answers import Narrow
 
 Access = Literal["load", "store"]
 # A source line, and an access that it makes.

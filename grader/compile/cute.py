@@ -14,7 +14,7 @@ from typing import Any
 
 from grader.compile import assembly
 from grader.gpus import Architecture
-from grader.protocol.messages import Binary
+from grader.protocol.answers import Binary
 
 # DLPack's number for memory of a CUDA device.
 _CUDA = 2

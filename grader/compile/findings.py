@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from grader.gpus import Architecture
 from grader.phrases import all_of, counted, kib, lines_named
-from grader.protocol.messages import EXACT_IN_JSON, Binary, Narrow
+from grader.protocol.answers import EXACT_IN_JSON, Binary, Narrow
 from grader.record.kernels import CompiledKernel, KernelFinding, Occupancy
 from grader.text import one_line
 

@@ -25,7 +25,8 @@ from grader.compile import assembly
 from grader.compile.driver import stand_in
 from grader.compile.static_conditions import ConditionWatch
 from grader.gpus import ARCHITECTURES
-from grader.protocol.messages import EXACT_IN_JSON, Binary, CompileUntil
+from grader.protocol.answers import EXACT_IN_JSON, Binary
+from grader.protocol.requests import CompileUntil
 from grader.syntax import lines_in
 
 _MOST_BINARIES = 16
@@ -108,7 +109,7 @@ class Compiler:
     def begin(self, target: int, *, every: bool, until: CompileUntil) -> None:
         """Compile for another target from now on, and forget the kernels so far.
 
-        every: every configuration of autotuners is wanted. until: as in messages.Compile.
+        every: every configuration of autotuners is wanted. until: as in requests.Compile.
         """
         from triton.runtime.driver import driver
 

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Literal
 
 from grader.files import write_atomically
+from grader.protocol.answers import Form
 from grader.protocol.decode import DecodeError, decode
-from grader.protocol.messages import Form, Recipe, Start
+from grader.protocol.requests import Recipe, Start
 from grader.protocol.trace import Deed
 from grader.record.kernels import CompiledKernel
 from grader.record.launches import Grid

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from grader.protocol.messages import StaticCondition
+from grader.protocol.observations import StaticCondition
 
 Place = tuple[int, int, int, int]
 

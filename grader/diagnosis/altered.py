@@ -23,7 +23,7 @@ from grader.judge.clue import Clue, sure
 from grader.judge.failure import Failure, WrongCall
 from grader.judge.truth import Expected
 from grader.phrases import all_of
-from grader.protocol.messages import LaunchInfo
+from grader.protocol.observations import LaunchInfo
 from grader.protocol.trace import span
 
 # Block sizes that a loop may have, besides those of the launch.

@@ -32,8 +32,9 @@ from grader.judge.clue import Clue, sure
 from grader.judge.failure import Failure
 from grader.judge.truth import Truth
 from grader.phrases import all_of, one_of
+from grader.protocol.answers import Returned
 from grader.protocol.footprint import TensorFootprint
-from grader.protocol.messages import LaunchInfo, Returned, Traffic
+from grader.protocol.observations import LaunchInfo, Traffic
 from grader.record.causes import Cause
 from grader.text import clean
 

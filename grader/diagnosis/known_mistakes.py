@@ -22,7 +22,7 @@ from grader.judge.compare import compare
 from grader.judge.evidence import kernels_of
 from grader.judge.failure import WrongCall
 from grader.judge.truth import Expected, KnownMistake, Truth
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 
 # A mistake is tested on this many passing cases.
 _TESTED = 2

@@ -24,7 +24,7 @@ from grader.judge.clue import Clue
 from grader.judge.failure import WrongCall
 from grader.judge.trial import TriedCase
 from grader.judge.truth import Truth
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 from grader.record.causes import Suspect
 
 # From this weight on, a clue names its kind: another check's proof of that kind then counts here too.

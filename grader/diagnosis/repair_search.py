@@ -26,7 +26,7 @@ from grader.diagnosis.probes.branches import divergences_of
 from grader.exercise.plan import PlannedCheck
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 from grader.syntax import is_readable
 
 # The weight of the line of a kind of too few bits: its values confirm the kind without the line.

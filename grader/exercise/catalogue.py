@@ -35,7 +35,7 @@ from grader.errors import SpecError, UsageError, require
 from grader.exercise.interview import Question
 from grader.exercise.model import Exercise, Part, check_id
 from grader.exercise.planted import PlantedMistake, bases, planted
-from grader.protocol.messages import Start
+from grader.protocol.requests import Start
 from grader.syntax import tree_of
 
 _NAME = re.compile(r"(?P<id>ex_(?P<number>\d+))_\w+")

@@ -19,7 +19,7 @@ from grader.errors import require
 from grader.exercise.cases import Cases, Value
 from grader.exercise.causes import Contrast, Kind, Remedy
 from grader.exercise.rules import Rule, SpeedBand
-from grader.protocol.messages import Call, Recipe
+from grader.protocol.requests import Call, Recipe
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from grader.exercise.seeds import shared
 from grader.exercise.star_cases import star_cases
 from grader.exercise.strategies import generated_cases
 from grader.phrases import counted
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from grader.judge.rules import decide
 from grader.judge.ruling import Ruling
 from grader.judge.unanswered import missing_function, why_not_loaded
 from grader.phrases import all_of
-from grader.protocol.messages import Loaded
+from grader.protocol.answers import Loaded
 from grader.record.checks import CheckResult
 from grader.record.launches import Coverage
 from grader.record.statuses import UNJUDGED, Status

@@ -14,7 +14,7 @@ from grader.exercise.cases import Case
 from grader.gpus import Architecture
 from grader.judge.unanswered import raised_words
 from grader.phrases import counted
-from grader.protocol.messages import UNTOLD, Compiled, Raised
+from grader.protocol.answers import UNTOLD, Compiled, Raised
 from grader.protocol.trace import Deed
 from grader.record.kernels import CompiledKernel
 from grader.sandbox.outcome import CompiledTooLong, Died, Garbled, OutOfMemory, OutOfSpace, TimedOut, Unanswered

@@ -15,7 +15,7 @@ from threading import Event, Thread
 
 from grader.exercise.plan import Plan, PlannedCase, PlannedCheck
 from grader.protocol.configurations import lightest, likeness
-from grader.protocol.messages import Precompile
+from grader.protocol.requests import Precompile
 from grader.sandbox.joining import Joining
 from grader.sandbox.pair import Pair, RecordedAnswer
 from grader.sandbox.session import Session

@@ -20,7 +20,7 @@ from grader.grading.job import Job
 from grader.grading.results import failed_result, grader_failed, open_result, result_of
 from grader.judge.ruling import Ruling
 from grader.protocol.baseline_messages import Gauged
-from grader.protocol.messages import Call, Recipe
+from grader.protocol.requests import Call, Recipe
 from grader.record.checks import CheckResult, PartInfo
 from grader.record.statuses import UNJUDGED, Status
 from grader.sandbox.pair import Pair

@@ -24,7 +24,8 @@ from grader.gpus import Architecture
 from grader.grading.compile_outcomes import compiled_outcome, described_kernels, not_compiled, recorded_outcome
 from grader.judge.idle_kernels import owners, unreached
 from grader.judge.kernel_groups import JudgedCall
-from grader.protocol.messages import Compiled, Loaded, Recipe, RecordCall
+from grader.protocol.answers import Compiled, Loaded
+from grader.protocol.requests import Recipe, RecordCall
 from grader.protocol.trace import Launch, Trace, every_launch
 from grader.record.launches import Grid
 from grader.sandbox.clean_compiler import CleanCompiler

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import default_rng
 from numpy.typing import NDArray
 
-from grader.protocol.messages import Lanes
+from grader.protocol.requests import Lanes
 
 Array = NDArray[Any]
 

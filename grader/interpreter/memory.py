@@ -32,7 +32,8 @@ from grader.interpreter.programs.lockstep import LockstepKernel
 from grader.interpreter.programs.patience import PATIENCE
 from grader.interpreter.versions import no_cache_policy, rereads
 from grader.protocol.footprint import Footprint
-from grader.protocol.messages import GuardFinding, Interrupted, Pause, Traffic, Waste
+from grader.protocol.observations import GuardFinding, Pause, Traffic, Waste
+from grader.protocol.requests import Interrupted
 
 # The bytes that a tensor memory accelerator stores at once.
 _UNIT_BYTES = 16

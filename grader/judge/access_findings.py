@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from grader.judge.clue import Clue
 from grader.phrases import counted
-from grader.protocol.messages import GuardFinding
+from grader.protocol.observations import GuardFinding
 from grader.record.causes import Cause
 from grader.text import clean, one_line
 

@@ -18,7 +18,7 @@ from grader.judge.failure import Failure
 from grader.judge.truth import Expected
 from grader.judge.unanswered import why_not_finished
 from grader.phrases import all_of, counted
-from grader.protocol.messages import Form
+from grader.protocol.answers import Form
 from grader.record.causes import Cause
 from grader.sandbox.outcome import Finished, Outcome
 from grader.text import clean

@@ -26,7 +26,8 @@ from grader.judge.prepared_call import PreparedCall, Recording
 from grader.judge.refused_configurations import RefusedConfigurations
 from grader.judge.trial import CallRequest, Trial, repeating
 from grader.judge.truth import Truth
-from grader.protocol.messages import ANY, Counts, Raised, Recipe, Slot, Wanted
+from grader.protocol.answers import Raised
+from grader.protocol.requests import ANY, Counts, Recipe, Slot, Wanted
 from grader.protocol.trace import fingerprint
 from grader.sandbox.outcome import Outcome, OutOfTime
 from grader.sandbox.pair import Pair, RecordedAnswer, decoys_of, seeds_after

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from grader.judge.truth import Expected
-from grader.protocol.messages import LaunchInfo
+from grader.protocol.observations import LaunchInfo
 from grader.record.causes import Difference, Mismatch, Picture
 from grader.record.json_numbers import number
 from grader.text import clean

@@ -12,7 +12,8 @@ from grader.exercise.cases import QUICK_VOLUME
 from grader.judge.perturbed_replays import is_unfinished
 from grader.judge.refused_configurations import RefusedConfigurations
 from grader.judge.trial import CallRequest, number_of
-from grader.protocol.messages import ANY, COMPUTED, ONLY_ON_A_GPU, TOO_SLOW, UNTOLD, Call, Raised, Wanted, only
+from grader.protocol.answers import COMPUTED, ONLY_ON_A_GPU, TOO_SLOW, UNTOLD, Raised
+from grader.protocol.requests import ANY, Call, Wanted, only
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import Pair, RecordedAnswer
 

@@ -16,8 +16,9 @@ from grader.judge.failure import Failure
 from grader.judge.retrials import remembered
 from grader.judge.trial import CallRequest, NotRunHere, Trial
 from grader.phrases import all_of, listed
+from grader.protocol.answers import Raised
 from grader.protocol.configurations import Configurations
-from grader.protocol.messages import Counts, Raised, Wanted
+from grader.protocol.requests import Counts, Wanted
 from grader.record.json_numbers import Number
 from grader.sandbox.outcome import Finished
 

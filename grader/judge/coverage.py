@@ -11,6 +11,7 @@ from math import prod
 
 from grader.exercise.cases import Case
 from grader.judge.failure import WrongCall
+from grader.protocol.answers import EXACT_IN_JSON
 from grader.protocol.footprint import (
     MOST_LAUNCHES,
     MOST_ROWS,
@@ -20,7 +21,7 @@ from grader.protocol.footprint import (
     Footprint,
     TensorFootprint,
 )
-from grader.protocol.messages import EXACT_IN_JSON, LaunchInfo
+from grader.protocol.observations import LaunchInfo
 from grader.record.launches import Coverage, CoveringLaunch
 from grader.text import clean
 

@@ -12,7 +12,7 @@ from itertools import combinations
 from torch import Tensor
 
 from grader.exercise.tensors import is_whole
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 
 # In some cases they cannot differ, as when every sequence is as long as the cache.
 _MOST_DRAWS = 6

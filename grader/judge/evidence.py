@@ -9,7 +9,7 @@ from math import prod
 from grader.exercise.cases import Case
 from grader.judge.idle_kernels import are_idle
 from grader.judge.trial import CallRequest
-from grader.protocol.messages import LaunchInfo
+from grader.protocol.observations import LaunchInfo
 from grader.protocol.operators import READING
 from grader.protocol.trace import Deed
 from grader.sandbox.outcome import Finished, Outcome

@@ -23,8 +23,9 @@ from grader.judge.prepared_call import PreparedCall
 from grader.judge.trial import CallRequest, NotRunHere, Trial, TriedCase
 from grader.judge.truth import Expected, Truth, slots_for
 from grader.phrases import all_of
+from grader.protocol.answers import COMPUTED, ONLY_ON_A_GPU, TOO_SLOW, Raised
 from grader.protocol.configurations import configurations_in
-from grader.protocol.messages import COMPUTED, ONLY_ON_A_GPU, TOO_SLOW, Call, Counts, Raised, Recipe, Wanted
+from grader.protocol.requests import Call, Counts, Recipe, Wanted
 from grader.protocol.trace import Deed
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime, replay_refusal
 from grader.sandbox.pair import Pair, RecordedAnswer

@@ -11,7 +11,7 @@ from torch import Tensor
 from grader.judge.clue import Clue
 from grader.judge.compare import compare, tensor_of
 from grader.judge.truth import Expected
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 from grader.record.causes import Cause
 from grader.record.statuses import UNJUDGED, Status
 from grader.sandbox.outcome import Finished

@@ -17,7 +17,7 @@ from grader.judge.bench import Bench
 from grader.judge.failure import Failure
 from grader.judge.retrials import records_alike
 from grader.judge.trial import CallRequest, NotRunHere, Trial, number_of
-from grader.protocol.messages import Raised
+from grader.protocol.answers import Raised
 from grader.protocol.trace import fingerprint
 from grader.sandbox.outcome import Finished
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from grader.exercise.tensors import ITEMSIZES
-from grader.protocol.messages import CompileUntil, StaticCondition
+from grader.protocol.observations import StaticCondition
+from grader.protocol.requests import CompileUntil
 from grader.protocol.trace import Launch, launches_in
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import RecordedAnswer

@@ -14,7 +14,7 @@ import torch
 
 from grader.exercise.model import Part
 from grader.judge.truth import Truth
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 
 
 class OraclePrefetch:

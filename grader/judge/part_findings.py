@@ -14,7 +14,7 @@ from grader.judge.failure import Failure
 from grader.judge.kernel_groups import KernelGroups
 from grader.judge.trial import TriedCase
 from grader.judge.truth import Expected
-from grader.protocol.messages import LaunchInfo
+from grader.protocol.observations import LaunchInfo
 from grader.record.launches import Coverage
 
 # Number of right answers to remember.

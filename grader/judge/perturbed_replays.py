@@ -17,8 +17,9 @@ from grader.judge.failure import Failure
 from grader.judge.trial import NotRunHere
 from grader.judge.truth import Expected
 from grader.phrases import lines_named
-from grader.protocol.messages import NEEDS_GPU, ONLY_ON_A_GPU, Call, Filling, Interrupted, Lanes, Raised, only
+from grader.protocol.answers import NEEDS_GPU, ONLY_ON_A_GPU, Raised
 from grader.protocol.operators import EMPTY
+from grader.protocol.requests import Call, Filling, Interrupted, Lanes, only
 from grader.protocol.trace import Trace, operators_in
 from grader.record.causes import Cause
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from grader.judge.trial import CallRequest
-from grader.protocol.messages import Raised, Recipe
+from grader.protocol.answers import Raised
+from grader.protocol.requests import Recipe
 from grader.sandbox.outcome import Unanswered
 from grader.sandbox.pair import RecordedAnswer
 

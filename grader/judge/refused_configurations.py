@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from grader.judge.trial import Trial
-from grader.protocol.messages import PASSED_OVER, Raised
+from grader.protocol.answers import PASSED_OVER, Raised
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import RecordedAnswer
 

@@ -18,7 +18,7 @@ from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.trial import CallRequest, NotRunHere, Trial, repeating
 from grader.judge.truth import slots_for
-from grader.protocol.messages import ANY, Call, Recipe, ReplayCall, Slot, Wanted, only
+from grader.protocol.requests import ANY, Call, Recipe, ReplayCall, Slot, Wanted, only
 from grader.protocol.trace import fingerprint
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import RecordedAnswer, remembers

@@ -11,7 +11,8 @@ from grader.exercise.model import Part
 from grader.judge.failure import Failure
 from grader.judge.truth import Expected
 from grader.protocol.configurations import Configurations
-from grader.protocol.messages import ANY, Call, Counts, LaunchInfo, Recipe, Slot, Wanted
+from grader.protocol.observations import LaunchInfo
+from grader.protocol.requests import ANY, Call, Counts, Recipe, Slot, Wanted
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import RecordedAnswer
 

@@ -23,7 +23,7 @@ from grader.exercise.model import Part
 from grader.judge.distinct_inputs import whole_numbers
 from grader.judge.tolerance import allowed_error
 from grader.phrases import counted
-from grader.protocol.messages import Recipe, Slot
+from grader.protocol.requests import Recipe, Slot
 from grader.timeline import spent
 
 # Number of cases to store. The same case is needed again when a check repeats calls or shrinks.

@@ -10,7 +10,7 @@ from grader.judge.access_findings import cause_of
 from grader.judge.clue import Clue, sure
 from grader.judge.failure import Failure
 from grader.judge.wording import in_words
-from grader.protocol.messages import Frame, Raised
+from grader.protocol.answers import Frame, Raised
 from grader.record.causes import Cause
 from grader.record.statuses import Status
 from grader.sandbox.outcome import (

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from grader.protocol.messages import Method, Recipe
+from grader.protocol.requests import Method, Recipe
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal
 
-from grader.protocol.messages import Form
+from grader.protocol.answers import Form
 
 # The beginning of the description of a kernel whose text is not the submission's.
 FROM_ELSEWHERE = "the kernel "

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from grader.protocol.answers import Form
 from grader.protocol.decode import Bounds, DecodeError, decode
-from grader.protocol.messages import Form
 from grader.protocol.trace import (
     MOST_CONSTANT_BYTES,
     MOST_DEPTH,

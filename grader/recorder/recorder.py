@@ -22,7 +22,7 @@ from grader.calls.filling import run_with_filling
 from grader.calls.launches import has_allocator
 from grader.calls.modes import tensors_in, unobserved
 from grader.calls.storage import has_storage
-from grader.protocol.messages import Form
+from grader.protocol.answers import Form
 from grader.protocol.operators import RECORDED, SHAPING
 from grader.protocol.trace import (
     ADDRESS,

@@ -19,7 +19,7 @@ from typing import Protocol
 import torch
 from torch import Generator, Tensor
 
-from grader.protocol.messages import Sampled
+from grader.protocol.answers import Sampled
 
 # Passes over the cover: together longer than the host needs to enqueue some launches.
 _COVERS = 2

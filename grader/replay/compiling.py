@@ -18,7 +18,8 @@ from grader.compile.announcing import Announcer
 from grader.compile.cute import arch_of, keep_machine_code, read_binary
 from grader.compile.kernels import Compiler
 from grader.gpus import ARCHITECTURES
-from grader.protocol.messages import Binary, Compile, Compiled
+from grader.protocol.answers import Binary, Compiled
+from grader.protocol.requests import Compile
 from grader.protocol.trace import Choose, KernelText, Launch, Step, Trace
 from grader.replay.cute_programs import Program, prepare, text_of
 from grader.replay.kernels import Kernels

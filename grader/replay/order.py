@@ -16,7 +16,7 @@ from torch import Tensor
 from grader.interpreter.accesses.races import Operation
 from grader.interpreter.accesses.touched import Kind, Ranges, Touched, before_waiting, joined, touched_by
 from grader.interpreter.memory import MemoryWatch
-from grader.protocol.messages import GuardFinding
+from grader.protocol.observations import GuardFinding
 from grader.protocol.operators import EMPTY
 from grader.protocol.trace import Choose, Launch, Operator, Step, StreamStep, span
 

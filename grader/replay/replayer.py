@@ -35,10 +35,11 @@ from grader.interpreter.language.static_conditions import STATIC_CONDITIONS
 from grader.interpreter.memory import MemoryWatch
 from grader.interpreter.once import patch_language_once
 from grader.interpreter.programs.patience import PATIENCE
-from grader.protocol import messages
+from grader.protocol import answers, observations, requests
+from grader.protocol.answers import Answer, Form, Loaded, Precompiled, Raised, Returned
 from grader.protocol.configurations import lightest_first
 from grader.protocol.decode import decode
-from grader.protocol.messages import Answer, Call, Form, Loaded, Precompiled, Raised, Returned, Start
+from grader.protocol.requests import Call, Start
 from grader.protocol.trace import Choose, KernelText, Trace, Window, kept_storages
 from grader.protocol.trace_decoding import decode_trace
 from grader.replay.compiling import TraceCompiler
@@ -128,7 +129,7 @@ class Replayer:
         self._timing = TraceTimer(device, self)
         self._watch: MemoryWatch | None = None
         # Races of launches with one another, in the current call.
-        self._unordered: Sequence[messages.GuardFinding] = ()
+        self._unordered: Sequence[observations.GuardFinding] = ()
         self._programs = Programs()
         self._device = device
         self._source = start.submission
@@ -142,10 +143,10 @@ class Replayer:
         # The memory that the latest replay found, if any.
         self._before: Memory | None = None
         # The configurations that the current call may try, and the one that its first autotuner took.
-        self._wanted = messages.Wanted()
+        self._wanted = requests.Wanted()
         self._taken = -1
         # What the interpreter counts in the current call.
-        self._counts: messages.Counts = "bytes"
+        self._counts: requests.Counts = "bytes"
         self._inputs = tensors.module_from_text("inputs.py", start.inputs)
         self._compiler: TraceCompiler | None = None
         if start.target:
@@ -170,21 +171,21 @@ class Replayer:
         """Do the job that a message of the grader asks for, and return the answer."""
         try:
             match message.get("op"):
-                case messages.Sample.op:
-                    return self._answer_or_raised(lambda: self._timing.sample(decode(messages.Sample, message)))
-                case messages.Show.op:
+                case requests.Sample.op:
+                    return self._answer_or_raised(lambda: self._timing.sample(decode(requests.Sample, message)))
+                case requests.Show.op:
                     return self._answer_or_raised(
-                        lambda: self._timing.show(decode(messages.Show, message), descriptors[0])
+                        lambda: self._timing.show(decode(requests.Show, message), descriptors[0])
                     )
-                case messages.Prepare.op:
+                case requests.Prepare.op:
                     return self._prepare(message)
-                case messages.Compile.op:
+                case requests.Compile.op:
                     trace = decode_trace(message.pop("trace"))
-                    request = decode(messages.Compile, {**message, "trace": {}})
+                    request = decode(requests.Compile, {**message, "trace": {}})
                     return self._answer_or_raised(lambda: self._compiled(request, trace))
-                case messages.Precompile.op:
+                case requests.Precompile.op:
                     trace = decode_trace(message.pop("trace"))
-                    place = decode(messages.Precompile, {**message, "trace": {}}).configuration
+                    place = decode(requests.Precompile, {**message, "trace": {}}).configuration
                     return self._answer_or_raised(
                         lambda: Precompiled("precompiled", self._timing.precompile(trace, place))
                     )
@@ -194,7 +195,7 @@ class Replayer:
             for descriptor in descriptors:
                 os.close(descriptor)
 
-    def _compiled(self, request: messages.Compile, trace: Trace) -> messages.Compiled:
+    def _compiled(self, request: requests.Compile, trace: Trace) -> answers.Compiled:
         if self._compiler is None:
             raise ValueError("only a replayer with a target compiles for others")
         return self._compiler.compile(request, trace, self.kernels)
@@ -206,7 +207,7 @@ class Replayer:
 
     def _prepare(self, message: dict[str, Any]) -> Answer:
         traces = [decode_trace(one) for one in message["traces"]]
-        request = decode(messages.Prepare, {**message, "traces": []})
+        request = decode(requests.Prepare, {**message, "traces": []})
         # The memory of earlier replays is not needed any more, and the timed work may need all of it.
         self._home = _Home.on(self._device, guarded=self._guarded)
         self._homes[self._device.type] = self._home
@@ -219,7 +220,7 @@ class Replayer:
 
     def _replay(self, message: dict[str, Any], memory_fd: int) -> Answer:
         trace = decode_trace(message.pop("trace"))
-        replay = decode(messages.ReplayCall, {**message, "trace": {}})
+        replay = decode(requests.ReplayCall, {**message, "trace": {}})
         self._home = regular = self._homes["cpu" if replay.call.on_cpu else self._device.type]
         self._wanted, self._taken = replay.wanted, -1
         # A call must not pass on to a later one what the later seed does not depend on.
@@ -266,17 +267,17 @@ class Replayer:
 
     def _raised_message(self, raised: Exception, line: int) -> Raised:
         if isinstance(raised, Computed):
-            return dataclasses.replace(self._raising.describe_refusal(str(raised), line), kind=messages.COMPUTED)
+            return dataclasses.replace(self._raising.describe_refusal(str(raised), line), kind=answers.COMPUTED)
         if isinstance(raised, Unreplayable):
             return Raised("raised", "crash", "Unreplayable", str(raised)[:2000], ())
         if refused := refusal_in(raised):
             raised_message = self._raising.describe_refusal(refused.rule, refused.line, launched_at=line)
             if isinstance(refused, Elsewhere):
-                return dataclasses.replace(raised_message, kind=messages.COMPUTED)
-            return raised_message if refused.python else dataclasses.replace(raised_message, kind=messages.UNTOLD)
+                return dataclasses.replace(raised_message, kind=answers.COMPUTED)
+            return raised_message if refused.python else dataclasses.replace(raised_message, kind=answers.UNTOLD)
         return self._raising.describe(raised, findings=self._findings(), launched_at=line)
 
-    def _run_trace(self, replay: messages.ReplayCall, trace: Trace, memory_fd: int) -> Answer:
+    def _run_trace(self, replay: requests.ReplayCall, trace: Trace, memory_fd: int) -> Answer:
         call = replay.call
         if replay.memory == "afresh":
             self._home.forget()
@@ -399,7 +400,7 @@ class Replayer:
             return "memory that an earlier call kept"
         return "another result" if any(overlap(result, other) for other in own) else ""
 
-    def _findings(self) -> tuple[messages.GuardFinding, ...]:
+    def _findings(self) -> tuple[observations.GuardFinding, ...]:
         return (*self._watch.take(), *self._unordered) if self._watch else ()
 
     # -- called by a run -----------------------------------------------------------------------------------------------
@@ -431,7 +432,7 @@ class Replayer:
         with self._announcer.during(cute_program.name[:80]):
             return self._programs.prepare(cute_program)
 
-    def counted(self, launch: messages.LaunchInfo, *, footprint: bool) -> messages.LaunchInfo:
+    def counted(self, launch: observations.LaunchInfo, *, footprint: bool) -> observations.LaunchInfo:
         """Return the latest launch with what the interpreter counts: its traffic, and what is asked for besides."""
         watch = self._watch
         if watch is None:

@@ -23,7 +23,7 @@ from grader.calls.tuning import is_passed_over
 from grader.exercise.tensors import dtype_name, is_whole
 from grader.interpreter.beyond import NeedsGpu
 from grader.interpreter.language.padding import SMALL_AND_ODD
-from grader.protocol import messages
+from grader.protocol import observations, requests
 from grader.protocol.footprint import MOST_LAUNCHES
 from grader.protocol.operators import ALLOCATING, EMPTY, NUMBERING, OVERWRITING
 from grader.protocol.trace import (
@@ -85,7 +85,7 @@ class RunContext(Library, Protocol):
     def memory(self) -> Memory:
         """Return the storages."""
 
-    def counted(self, launch: messages.LaunchInfo, *, footprint: bool) -> messages.LaunchInfo:
+    def counted(self, launch: observations.LaunchInfo, *, footprint: bool) -> observations.LaunchInfo:
         """Return the latest launch with its counts, if anything is counted.
 
         footprint: with its footprint.
@@ -101,7 +101,7 @@ class RunContext(Library, Protocol):
 class Uncounted:
     """The base of a context in which nothing is counted."""
 
-    def counted(self, launch: messages.LaunchInfo, *, footprint: bool) -> messages.LaunchInfo:  # noqa: ARG002
+    def counted(self, launch: observations.LaunchInfo, *, footprint: bool) -> observations.LaunchInfo:  # noqa: ARG002
         """Return the launch as it is."""
         return launch
 
@@ -131,7 +131,7 @@ def first_that_works(step: Choose, run: Run, places: Sequence[int] = ()) -> int:
     return last
 
 
-def _has_stored(refused: messages.LaunchInfo) -> bool:
+def _has_stored(refused: observations.LaunchInfo) -> bool:
     """Return whether a launch had stored something before a static assertion stopped it."""
     return refused.traffic is not None and refused.traffic.stored_bytes > 0
 
@@ -152,7 +152,7 @@ class Run:
         *,
         launches: Literal["run", "compile", "none"] = "run",
         notes: bool = True,
-        unwritten: messages.Unwritten = "nan",
+        unwritten: requests.Unwritten = "nan",
         order: WorkOrder | None = None,
     ) -> None:
         self._context = context
@@ -163,7 +163,7 @@ class Run:
         self._order = order
         self._values = Values(self._tensor, self._kernel, context.device)
         self.line = 0
-        self.launched: list[messages.LaunchInfo] = []
+        self.launched: list[observations.LaunchInfo] = []
         # In the order in which they were seen.
         self.reached_beyond: dict[str, None] = {}
         # The windows that the current step got.
@@ -321,7 +321,7 @@ class Run:
         args, kwargs, options = self._launch_arguments(step, kernel)
         if self._notes:
             constants = launches.constants(kernel, launches.bound(kernel, args, kwargs))
-            told = messages.LaunchInfo(launches.name_of(kernel), step.grid, constants)
+            told = observations.LaunchInfo(launches.name_of(kernel), step.grid, constants)
             self._note_launch(told, (*step.args, *step.kwargs.values()))
             self._context.launching(self._numbers[id(step)])
         warps = options.get("num_warps")
@@ -360,7 +360,7 @@ class Run:
             if self._notes:
                 numbers = [one for one in given if isinstance(one, int | float)]
                 digest = sha256(f"{program.digest}{numbers}".encode()).hexdigest()
-                told = messages.LaunchInfo(program.name, (), dict(program.operations), digest=digest)
+                told = observations.LaunchInfo(program.name, (), dict(program.operations), digest=digest)
                 self._note_launch(told, step.args)
                 if self._context.device.type == "cpu":
                     self._note_ends(step.args, reached_beyond(program, given))
@@ -412,7 +412,7 @@ class Run:
             raise RefusedFunction(step.line, rule, python=False)
         return args, kwargs, {name: self._values.plain(one) for name, one in step.options.items()}
 
-    def _note_launch(self, launch: messages.LaunchInfo, values: Iterable[Value]) -> None:
+    def _note_launch(self, launch: observations.LaunchInfo, values: Iterable[Value]) -> None:
         self.launched.append(launch)
         for index, dtype in chain.from_iterable(map(shown_in, values)):
             if index not in self._met:
@@ -445,7 +445,7 @@ def _nbytes(window: Window) -> int:
     return prod(window.shape) * dtype.itemsize
 
 
-def _fill(fresh: Tensor, content: messages.Filling) -> None:
+def _fill(fresh: Tensor, content: requests.Filling) -> None:
     """Fill a new tensor. Integers: the smallest or largest for an infinity, 0 for 0, else a small one; bool: False."""
     if fresh.is_floating_point():
         fresh.fill_(float(content))

@@ -17,19 +17,9 @@ from grader.calls.outputs import form_of
 from grader.calls.storage import bytes_of
 from grader.calls.tuning import is_passed_over
 from grader.exercise.tensors import unwritten
+from grader.protocol.answers import BytesShown, Form, Prepared, Sampled, TunedChoice
 from grader.protocol.configurations import lightest_first
-from grader.protocol.messages import (
-    BytesShown,
-    Call,
-    Form,
-    Prepare,
-    Prepared,
-    Recipe,
-    Sample,
-    Sampled,
-    Show,
-    TunedChoice,
-)
+from grader.protocol.requests import Call, Prepare, Recipe, Sample, Show
 from grader.protocol.trace import Choose, KernelText, Trace, Window, span
 from grader.replay.clock import Clock, Graph, TimedWork
 from grader.replay.cute_programs import Program

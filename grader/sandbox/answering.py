@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from grader.protocol.messages import Call
+from grader.protocol.requests import Call
 from grader.sandbox.outcome import Outcome, replay_refusal
 from grader.sandbox.pair import Pair, RecordedAnswer, seeds_after
 from grader.sandbox.session import Session

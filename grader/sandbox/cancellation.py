@@ -10,7 +10,7 @@ import os
 import socket
 import threading
 
-from grader.protocol.messages import Spawn
+from grader.protocol.requests import Spawn
 from grader.sandbox.server import Mode, Server, Spawned
 
 # How often a thread that waits for a child checks for cancellation.

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from grader.gpus import USUAL
-from grader.protocol.messages import Call, Compile, Compiled, CompileUntil, Precompile, Raised, StaticCondition
+from grader.protocol.answers import Compiled, Raised
+from grader.protocol.observations import StaticCondition
+from grader.protocol.requests import Call, Compile, CompileUntil, Precompile
 from grader.sandbox.outcome import Unanswered
 from grader.sandbox.pair import RecordedAnswer
 from grader.sandbox.process_spec import ProcessSpec
@@ -49,7 +51,7 @@ class CleanCompiler:
         conditions: tuple[StaticCondition, ...] = (),
         limit_s: float = _COMPILE_S,
     ) -> tuple[Compiled | Raised | Unanswered, str]:
-        """Compile the launches of a trace for a GPU; every, until, conditions: as in messages.Compile.
+        """Compile the launches of a trace for a GPU; every, until, conditions: as in requests.Compile.
 
         Returns the answer, and the kernel that was being compiled when the process ended.
         """

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from grader.protocol.messages import NOTICE_BYTES
+from grader.protocol.requests import NOTICE_BYTES
 from grader.sandbox import usage
 
 # Limits on compiling one kernel, and all kernels of one session together.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from grader.protocol.messages import COMPUTED, UNTOLD, Raised, Returned
+from grader.protocol.answers import COMPUTED, UNTOLD, Raised, Returned
 
 
 @dataclass(frozen=True)

@@ -19,16 +19,15 @@ from typing import Any, Literal
 
 from grader.exercise.cases import FAMILY, PLAIN
 from grader.exercise.seeds import is_shared
-from grader.protocol.messages import (
+from grader.protocol.answers import Loaded, Raised
+from grader.protocol.observations import Pause
+from grader.protocol.requests import (
     ANY,
     Call,
     Counts,
     Filling,
     Interrupted,
     Lanes,
-    Loaded,
-    Pause,
-    Raised,
     Recipe,
     RecordCall,
     RecordedInputs,
@@ -121,7 +120,7 @@ def _launched(trace: Trace, step: Launch | CuteCall) -> str:
 class Pair:
     """Records in one session, and replays in others: in order in the first of them, side by side in all.
 
-    inputs: those that calls are recorded on, as in messages.RecordCall. compilers: processes that may compile beside
+    inputs: those that calls are recorded on, as in requests.RecordCall. compilers: processes that may compile beside
     the replayers, into the same folder. slow: the kernels that were too slow to compile before.
     """
 

@@ -22,8 +22,9 @@ from threading import Lock
 from time import monotonic
 from typing import Any, Protocol, TypeVar
 
+from grader.protocol.answers import Precompiled, Raised
 from grader.protocol.configurations import lightest, likeness
-from grader.protocol.messages import Call, Precompile, Precompiled, Raised
+from grader.protocol.requests import Call, Precompile
 from grader.protocol.trace import Trace, choices_in
 from grader.sandbox.joining import Joining
 from grader.sandbox.outcome import TimedOut, Unanswered

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Limits
-from grader.protocol.messages import Start
+from grader.protocol.requests import Start
 from grader.sandbox.server import Spawner
 
 

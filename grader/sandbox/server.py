@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 from grader.errors import GradeError
 from grader.exercise.catalogue import hidden_folders
 from grader.protocol.frames import TRUSTED_BYTES, Closed, FrameError, receive, send
-from grader.protocol.messages import Reap, Spawn
+from grader.protocol.requests import Reap, Spawn
 from grader.sandbox import bubble, process
 from grader.sandbox.scratch import sweep
 

@@ -27,6 +27,19 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from grader.errors import GradeError
+from grader.protocol.answers import (
+    Answer,
+    BytesShown,
+    Compiled,
+    Loaded,
+    Precompiled,
+    Prepared,
+    Raised,
+    Ready,
+    Returned,
+    Sampled,
+    decode_answer,
+)
 from grader.protocol.decode import DecodeError
 from grader.protocol.frames import (
     UNTRUSTED_BYTES,
@@ -36,28 +49,17 @@ from grader.protocol.frames import (
     receive,
     send,
 )
-from grader.protocol.messages import (
+from grader.protocol.requests import (
     NOTICE_BYTES,
-    Answer,
-    BytesShown,
     Call,
     Compile,
-    Compiled,
-    Loaded,
     Precompile,
-    Precompiled,
     Prepare,
-    Prepared,
-    Raised,
-    Ready,
     RecordCall,
     ReplayCall,
-    Returned,
     Sample,
-    Sampled,
     Show,
     Spawn,
-    decode_answer,
 )
 from grader.protocol.trace import TRACE_BYTES, Recorded, Trace
 from grader.protocol.trace_decoding import decode_recorded

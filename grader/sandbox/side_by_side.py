@@ -9,7 +9,7 @@ from queue import Empty, LifoQueue
 from threading import Lock
 from typing import Protocol
 
-from grader.protocol.messages import ReplayCall
+from grader.protocol.requests import ReplayCall
 from grader.sandbox.joining import FOUND_S
 from grader.sandbox.outcome import Outcome
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from grader.errors import GradeError
-from grader.protocol.messages import CHANNEL, Spawn
+from grader.protocol.requests import CHANNEL, Spawn
 from grader.sandbox import process
 from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import Mode, Spawned, Spawner

@@ -23,7 +23,8 @@ from grader.exercise.replay_token import ReplayToken
 from grader.judge.failure import Failure
 from grader.judge.unanswered import missing_function, why_not_finished, why_not_loaded
 from grader.phrases import counted
-from grader.protocol.messages import Loaded, Raised, Recipe
+from grader.protocol.answers import Loaded, Raised
+from grader.protocol.requests import Recipe
 from grader.record.causes import Cause
 from grader.record.record import Tool
 from grader.record.statuses import Status

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from grader.judge.access_findings import NOUNS, cause_of
 from grader.phrases import all_of
-from grader.protocol.messages import GuardFinding
+from grader.protocol.observations import GuardFinding
 from grader.sanitizer.findings import CallFinding
 from grader.sanitizer.output import Accusation, Kind
 from grader.text import clean

@@ -15,7 +15,7 @@ from grader.exercise.plan import Plan
 from grader.exercise.tensors import bytes_of, same_bytes
 from grader.judge.distinct_inputs import whole_numbers
 from grader.judge.truth import Truth
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 from grader.sandbox.pair import decoys_of
 from grader.soundness.findings import GateLine
 

@@ -32,6 +32,7 @@ from grader.exercise.formula import evaluate
 from grader.exercise.model import Part
 from grader.exercise.tensors import dtype_name
 from grader.judge.truth import Portion, Truth
+from grader.protocol.answers import Prepared, Sampled
 from grader.protocol.baseline_messages import (
     Ask,
     Begin,
@@ -46,7 +47,7 @@ from grader.protocol.baseline_messages import (
 )
 from grader.protocol.decode import decode
 from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
-from grader.protocol.messages import Prepared, Recipe, Sample, Sampled
+from grader.protocol.requests import Recipe, Sample
 from grader.replay.clock import Clock, Graph, TimedWork
 from grader.speed import baselines
 from grader.speed.ceilings import gauge

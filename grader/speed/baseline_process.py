@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from grader.errors import GradeError
 from grader.exercise.catalogue import Entry
+from grader.protocol.answers import Prepared, Sampled
 from grader.protocol.baseline_messages import (
     Ask,
     Begin,
@@ -38,7 +39,7 @@ from grader.protocol.frames import (
     receive,
     send,
 )
-from grader.protocol.messages import Prepared, Recipe, Sample, Sampled
+from grader.protocol.requests import Recipe, Sample
 from grader.sandbox import process
 from grader.timeline import spent
 

@@ -18,7 +18,8 @@ from pathlib import Path
 from grader.errors import GradeError
 from grader.exercise.cases import Case
 from grader.exercise.model import Part
-from grader.protocol.messages import Raised, Recipe
+from grader.protocol.answers import Raised
+from grader.protocol.requests import Recipe
 from grader.sandbox.answering import Answered, answer
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import paired

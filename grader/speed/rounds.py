@@ -16,19 +16,9 @@ from typing import NoReturn
 from grader.exercise.cases import Case
 from grader.exercise.model import Part
 from grader.judge.unanswered import why_not_finished
+from grader.protocol.answers import COMPUTED, UNTOLD, Prepared, Raised, Sampled, TunedChoice
 from grader.protocol.baseline_messages import PrepareBaseline
-from grader.protocol.messages import (
-    COMPUTED,
-    UNTOLD,
-    Method,
-    Prepare,
-    Prepared,
-    Raised,
-    Recipe,
-    Sample,
-    Sampled,
-    TunedChoice,
-)
+from grader.protocol.requests import Method, Prepare, Recipe, Sample
 from grader.sandbox.pair import RecordedAnswer
 from grader.sandbox.session import Session
 from grader.speed import verify

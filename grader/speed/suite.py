@@ -18,8 +18,9 @@ from grader.exercise.rules import SpeedBand
 from grader.judge.failure import Failure
 from grader.judge.unanswered import why_not_finished
 from grader.phrases import counted
+from grader.protocol.answers import Raised
 from grader.protocol.baseline_messages import Gauged
-from grader.protocol.messages import Raised, Recipe
+from grader.protocol.requests import Recipe
 from grader.protocol.trace import Trace
 from grader.record.causes import Cause
 from grader.record.speed import Baseline, Ceilings, Contender, GpuState, SizeTiming, Speed

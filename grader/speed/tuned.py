@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from grader.protocol.answers import TunedChoice
 from grader.protocol.configurations import configurations_of
-from grader.protocol.messages import TunedChoice
 from grader.protocol.trace import Choose, Trace
 from grader.record.speed import Configuration, Tuned
 

@@ -15,8 +15,9 @@ from grader.judge.compare import compare
 from grader.judge.failure import Failure
 from grader.judge.truth import Expected
 from grader.phrases import listed
+from grader.protocol.answers import Sampled
 from grader.protocol.baseline_messages import Reveal, Revealed
-from grader.protocol.messages import Recipe, Sampled, Show
+from grader.protocol.requests import Recipe, Show
 from grader.record.causes import Cause
 from grader.sandbox.session import Session
 from grader.speed.baseline_process import BaselineProcess

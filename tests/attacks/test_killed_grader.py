@@ -36,7 +36,7 @@ while True:
 GRADER = f"""
 import threading
 from grader.exercise.model import Limits
-from grader.protocol.messages import Start
+from grader.protocol.requests import Start
 from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import ForkServer

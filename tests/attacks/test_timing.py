@@ -37,7 +37,7 @@ from grader.exercise.plan import default_seed, draw
 from grader.exercise.rules import SpeedBand
 from grader.grading import Job, grade
 from grader.judge.unanswered import why_not_finished
-from grader.protocol.messages import Returned
+from grader.protocol.answers import Returned
 from grader.record.checks import CheckResult
 from grader.record.speed import Speed
 from grader.sandbox.outcome import Finished

@@ -11,7 +11,7 @@ from grader.exercise.catalogue import Entry
 from grader.judge.answer_check import check_answer
 from grader.judge.failure import Failure
 from grader.judge.truth import Expected
-from grader.protocol.messages import Form, Returned
+from grader.protocol.answers import Form, Returned
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from grader.calls.raising import Raising
-from grader.protocol.messages import Raised
+from grader.protocol.answers import Raised
 
 STUB = 'def add(x):\n    raise NotImplementedError("add: write it")\n'
 

@@ -16,7 +16,8 @@ from triton.runtime.errors import OutOfResources
 from grader.calls.tuning import Tuning
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Limits, check_id
-from grader.protocol.messages import Loaded, Start
+from grader.protocol.answers import Loaded
+from grader.protocol.requests import Start
 from grader.record.record import Record
 from grader.sandbox import clock, usage
 from grader.sandbox.clock import CallClock, CompileBudget, CompilesTooLong

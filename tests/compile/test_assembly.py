@@ -18,7 +18,7 @@ from grader.compile.assembly import (
     resources,
     source_line,
 )
-from grader.protocol.messages import Narrow
+from grader.protocol.answers import Narrow
 
 LOG = """ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function 'k' for 'sm_90a'

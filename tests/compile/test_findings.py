@@ -9,7 +9,7 @@ import pytest
 
 from grader.compile.findings import described, occupancy
 from grader.gpus import ARCHITECTURES
-from grader.protocol.messages import Binary, Narrow
+from grader.protocol.answers import Binary, Narrow
 from grader.record.kernels import Occupancy
 from tests.records.compiled import COPY, GEMM
 

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from grader.compile.findings import described
 from grader.compile.values import WithoutValues
 from grader.gpus import ARCHITECTURES, USUAL
-from grader.protocol.messages import Binary, Compiled, Narrow, Raised
+from grader.protocol.answers import Binary, Compiled, Narrow, Raised
 from grader.sandbox.outcome import TimedOut
 from grader.sandbox.server import ForkServer
 from tests.compiled_kernels import COPY, DOT, LAUNCH_COPY, binaries_of, compiled_in, line_of

@@ -9,7 +9,7 @@ import pytest
 from grader.diagnosis.edits.edited import Edited
 from grader.diagnosis.probes.barriers import loaded_again, missing_barrier, with_barriers
 from grader.exercise.catalogue import Entry
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of
 from tests.diagnosis.test_padding import VECTORS

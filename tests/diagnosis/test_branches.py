@@ -10,7 +10,7 @@ from grader.diagnosis.probes.branches import KIND, Divergence, divergences_of
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.judge.clue import Clue
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of
 

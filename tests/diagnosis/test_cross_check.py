@@ -19,7 +19,8 @@ from grader.judge.failure import Failure, WrongCall
 from grader.judge.tolerance import ulp
 from grader.judge.trial import TriedCase
 from grader.judge.truth import Expected, KnownMistake, Truth
-from grader.protocol.messages import Recipe, Returned
+from grader.protocol.answers import Returned
+from grader.protocol.requests import Recipe
 from grader.record.causes import Cause, Difference, Mismatch
 from grader.record.statuses import Status
 from grader.sandbox.outcome import Finished

@@ -19,7 +19,7 @@ from grader.judge.bench import Bench
 from grader.judge.clue import Clue
 from grader.judge.failure import Failure
 from grader.judge.rules import decide
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 from grader.record.causes import Cause, Difference, Mismatch
 from grader.record.checks import CheckResult
 from grader.sandbox.server import ForkServer

@@ -35,7 +35,8 @@ from grader.judge.failure import WrongCall
 from grader.judge.tolerance import ulp
 from grader.judge.trial import TriedCase
 from grader.judge.truth import Expected, KnownMistake, Truth
-from grader.protocol.messages import Recipe, Returned
+from grader.protocol.answers import Returned
+from grader.protocol.requests import Recipe
 from grader.sandbox.outcome import Finished
 from tests.conftest import plan_of
 

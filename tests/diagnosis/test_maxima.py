@@ -8,7 +8,7 @@ from grader.diagnosis.edits.edits import edits_of
 from grader.diagnosis.edits.repairs import repair_clues
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of
 

@@ -9,7 +9,7 @@ from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry, resolve
 from grader.judge.clue import Clue
 from grader.judge.trial import CallRequest
-from grader.protocol.messages import Wanted
+from grader.protocol.requests import Wanted
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of
 from tests.conftest import ROOT, answered, plan_with

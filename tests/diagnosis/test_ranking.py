@@ -25,7 +25,7 @@ from grader.judge.clue import Clue, sure
 from grader.judge.trial import TriedCase
 from grader.judge.truth import Expected
 from grader.protocol.footprint import Footprint, TensorFootprint
-from grader.protocol.messages import LaunchInfo
+from grader.protocol.observations import LaunchInfo
 from grader.record.causes import Cause, Suspect
 from grader.record.checks import CheckResult
 from grader.sandbox.server import ForkServer

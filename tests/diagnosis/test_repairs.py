@@ -8,7 +8,7 @@ from grader.diagnosis.edits.repairs import repair_clues
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.judge.clue import Clue
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of
 from tests.conftest import answered, plan_with

@@ -12,7 +12,7 @@ from grader.diagnosis.edits.unmasked import TAIL, TOO_NARROW, WHOLE, _bound_beyo
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry, resolve
 from grader.judge.clue import Clue
-from grader.protocol.messages import GuardFinding
+from grader.protocol.observations import GuardFinding
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of
 from tests.conftest import ROOT

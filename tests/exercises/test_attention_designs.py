@@ -17,7 +17,7 @@ from grader.exercise.model import Part
 from grader.exercise.plan import default_seed
 from grader.judge.compare import compare
 from grader.judge.truth import Truth
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 from tests.conftest import plan_of
 
 pytestmark = pytest.mark.process

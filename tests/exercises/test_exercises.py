@@ -15,7 +15,7 @@ from grader.exercise.catalogue import Entry, discover
 from grader.exercise.model import Part, check_id
 from grader.exercise.plan import Plan, PlannedCase, PlannedCheck, default_seed
 from grader.judge.truth import Truth
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 from grader.record.statuses import Status
 from grader.soundness.claims import claim_of
 from grader.soundness.inputs import repeatable_inputs, seeded_inputs

@@ -10,7 +10,7 @@ import torch
 
 from grader.exercise.catalogue import resolve
 from grader.judge.truth import Truth
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 
 pytestmark = pytest.mark.process
 

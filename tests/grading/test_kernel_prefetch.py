@@ -7,7 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from grader.protocol.messages import Call, Precompile, Precompiled, Raised, Recipe
+from grader.protocol.answers import Precompiled, Raised
+from grader.protocol.requests import Call, Precompile, Recipe
 from grader.protocol.trace import Choose, KernelText, Launch, TensorValue, Trace, Window
 from grader.sandbox.joining import Joining
 from grader.sandbox.kernel_cache import SlowKernels

@@ -26,7 +26,8 @@ from grader.grading.part_compiler import PartCompiler
 from grader.grading.target_compiler import case_for, telling_cases
 from grader.judge.rules.compiles import compiles_nowhere, decide_compiled
 from grader.judge.ruling import Ruling
-from grader.protocol.messages import UNTOLD, Form, Raised, Recipe, Start
+from grader.protocol.answers import UNTOLD, Form, Raised
+from grader.protocol.requests import Recipe, Start
 from grader.protocol.trace import Deed
 from grader.record.checks import PartInfo
 from grader.record.record import Record

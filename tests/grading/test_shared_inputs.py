@@ -8,7 +8,7 @@ from grader.exercise.catalogue import Entry
 from grader.exercise.plan import with_shared_inputs
 from grader.grading import Job, grade, truth_of
 from grader.judge.truth import Expected, Truth
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 from grader.sandbox.server import ForkServer
 from tests.conftest import plan_with
 

@@ -20,7 +20,7 @@ from grader.judge.failure import Failure
 from grader.judge.rules import decide
 from grader.judge.ruling import Ruling
 from grader.protocol.baseline_messages import Gauged
-from grader.protocol.messages import Call
+from grader.protocol.requests import Call
 from grader.record.checks import CheckResult
 from grader.record.record import Record
 from grader.sandbox.pair import Pair, RecordedAnswer

@@ -10,8 +10,9 @@ import torch
 
 from grader.exercise.catalogue import Entry
 from grader.judge.trial import CallRequest
-from grader.protocol import messages
-from grader.protocol.messages import ANY, Raised
+from grader.protocol import answers
+from grader.protocol.answers import Raised
+from grader.protocol.requests import ANY
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer
 from tests.benches import bench_of
@@ -249,7 +250,7 @@ def test_programs_that_wait_for_one_another_in_turn_are_left_to_a_gpu(server: Fo
         torch.testing.assert_close(answer_in(one.replay(told)), one.wanted(), rtol=0, atol=0)
         other = one.pair.replay_backwards(told, one.call(5), ANY)
         assert isinstance(other, Raised)
-        assert other.kind == messages.WAITS
+        assert other.kind == answers.WAITS
 
 
 def test_programs_that_do_not_meet_need_no_second_order(server: ForkServer, ex_15: Entry) -> None:

@@ -12,7 +12,7 @@ import torch
 from grader.interpreter.accesses.guard import Guard
 from grader.interpreter.accesses.races import Access, Heed, Kind
 from grader.judge.access_findings import cause_of, clues_of
-from grader.protocol.messages import GuardFinding
+from grader.protocol.observations import GuardFinding
 
 pytestmark = pytest.mark.process
 

@@ -25,7 +25,8 @@ from grader.interpreter.accesses.guard import Guard, extent_of
 from grader.interpreter.accesses.races import Access
 from grader.judge.access_findings import cause_of, clues_of
 from grader.judge.trial import Trial
-from grader.protocol.messages import GuardFinding, Raised
+from grader.protocol.answers import Raised
+from grader.protocol.observations import GuardFinding
 from grader.record.causes import Cause
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer

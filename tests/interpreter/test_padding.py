@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from grader.interpreter.language.padding import Padding
-from grader.protocol.messages import Filling
+from grader.protocol.requests import Filling
 
 LAST_OF_TWO = np.array([True, False])
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from grader.interpreter.accesses.guard import Guard
 from grader.interpreter.accesses.races import Access, Heed, Order
 from grader.judge.access_findings import clues_of
-from grader.protocol.messages import GuardFinding
+from grader.protocol.observations import GuardFinding
 
 pytestmark = pytest.mark.process
 

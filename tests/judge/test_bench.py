@@ -18,7 +18,8 @@ from grader.judge.retrials import is_right_only, remembered
 from grader.judge.rules.fresh import decide, judge_case
 from grader.judge.trial import CallRequest
 from grader.judge.truth import Expected
-from grader.protocol.messages import Form, Wanted
+from grader.protocol.answers import Form
+from grader.protocol.requests import Wanted
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer
 from tests.benches import VECTOR_ADD, bench_of

@@ -16,7 +16,7 @@ from grader.judge.compare import Comparison, compare, describe, pattern_of, pict
 from grader.judge.tolerance import ulp
 from grader.judge.truth import Expected
 from grader.protocol.footprint import Footprint, TensorFootprint
-from grader.protocol.messages import LaunchInfo
+from grader.protocol.observations import LaunchInfo
 from grader.report.view import how_wrong
 
 INF, NAN = math.inf, math.nan

@@ -25,7 +25,7 @@ from grader.judge.rules.agrees import decide as agree
 from grader.judge.rules.work_model import decide as works
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest, NotRunHere, Trial
-from grader.protocol.messages import Wanted
+from grader.protocol.requests import Wanted
 from grader.sandbox.clean_compiler import CleanCompiler
 from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer

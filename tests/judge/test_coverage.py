@@ -8,8 +8,10 @@ from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.judge.coverage import coverage_of, coverage_of_wrong, more_telling
 from grader.judge.failure import WrongCall
+from grader.protocol.answers import Returned
 from grader.protocol.footprint import MOST_ROWS, MOST_TILES, Footprint
-from grader.protocol.messages import LaunchInfo, Recipe, Returned
+from grader.protocol.observations import LaunchInfo
+from grader.protocol.requests import Recipe
 from grader.record.launches import Coverage
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer

@@ -7,7 +7,7 @@ import torch
 
 from grader.judge.distinct_inputs import draw_distinct, whole_numbers
 from grader.judge.truth import Truth
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 
 
 def recipe(seed: int, part: str = "append", **case: int) -> Recipe:

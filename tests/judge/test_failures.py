@@ -16,7 +16,8 @@ from grader.judge.failure import Failure
 from grader.judge.tolerance import ulp
 from grader.judge.truth import Expected
 from grader.judge.unanswered import missing_function, why_not_finished
-from grader.protocol.messages import Form, Frame, LaunchInfo, Raised, Returned
+from grader.protocol.answers import Form, Frame, Raised, Returned
+from grader.protocol.observations import LaunchInfo
 from grader.sandbox.outcome import Died, Finished, Garbled, Outcome, OutOfMemory, TimedOut
 from grader.text import clean
 from tests.judge.test_compare import raw_bytes

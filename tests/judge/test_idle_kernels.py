@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from grader.judge.idle_kernels import are_idle, owners, unreached
-from grader.protocol.messages import Form
+from grader.protocol.answers import Form
 from grader.protocol.trace import (
     Choose,
     DescriptorValue,

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from grader.judge.kernel_groups import KernelGroups
-from grader.protocol.messages import LaunchInfo, Returned
+from grader.protocol.answers import Returned
+from grader.protocol.observations import LaunchInfo
 from grader.sandbox.outcome import Finished
 
 

@@ -9,7 +9,7 @@ import pytest
 from grader.exercise.catalogue import discover
 from grader.exercise.plan import default_seed
 from grader.judge.trial import omitted_arguments
-from grader.protocol.messages import Call, Recipe
+from grader.protocol.requests import Call, Recipe
 from tests.conftest import plan_of
 
 pytestmark = pytest.mark.process

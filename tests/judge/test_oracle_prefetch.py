@@ -12,7 +12,7 @@ from grader.exercise.model import Part
 from grader.exercise.plan import PlannedCase
 from grader.judge.oracle_prefetch import OraclePrefetch
 from grader.judge.truth import Expected, Truth
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 from tests.conftest import plan_of
 
 pytestmark = pytest.mark.process

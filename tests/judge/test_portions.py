@@ -16,7 +16,7 @@ from grader.exercise.model import Part
 from grader.exercise.plan import default_seed
 from grader.judge.compare import compare
 from grader.judge.truth import Expected, Portion, Truth
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 from tests.conftest import ROOT, plan_of
 
 pytestmark = pytest.mark.process

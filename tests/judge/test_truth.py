@@ -9,7 +9,7 @@ import pytest
 from grader.errors import GradeError
 from grader.exercise.catalogue import discover
 from grader.judge.truth import Truth
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 from tests.conftest import ROOT
 
 INPUTS = "import torch\n\ndef double(case, generator):\n    return (torch.randn(7, generator=generator),)\n"

@@ -6,7 +6,7 @@ import pytest
 
 from grader.judge.unanswered import why_not_finished
 from grader.judge.wording import Words, in_words
-from grader.protocol.messages import Frame, Raised
+from grader.protocol.answers import Frame, Raised
 
 LAUNCH = "vector_add_kernel[grid](x, y, z, n_elements, BLOCK=1000)"
 ARANGE = "offsets = pid * BLOCK + tl.arange(0, BLOCK)"

@@ -23,7 +23,9 @@ from grader.judge.rules.work_model import Weighed, weigh
 from grader.judge.rules.work_model import decide as works
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest, Trial
-from grader.protocol.messages import Counts, LaunchInfo, Recipe, Returned, Traffic, Waste
+from grader.protocol.answers import Returned
+from grader.protocol.observations import LaunchInfo, Traffic, Waste
+from grader.protocol.requests import Counts, Recipe
 from grader.record.causes import Cause
 from grader.record.work import Work
 from grader.sandbox.outcome import Finished

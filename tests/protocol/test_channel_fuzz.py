@@ -17,23 +17,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from grader.errors import GradeError
+from grader.protocol.answers import Compiled, Loaded, Precompiled, Prepared, Raised, Sampled
 from grader.protocol.frames import FrameError, receive, send
-from grader.protocol.messages import (
-    Call,
-    Compile,
-    Compiled,
-    Loaded,
-    Precompile,
-    Precompiled,
-    Prepare,
-    Prepared,
-    Raised,
-    Recipe,
-    Sample,
-    Sampled,
-    Show,
-    Slot,
-)
+from grader.protocol.requests import Call, Compile, Precompile, Prepare, Recipe, Sample, Show, Slot
 from grader.sandbox import session as sandbox
 from grader.sandbox.outcome import Died, Finished, Garbled, OutOfMemory, TimedOut
 from grader.sandbox.session import Session

@@ -24,22 +24,21 @@ from grader.grading import Job, grade
 from grader.judge.access_findings import cause_of
 from grader.judge.truth import Truth
 from grader.judge.unanswered import why_not_finished
-from grader.protocol.decode import DecodeError
-from grader.protocol.messages import (
+from grader.protocol.answers import (
     Binary,
-    Call,
-    GuardFinding,
     Loaded,
     Prepared,
     Raised,
     Ready,
-    ReplayCall,
     Returned,
     Sampled,
     TunedChoice,
     decode_answer,
 )
-from grader.protocol.messages import RecordCall as Recording
+from grader.protocol.decode import DecodeError
+from grader.protocol.observations import GuardFinding
+from grader.protocol.requests import Call, ReplayCall
+from grader.protocol.requests import RecordCall as Recording
 from grader.protocol.trace import Choose, Launch, Recorded, Trace
 from grader.protocol.trace_decoding import decode_trace
 from grader.record.record import Record, from_json, to_json

@@ -13,6 +13,23 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from grader.protocol.answers import (
+    Binary,
+    BytesShown,
+    Compiled,
+    Form,
+    Frame,
+    Loaded,
+    Narrow,
+    Precompiled,
+    Prepared,
+    Raised,
+    Ready,
+    Returned,
+    Sampled,
+    TunedChoice,
+    decode_answer,
+)
 from grader.protocol.baseline_messages import (
     Ask,
     Begin,
@@ -27,36 +44,21 @@ from grader.protocol.baseline_messages import (
     Revealed,
 )
 from grader.protocol.decode import Bounds, DecodeError, decode
-from grader.protocol.messages import (
-    Binary,
-    BytesShown,
+from grader.protocol.observations import LaunchInfo
+from grader.protocol.requests import (
     Call,
     Compile,
-    Compiled,
-    Form,
-    Frame,
-    LaunchInfo,
-    Loaded,
-    Narrow,
     Precompile,
-    Precompiled,
     Prepare,
-    Prepared,
-    Raised,
-    Ready,
     Reap,
     Recipe,
     RecordCall,
     ReplayCall,
-    Returned,
     Sample,
-    Sampled,
     Show,
     Slot,
     Spawn,
     Start,
-    TunedChoice,
-    decode_answer,
 )
 
 pytestmark = pytest.mark.process

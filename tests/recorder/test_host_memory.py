@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grader.exercise.catalogue import Entry
-from grader.protocol.messages import Raised
+from grader.protocol.answers import Raised
 from grader.sandbox.pair import RecordedAnswer
 from grader.sandbox.server import ForkServer
 from tests.recordings import recording

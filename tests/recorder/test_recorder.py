@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from grader.exercise.catalogue import Entry
-from grader.protocol.messages import COMPUTED, NEEDS_GPU, Raised
+from grader.protocol.answers import COMPUTED, NEEDS_GPU, Raised
 from grader.recorder.storages import Storages
 from grader.report.text.trace_lines import trace_lines
 from grader.sandbox.outcome import Finished

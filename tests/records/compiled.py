@@ -7,7 +7,7 @@ from typing import Any
 
 from grader.compile.findings import described
 from grader.gpus import ARCHITECTURES
-from grader.protocol.messages import Binary, Narrow
+from grader.protocol.answers import Binary, Narrow
 from grader.record.checks import PartInfo
 from grader.record.kernels import CompiledKernel
 from grader.record.record import Record

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from grader.exercise import tensors
-from grader.protocol.messages import Sampled
+from grader.protocol.answers import Sampled
 from grader.replay import clock as module
 from grader.replay.clock import Clock
 

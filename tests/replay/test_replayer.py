@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from grader.exercise.catalogue import Entry
-from grader.protocol.messages import COMPUTED, Raised
+from grader.protocol.answers import COMPUTED, Raised
 from grader.sandbox.outcome import Finished
 from grader.sandbox.server import ForkServer
 from tests.conftest import Grade

@@ -10,7 +10,7 @@ import pytest
 import torch
 from triton.runtime.errors import OutOfResources
 
-from grader.protocol.messages import LaunchInfo, Traffic
+from grader.protocol.observations import LaunchInfo, Traffic
 from grader.protocol.trace import Choose, Free, Renewal, Trace, Window
 from grader.replay.memory import Memory, Unreplayable
 from grader.replay.run import Run, first_that_works

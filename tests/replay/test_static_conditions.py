@@ -6,7 +6,7 @@ import pytest
 
 from grader.exercise.catalogue import Entry
 from grader.gpus import USUAL
-from grader.protocol.messages import Binary, Compiled
+from grader.protocol.answers import Binary, Compiled
 from grader.sandbox.clean_compiler import CleanCompiler
 from grader.sandbox.outcome import Finished
 from grader.sandbox.process_spec import ProcessSpec

@@ -16,18 +16,8 @@ from torch import Tensor
 
 from grader.calls.filling import fill_uninitialised_memory
 from grader.exercise.catalogue import Entry
-from grader.protocol.messages import (
-    Call,
-    Form,
-    Precompile,
-    Precompiled,
-    Prepare,
-    Prepared,
-    Raised,
-    Sample,
-    Sampled,
-    Show,
-)
+from grader.protocol.answers import Form, Precompiled, Prepared, Raised, Sampled
+from grader.protocol.requests import Call, Precompile, Prepare, Sample, Show
 from grader.protocol.trace import Choose, Constant
 from grader.replay.timing import TraceTimer
 from grader.sandbox.pair import RecordedAnswer

@@ -16,7 +16,8 @@ from grader.export.formats import Format, formats
 from grader.judge.access_findings import cause_of
 from grader.judge.failure import Failure
 from grader.judge.unanswered import missing_function, why_not_finished
-from grader.protocol.messages import Frame, GuardFinding, Raised
+from grader.protocol.answers import Frame, Raised
+from grader.protocol.observations import GuardFinding
 from grader.record.causes import Cause, Suspect
 from grader.record.checks import PartInfo
 from grader.record.json_numbers import Number

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from grader.exercise.model import Limits
-from grader.protocol.messages import Loaded, Raised, Start
+from grader.protocol.answers import Loaded, Raised
+from grader.protocol.requests import Start
 from grader.sandbox import bubble
 from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer

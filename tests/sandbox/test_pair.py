@@ -13,7 +13,8 @@ import torch
 
 from grader.exercise.catalogue import Entry
 from grader.exercise.seeds import another, is_shared, shared
-from grader.protocol.messages import Call, Loaded, Recipe, Slot
+from grader.protocol.answers import Loaded
+from grader.protocol.requests import Call, Recipe, Slot
 from grader.protocol.trace import Recorded, Trace, fingerprint
 from grader.protocol.trace_decoding import decode_trace
 from grader.sandbox.pair import Pair, RecordedAnswer, decoys_of, seeds_after

@@ -12,7 +12,8 @@ import pytest
 
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Limits
-from grader.protocol.messages import Loaded, Start
+from grader.protocol.answers import Loaded
+from grader.protocol.requests import Start
 from grader.sandbox import usage
 from grader.sandbox.outcome import TimedOut
 from grader.sandbox.process_spec import ProcessSpec

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from grader.exercise.model import Limits
-from grader.protocol.messages import Call, Loaded, Recipe, Start
+from grader.protocol.answers import Loaded
+from grader.protocol.requests import Call, Recipe, Start
 from grader.sandbox.outcome import OutOfMemory, OutOfSpace
 from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer

@@ -13,8 +13,9 @@ import torch
 from grader.exercise.cases import Value
 from grader.exercise.catalogue import Entry
 from grader.judge.truth import Truth
+from grader.protocol.answers import Form
 from grader.protocol.baseline_messages import PrepareBaseline, Reveal, Revealed
-from grader.protocol.messages import Form, Recipe, Sample
+from grader.protocol.requests import Recipe, Sample
 from grader.speed.baseline_process import BaselineProcess, BaselineProcessFailed
 from grader.speed.baselines import FAMILIES
 from tests.racing import running_baselines

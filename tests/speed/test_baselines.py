@@ -14,7 +14,7 @@ from grader.exercise.catalogue import Entry, discover
 from grader.exercise.model import Part
 from grader.exercise.rules import Agrees, SpeedBand
 from grader.judge.truth import Truth
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 from grader.speed import baselines
 from grader.speed.baselines import FAMILIES, Family, function_of, title_of, unmet_requirement, why_missing
 from grader.speed.exercise_functions import functions_of

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
-from grader.protocol.messages import Start
+from grader.protocol.requests import Start
 from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.server import ForkServer
 from grader.speed import counters

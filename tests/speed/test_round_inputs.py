@@ -9,7 +9,7 @@ import torch
 from grader.exercise.catalogue import resolve
 from grader.exercise.model import Part
 from grader.protocol.baseline_messages import PrepareBaseline
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 from grader.speed import baseline_main
 from tests.conftest import ROOT
 

@@ -14,8 +14,9 @@ import pytest
 import torch
 
 from grader.exercise.catalogue import Entry
+from grader.protocol.answers import Prepared, Raised, Sampled, TunedChoice
 from grader.protocol.baseline_messages import PrepareBaseline, Reveal, Revealed
-from grader.protocol.messages import Method, Prepare, Prepared, Raised, Sample, Sampled, Show, TunedChoice
+from grader.protocol.requests import Method, Prepare, Sample, Show
 from grader.sandbox.outcome import Died, TimedOut
 from grader.speed import rounds
 from grader.speed.baseline_process import BaselineProcessFailed

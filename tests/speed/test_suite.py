@@ -15,8 +15,8 @@ import pytest
 
 from grader.exercise.cases import Case, Value
 from grader.exercise.catalogue import Entry
+from grader.protocol.answers import Form, Raised, TunedChoice
 from grader.protocol.baseline_messages import Gauged
-from grader.protocol.messages import Form, Raised, TunedChoice
 from grader.protocol.trace import Choose, Deed, KernelText, Launch, Output, Trace, Window
 from grader.record.checks import CheckResult
 from grader.record.record import from_json, to_json

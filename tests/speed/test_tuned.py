@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from grader.protocol.messages import TunedChoice
+from grader.protocol.answers import TunedChoice
 from grader.protocol.trace import (
     Choose,
     ConstexprValue,

@@ -14,8 +14,9 @@ from torch import Tensor
 from grader.exercise.cases import Case
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Part
+from grader.protocol.answers import Sampled
 from grader.protocol.baseline_messages import Reveal, Revealed
-from grader.protocol.messages import Recipe, Sampled, Show
+from grader.protocol.requests import Recipe, Show
 from grader.replay.clock import Clock
 from grader.speed import verify
 from grader.speed.verify import CannotBeTimed

@@ -13,7 +13,7 @@ import pytest
 from grader.exercise.catalogue import Entry
 from grader.exercise.plan import default_seed
 from grader.grading import Job, grade
-from grader.protocol.messages import Spawn
+from grader.protocol.requests import Spawn
 from grader.record.checks import CheckResult
 from grader.sandbox.cancellation import CancellableServer, Cancelled, CancelToken
 from grader.sandbox.server import ForkServer, Spawned

@@ -12,7 +12,8 @@ from math import prod
 from grader.judge.bench import Bench
 from grader.judge.compare import compare, tensor_of
 from grader.judge.retrials import recorded_again
-from grader.protocol.messages import BranchTaken, Call, Recipe, ReplayCall, Unwritten
+from grader.protocol.observations import BranchTaken
+from grader.protocol.requests import Call, Recipe, ReplayCall, Unwritten
 from grader.protocol.trace import Launch, Trace, launches_in
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import RecordedAnswer

@@ -24,7 +24,7 @@ from grader.exercise.cases import INTERPRETED_VOLUME, QUICK_VOLUME, Case
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.phrases import cut
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 from grader.protocol.trace import ConstexprValue, DtypeValue, Launch, TensorValue, Trace, launches_in
 
 # Seconds of work for the search of one part, for one edited call, and for the start of a process with edited launch

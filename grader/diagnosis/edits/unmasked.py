@@ -18,7 +18,7 @@ from grader.judge.bench import Bench
 from grader.judge.clue import Clue
 from grader.judge.failure import WrongCall
 from grader.phrases import counted
-from grader.protocol.messages import GuardFinding
+from grader.protocol.observations import GuardFinding
 from grader.text import clean
 
 # The kinds of a block that is partly beyond the end, and of one that is wholly beyond it, as without any tail.

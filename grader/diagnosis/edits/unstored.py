@@ -22,7 +22,7 @@ from grader.diagnosis.edits.repairs import kernels_in
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.compare import compare, tensor_of
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 from grader.text import clean
 
 KIND = "not_cleared"

@@ -13,7 +13,7 @@ from grader.diagnosis.edits.edit_scope import called
 from grader.diagnosis.edits.edited import Edited
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 from grader.syntax import is_readable, lines_in, tree_of
 
 # The seconds of the call, whose kernels are compiled, and the lines that a card names.

@@ -15,7 +15,8 @@ from grader.diagnosis.edits.repairs import quick_calls
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue
 from grader.phrases import all_of
-from grader.protocol.messages import Recipe, WayTaken
+from grader.protocol.observations import WayTaken
+from grader.protocol.requests import Recipe
 from grader.protocol.trace import Launch, launches_in
 from grader.syntax import tree_of
 

@@ -18,7 +18,8 @@ from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.failure import Failure, WrongCall
 from grader.judge.retrials import replaying
-from grader.protocol.messages import Birth, ReplayCall
+from grader.protocol.observations import Birth
+from grader.protocol.requests import ReplayCall
 from grader.sandbox.outcome import Finished, Outcome
 from grader.text import clean
 

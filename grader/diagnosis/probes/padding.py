@@ -14,7 +14,7 @@ from grader.judge.clue import Clue, sure
 from grader.judge.failure import Failure, WrongCall
 from grader.judge.retrials import replaying
 from grader.phrases import lines_named
-from grader.protocol.messages import Filling, ReplayCall
+from grader.protocol.requests import Filling, ReplayCall
 from grader.sandbox.outcome import Finished, Outcome
 
 KIND = "padding_counted"

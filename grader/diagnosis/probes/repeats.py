@@ -10,7 +10,7 @@ from grader.exercise.cases import QUICK_VOLUME
 from grader.judge.bench import Bench
 from grader.judge.clue import Clue, sure
 from grader.judge.failure import Failure, WrongCall
-from grader.protocol.messages import Recipe
+from grader.protocol.requests import Recipe
 from grader.sandbox.outcome import Finished
 
 # Two sums of the same numbers differ by at most this share: by rounding.

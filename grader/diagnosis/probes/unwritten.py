@@ -17,7 +17,7 @@ from grader.judge.clue import Clue, sure
 from grader.judge.compare import tensor_of
 from grader.judge.failure import Failure, WrongCall
 from grader.judge.retrials import finds_memory, replaying
-from grader.protocol.messages import Unwritten
+from grader.protocol.requests import Unwritten
 from grader.sandbox.outcome import Finished, Outcome
 
 # The share of the wrong elements that must depend on the memory.

@@ -18,7 +18,7 @@ from grader.judge.bench import Bench
 from grader.judge.clue import Clue
 from grader.judge.failure import WrongCall
 from grader.judge.trial import NotRunHere, TriedCase
-from grader.protocol.messages import Recipe, only
+from grader.protocol.requests import Recipe, only
 
 # Seconds of work for all variations of one failing case, about.
 _MOST_S = 2.0

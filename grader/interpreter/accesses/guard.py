@@ -40,7 +40,7 @@ from grader.interpreter.accesses.races import (
 from grader.interpreter.accesses.reloads import reloads_of
 from grader.interpreter.accesses.sectors import sectors_of
 from grader.protocol.footprint import Footprint
-from grader.protocol.messages import GuardFinding, Pause, Traffic, Waste
+from grader.protocol.observations import GuardFinding, Pause, Traffic, Waste
 from grader.protocol.trace import span
 
 Addresses = npt.NDArray[np.uint64]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from grader.interpreter.groups import programs_at_once
 from grader.interpreter.places import running_line
 from grader.interpreter.switched import Method, Switched
-from grader.protocol.messages import Birth
+from grader.protocol.observations import Birth
 
 # The most births that are reported: the first of each line, of infinities and of NaN.
 _MOST = 16

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from grader.interpreter.places import running_line
-from grader.protocol.messages import BranchTaken, WayTaken
+from grader.protocol.observations import BranchTaken, WayTaken
 
 # The most ways of one call that are reported.
 _MOST = 256

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from grader.interpreter.arithmetic.unspecified import undefined
 from grader.interpreter.places import running_line
-from grader.protocol.messages import Filling
+from grader.protocol.requests import Filling
 
 _MOST_LINES = 16
 # Numbers of bfloat16, which the interpreter holds as whole numbers of 16 bits.

@@ -12,7 +12,7 @@ from typing import Any
 
 from grader.compile.static_conditions import Place, is_condition, place_of
 from grader.interpreter.language.branches import BRANCHES
-from grader.protocol.messages import StaticCondition
+from grader.protocol.observations import StaticCondition
 
 # The most conditions of one call that are noted.
 _MOST = 1024

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from grader.protocol.messages import Interrupted, Pause
+from grader.protocol.observations import Pause
+from grader.protocol.requests import Interrupted
 
 # The most programs that have begun and not ended, and the Python frames that one of them may need.
 _MOST_RUNNING = 64

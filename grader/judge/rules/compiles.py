@@ -22,7 +22,7 @@ from grader.judge.truth import Expected, Truth
 from grader.judge.unanswered import unloadable
 from grader.judge.wording import in_words
 from grader.phrases import all_of
-from grader.protocol.messages import Form
+from grader.protocol.answers import Form
 from grader.record.causes import Cause
 from grader.record.json_numbers import Number
 from grader.record.kernels import CompiledKernel

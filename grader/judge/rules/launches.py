@@ -14,7 +14,7 @@ from grader.judge.ruling import Ruling
 from grader.judge.unplanned_cases import find_unplanned_cases
 from grader.judge.wrong_replay import explain_wrong_replay
 from grader.phrases import listed
-from grader.protocol.messages import LaunchInfo
+from grader.protocol.observations import LaunchInfo
 from grader.record.causes import Cause
 from grader.record.json_numbers import Number
 from grader.text import clean

@@ -16,7 +16,7 @@ from grader.judge.ruling import Ruling
 from grader.judge.truth import Offer
 from grader.judge.unanswered import why_not_finished
 from grader.phrases import counted
-from grader.protocol.messages import Slot
+from grader.protocol.requests import Slot
 from grader.record.causes import Cause
 from grader.record.checks import DEAREST_GROUP, Selection
 from grader.record.json_numbers import Number

@@ -15,7 +15,7 @@ from grader.judge.clue import Clue
 from grader.judge.failure import Failure
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest
-from grader.protocol.messages import Loaded
+from grader.protocol.answers import Loaded
 from grader.record.json_numbers import Number, number
 
 RULE = Stateful

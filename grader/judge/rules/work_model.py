@@ -20,7 +20,7 @@ from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest, NotRunHere, Trial
 from grader.judge.unplanned_cases import find_unplanned_cases
 from grader.phrases import listed
-from grader.protocol.messages import LaunchInfo, Traffic, Waste
+from grader.protocol.observations import LaunchInfo, Traffic, Waste
 from grader.record.causes import Cause
 from grader.record.json_numbers import Number
 from grader.record.work import Work

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from grader.judge.wording import blocks, launches, libraries
 from grader.judge.wording.rules import LAUNCH, Fault, Words
-from grader.protocol.messages import Frame
+from grader.protocol.answers import Frame
 from grader.text import clean
 
 __all__ = ["Words", "in_words"]
