@@ -76,46 +76,53 @@ class Loaded:
 class Returned:
     """The function returned; the bytes of every output that fits its slot are in the memory file.
 
-    allocated_bytes: the peak size of the tensors that the call allocated, its results included. configuration: which
-    one the first autotuner took, -1 without any. undefined, padded: the lines of the loads that masked lanes in the
-    interpreter, without `other` and with it. unordered: the lines of atomic additions whose sums depend on their order.
-    meets: a program may have read what another program of its launch stored. pauses: behind which another program may
-    have run in between. clashes: lines of stores in which lanes of one program store different values to one address.
-    outside: views of arguments that reach beyond them. contracted: a sum in an interpreted kernel took a product that
-    was not rounded. hides_nan: an operation of an interpreted kernel got NaN and gave a number. undefined_whole: of
-    `undefined`, some loads were of whole numbers. reads_bits: a kernel took fractions in memory for whole numbers.
-    spoiled: what of earlier calls this one changed. copied_bytes: what torch reads and writes to copy and cast;
-    copying_line: the line of most of them, 0 without any. enlarged_bytes: by which these copies are larger than what
-    they copy. conditions: of interpreted kernels. births, branches: in these.
-    reached_beyond: arguments that a program of CuTe's reads or writes beyond the end of.
+    A call in the submission's own process fills the first five fields and `findings`; a replay fills the others too.
     """
 
     answer: Literal["returned"]
     outputs: tuple[Form, ...]
+    # Arguments that changed and must not; writes behind the end of an argument.
     changed: tuple[str, ...]
     overrun: tuple[str, ...]
     launches: tuple[LaunchInfo, ...]
     findings: tuple[GuardFinding, ...] = ()
+    # The peak size of the tensors that the call allocated, its results included.
     allocated_bytes: int = 0
+    # The place of the one that the first autotuner took; -1 without any.
     configuration: int = -1
+    # Lines of the loads that masked lanes in the interpreter: without `other`, and with it.
     undefined: tuple[int, ...] = ()
     padded: tuple[int, ...] = ()
+    # Lines of atomic additions whose sums depend on their order.
     unordered: tuple[int, ...] = ()
+    # A program may have read what another program of its launch stored.
     meets: bool = False
+    # Lines behind which another program may have run in between.
     pauses: tuple[Pause, ...] = ()
+    # Lines of stores in which lanes of one program store different values to one address.
     clashes: tuple[int, ...] = ()
+    # Views of arguments that reach beyond them.
     outside: tuple[str, ...] = ()
+    # A sum in an interpreted kernel took a product that was not rounded.
     contracted: bool = False
+    # An operation of an interpreted kernel got NaN and gave a number.
     hides_nan: bool = False
+    # Of `undefined`, some loads were of whole numbers.
     undefined_whole: bool = False
+    # A kernel took fractions in memory for whole numbers.
     reads_bits: bool = False
+    # What of earlier calls this one changed.
     spoiled: tuple[str, ...] = ()
+    # What torch reads and writes to copy and cast, the line of most of it (0 without any), and by how much these copies
+    # are larger than what they copy.
     copied_bytes: int = 0
     copying_line: int = 0
     enlarged_bytes: int = 0
+    # Of interpreted kernels.
     conditions: tuple[StaticCondition, ...] = ()
     births: tuple[Birth, ...] = ()
     branches: tuple[BranchTaken, ...] = ()
+    # Arguments that a program of the CuTe DSL reads or writes beyond their end.
     reached_beyond: tuple[str, ...] = ()
 
 
@@ -211,41 +218,43 @@ class Narrow:
 
 @dataclass(frozen=True)
 class Binary:
-    """The compiler's output for one kernel, or its error.
-
-    line: of the definition; 0 where it is not in the submission's file. constants: numbers among the compile-time
-    arguments. configurations: the number that an autotuner chooses from, 0 without one. most_registers: the launch's
-    limit for a thread, 0 without one. array_bytes: of arrays in local memory; array_step_bytes: the bytes of them that
-    a step of the loop with tensor cores loads. dots: the types that tl.dot multiplies, or CuTe's tensor-core
-    instructions. tensor_cores, copies: instructions in the PTX, by name. loads, stores: instructions in the PTX for
-    global memory, by bytes. seconds: of compiling. error, error_line: the reason for a missing binary, and its line.
-    other_branch: the reason is a condition that turned out otherwise in the interpreter.
-    """
+    """The compiler's output for one kernel, or its error."""
 
     kernel: str
+    # Of the definition; 0 where it is not in the submission's file.
     line: int
+    # Numbers among the compile-time arguments.
     constants: dict[str, int | bool]
+    # The number that an autotuner chooses from; 0 without one.
     configurations: int
     num_warps: int
     num_stages: int
     threads: int = 0
+    # Of a thread, and the launch's limit for a thread; 0 without one.
     registers: int = 0
     most_registers: int = 0
     stack_bytes: int = 0
     spill_store_bytes: int = 0
     spill_load_bytes: int = 0
+    # Of arrays in local memory, and what a step of the loop with tensor cores loads of them.
     array_bytes: int = 0
     array_step_bytes: int = 0
     shared_bytes: int = 0
     tensor_memory_columns: int = 0
+    # The types that tl.dot multiplies, or CuTe's tensor-core instructions.
     dots: tuple[str, ...] = ()
+    # Instructions in the PTX, by name.
     tensor_cores: dict[str, int] = field(default_factory=dict)
     copies: dict[str, int] = field(default_factory=dict)
+    # Instructions in the PTX for global memory, by bytes.
     loads: dict[str, int] = field(default_factory=dict)
     stores: dict[str, int] = field(default_factory=dict)
     narrow: tuple[Narrow, ...] = ()
     remarks: tuple[str, ...] = ()
+    # Of compiling.
     seconds: float = 0.0
+    # The reason for a missing binary, and its line; whether it is a condition that turned out otherwise in the
+    # interpreter.
     error: str = ""
     error_line: int = 0
     other_branch: bool = False

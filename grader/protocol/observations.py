@@ -93,42 +93,45 @@ class LaunchInfo:
 
 @dataclass(frozen=True)
 class GuardFinding:
-    """A finding of the guard in the interpreter: an access outside a tensor, which was not executed, or a race.
-
-    line and code are of the learner's file. index lies in `shape` where the access was legal; element counts from the
-    tensor's first to its last, `elements` in all. lanes of active_lanes were outside; for a race, lanes is the number
-    of elements that met. masked: the access had a mask that left lanes out; clipped: a block pointer or a descriptor
-    made that mask. beside: the distance behind `index`, in elements, in a gap between two; wide: the access touches
-    more than one element; spill: a descriptor's store past the end of a row, to the end of a unit of 16 bytes. For a
-    race, `access` describes this access, and the `other_` fields the one that came first in the interpreter; updates:
-    both programs load there and store there. between: what races; streams: two launches; end: a launch and the end of
-    the call, which does not wait for its stream. line and other_line are then those of the launches. dependent: an
-    access of a launch that begins early, and the launch in other_line.
-    """
+    """A finding of the guard in the interpreter: an access outside a tensor, which was not executed, or a race."""
 
     kind: Literal["load", "store", "atomic", "race"]
     kernel: str
+    # Of the learner's file.
     line: int
     code: str
     program: tuple[int, ...]
     argument: str
+    # The last legal place before the access, in `shape`.
     index: tuple[int, ...]
     shape: tuple[int, ...]
+    # Counted from the tensor's first element to its last, `elements` in all.
     element: int
     elements: int
+    # Of the active lanes, those outside; for a race, the number of elements that met.
     lanes: int
     active_lanes: int
+    # The access had a mask that left lanes out.
     masked: bool
+    # For a race: `access` is this one, and the `other_` fields are the one that came first in the interpreter.
     access: Literal["load", "store", "atomic", ""] = ""
     other_access: Literal["load", "store", "atomic", ""] = ""
     other_program: tuple[int, ...] = ()
     other_line: int = 0
     grid: tuple[int, ...] = ()
+    # A block pointer or a descriptor made the mask.
     clipped: bool = False
+    # The distance behind `index`, in elements, in a gap between two.
     beside: int = 0
+    # The access touches more than one element.
     wide: bool = False
+    # For a race: both programs load there and store there.
     updates: bool = False
+    # A descriptor's store past the end of a row, to the end of a unit of 16 bytes.
     spill: bool = False
+    # What races. streams: two launches; end: a launch and the end of the call, which does not wait for its stream; line
+    # and other_line are then those of the launches. dependent: an access of a launch that begins early, and the launch
+    # in other_line.
     between: Literal["programs", "streams", "end", "dependent"] = "programs"
     other_kernel: str = ""
 

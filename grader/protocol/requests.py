@@ -174,40 +174,44 @@ Interrupted = Literal["most", "few", "none"]
 
 @dataclass(frozen=True)
 class ReplayCall:
-    """Execute a trace on the inputs of the call's recipe. launches: run its launches.
-
-    memory: of earlier calls. kept: found, and left to later ones; afresh: forgotten before; alone: neither found nor
-    left; before: as the latest replay of kept memory found it, and not left. wanted: of the configurations of its
-    autotuners. counts: of each launch in the interpreter. unwritten: what empty allocations hold. patience_s: the time
-    after which an interpreted call of many programs is given up; 0: never. filled: lines of loads whose masked lanes
-    hold `filling` in the interpreter; of integers, the smallest or the largest for an infinity. contracted: interpreted
-    kernels round a product and the sum that it goes into once, as compiled ones do. text: the text that holds the
-    kernels; "": the submission's. again: the call was just replayed, and carries on what that replay found. backwards:
-    interpreted programs of each launch run in the opposite order; one that waits is interrupted by another. pauses: of
-    that call in the programs' own order. interrupted: programs that do not wait, behind one of these. births: note
-    where interpreted kernels make infinities and NaN; settled: lines where a number stands in their place. branches:
-    note the ways that interpreted kernels take. lanes: the one that stays of those that store to one address.
-    """
+    """Execute a trace on the inputs of the call's recipe."""
 
     call: Call
     trace: Mapping[str, Any]
+    # Memory of earlier calls. kept: found, and left to later ones; afresh: forgotten before; alone: neither found nor
+    # left; before: as the latest replay of kept memory found it, and not left.
     memory: Literal["kept", "afresh", "alone", "before"]
+    # Run the trace's launches.
     launches: bool = True
+    # What empty allocations hold.
     unwritten: Unwritten = "nan"
+    # The configurations of its autotuners.
     wanted: Wanted = ANY
+    # What the interpreter counts of each launch.
     counts: Counts = "bytes"
+    # The time after which an interpreted call of many programs is given up; 0: never.
     patience_s: float = 0.0
+    # Lines of loads whose masked lanes hold `filling` in the interpreter; of integers, the smallest or the largest for
+    # an infinity.
     filled: tuple[int, ...] = ()
     filling: Filling = "0"
+    # Interpreted kernels round a product and the sum that it goes into once, as compiled ones do.
     contracted: bool = True
+    # The text that holds the kernels; "": the submission's.
     text: str = ""
+    # The call was just replayed, and carries on what that replay found.
     again: bool = False
+    # Interpreted programs of each launch run in the opposite order; one that waits is interrupted by another.
     backwards: bool = False
+    # The pauses of that call in the programs' own order, and the programs that others interrupt behind one of these.
     pauses: tuple[Pause, ...] = ()
     interrupted: Interrupted = "none"
+    # The lane that stays of those that store to one address.
     lanes: Lanes = "last"
+    # Note where interpreted kernels make infinities and NaN; put a number in their place in the `settled` lines.
     births: bool = False
     settled: tuple[int, ...] = ()
+    # Note the ways that interpreted kernels take.
     branches: bool = False
     op: Literal["replay"] = "replay"
 

@@ -39,10 +39,10 @@ WAY = (
     ("grader/judge/rules/__init__.py", "Finds the module of the check's rule, and has it decide."),
     ("grader/judge/rules/", "The check's rule asks the bench for calls on the planned cases."),
     ("grader/judge/bench.py", "Has the calls recorded, and replayed in the order that their memory allows."),
-    ("grader/sandbox/pair.py", "Sends the case to two child processes, one after the other. Trusts neither."),
+    ("grader/sandbox/pair.py", "Sends the case to the submission's process, which records it, and the trace to a replayer. Trusts neither."),
     (
         "grader/sandbox/session.py",
-        "Holds one of the two: sends the file and calls, limits time, memory and disk space, and replaces a process "
+        "Holds one such process: sends the file and calls, limits time, memory and disk space, and replaces a process "
         "that has ended.",
     ),
     ("grader/sandbox/server.py", "Asks the fork server for a child, which is confined before it reads the submission."),
@@ -123,7 +123,7 @@ stale.
 """
 
 BETWEEN = """
-A child and the grader share four things ([messages.py](../grader/protocol/messages.py), [the trace](trace.md), [trust
+A child and the grader share four things ([messages](../grader/protocol/__init__.py), [the trace](trace.md), [trust
 model](trust-model.md)):
 
 - a socket, for frames
