@@ -221,7 +221,7 @@ class Worker:
                 recording, result = self._recorder.record(lambda: self._called(function, call.given(arguments)), given)
             # No kernel has run, so something else wrote it.
             for name in placed.disturbed(call.mutates)[0]:
-                recording.record_deed(f"a write to {name}")
+                recording.note_outside_work(f"a write to {name}")
             outputs = [(form_of(one), one) for one in items_of(result)[:MOST_OUTPUTS]]
             # If only launches matter, values of unknown memory are not recorded: some would be too large.
             return recording.to_message(outputs, with_values=not self._start.target)

@@ -54,10 +54,10 @@ def trace(exercise: str, submission: str | None, part: str | None, case: str | N
     say(f"{entry.id} {chosen.name} for {one.case.words()}", sys.stdout)
     for line in trace_lines(recorded.trace):
         say(line, sys.stdout)
-    for deed in recorded.deeds:
-        say(f"beside the kernels: {deed.name} (line {deed.line})", sys.stdout)
-    for deed in recorded.untold:
-        say(f"cannot be recorded: {deed.name} (line {deed.line})", sys.stdout)
+    for note in recorded.outside_work:
+        say(f"beside the kernels: {note.name} (line {note.line})", sys.stdout)
+    for note in recorded.unrecordable:
+        say(f"cannot be recorded: {note.name} (line {note.line})", sys.stdout)
     say(_ONLY_RECORDED, sys.stderr)
     return 0
 

@@ -19,7 +19,7 @@ from grader.files import write_atomically
 from grader.protocol.answers import Form
 from grader.protocol.decode import DecodeError, decode
 from grader.protocol.requests import Recipe, Start
-from grader.protocol.trace import Deed
+from grader.protocol.trace import TraceNote
 from grader.record.kernels import CompiledKernel
 from grader.record.launches import Grid
 
@@ -70,7 +70,7 @@ class RecordedForm:
     owners: tuple[str, ...]
     unread: tuple[str, ...]
     unwritten: tuple[int, ...]
-    beside: tuple[Deed, ...] = ()
+    beside: tuple[TraceNote, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from grader.exercise.cases import Case
 from grader.gpus import Architecture
 from grader.judge.unanswered import raised_words
 from grader.phrases import counted
-from grader.protocol.answers import UNTOLD, Compiled, Raised
-from grader.protocol.trace import Deed
+from grader.protocol.answers import UNRECORDABLE, Compiled, Raised
+from grader.protocol.trace import TraceNote
 from grader.record.kernels import CompiledKernel
 from grader.sandbox.outcome import CompiledTooLong, Died, Garbled, OutOfMemory, OutOfSpace, TimedOut, Unanswered
 from grader.text import one_line
@@ -37,18 +37,18 @@ def described_kernels(answer: Compiled, target: Architecture, case: Case) -> tup
 
 
 def compiled_outcome(
-    outcome: CompileOutcome, answer: Compiled, target: Architecture, case: Case, untold: Sequence[Deed]
+    outcome: CompileOutcome, answer: Compiled, target: Architecture, case: Case, unrecordable: Sequence[TraceNote]
 ) -> CompileOutcome:
-    """Return the outcome of a compiled call. untold: what could not be recorded of it."""
+    """Return the outcome of a compiled call. unrecordable: what could not be recorded of it."""
     kernels = described_kernels(answer, target, case)
-    state, why = _state_and_lack(answer, len(kernels), untold)
+    state, why = _state_and_lack(answer, len(kernels), unrecordable)
     return replace(outcome, kernels=kernels, state=state, why=why)
 
 
-def recorded_outcome(outcome: CompileOutcome, untold: Sequence[Deed]) -> CompileOutcome:
+def recorded_outcome(outcome: CompileOutcome, unrecordable: Sequence[TraceNote]) -> CompileOutcome:
     """Return the outcome of a call that is recorded only."""
-    if untold:
-        return replace(outcome, state="unrecorded", why=_untold_words(untold))
+    if unrecordable:
+        return replace(outcome, state="unrecorded", why=_unrecordable_words(unrecordable))
     return replace(outcome, state="recorded")
 
 
@@ -76,7 +76,7 @@ def state_of(answer: Raised | Unanswered) -> CompileState:
         case Raised(verdict="invalid_submission"):
             return "unloadable"
         case Raised():
-            return "unrecorded" if answer.kind in (UNTOLD, _NO_DRIVER) else "raised"
+            return "unrecorded" if answer.kind in (UNRECORDABLE, _NO_DRIVER) else "raised"
         case TimedOut() | CompiledTooLong():
             return "late"
         case Garbled():
@@ -84,13 +84,13 @@ def state_of(answer: Raised | Unanswered) -> CompileState:
     return "gave_up"
 
 
-def _state_and_lack(answer: Compiled, listed: int, untold: Sequence[Deed]) -> tuple[CompileState, str]:
+def _state_and_lack(answer: Compiled, listed: int, unrecordable: Sequence[TraceNote]) -> tuple[CompileState, str]:
     """Return the state of a compiled call, and what it lacks, in words.
 
-    listed: the kernels that are shown. untold: what could not be recorded.
+    listed: the kernels that are shown. unrecordable: what could not be recorded.
     """
-    if untold:
-        return "unrecorded", _untold_words(untold)
+    if unrecordable:
+        return "unrecorded", _unrecordable_words(unrecordable)
     if answer.stopped:
         return "raised", f"the launch code raised {one_line(answer.stopped, 300)}"
     beyond = len(answer.binaries) + max(answer.cut, 0) - listed
@@ -99,8 +99,8 @@ def _state_and_lack(answer: Compiled, listed: int, untold: Sequence[Deed]) -> tu
     return ("compiled", "") if listed else ("no_kernel", "no Triton kernel was launched")
 
 
-def _untold_words(untold: Sequence[Deed]) -> str:
-    return f"{_UNRECORDED}: {one_line(untold[0].name, 300)} (line {untold[0].line})"
+def _unrecordable_words(unrecordable: Sequence[TraceNote]) -> str:
+    return f"{_UNRECORDED}: {one_line(unrecordable[0].name, 300)} (line {unrecordable[0].line})"
 
 
 def _why_not_compiled(answer: object, announced: str) -> str:
@@ -125,7 +125,7 @@ def _why_not_compiled(answer: object, announced: str) -> str:
 def _why_raised(answer: Raised) -> str:
     if answer.kind == _NO_DRIVER:
         return f"the launch code asks NVIDIA's driver, which is not installed here (line {answer.line})"
-    how = f"{_UNRECORDED}:" if answer.kind == UNTOLD else "the launch code raised"
+    how = f"{_UNRECORDED}:" if answer.kind == UNRECORDABLE else "the launch code raised"
     return f"{how} {_raised_words(answer)}"
 
 

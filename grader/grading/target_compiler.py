@@ -165,15 +165,15 @@ class TargetCompiler:
         if has_form:
             outputs = tuple(one.form for one in trace.outputs)
             reached = owners(trace), *unreached(trace)
-            outcome = replace(outcome, form=RecordedForm(call.recipe, outputs, *reached, message.deeds))
+            outcome = replace(outcome, form=RecordedForm(call.recipe, outputs, *reached, message.outside_work))
         if not compiles:
-            return recorded_outcome(outcome, message.untold)
+            return recorded_outcome(outcome, message.unrecordable)
         answer, announced = self._compiler.compile(
             call, message.trace, self.target.capability, every=self._every, limit_s=self._limit_s
         )
         if not isinstance(answer, Compiled):
             return not_compiled(outcome, answer, announced)
-        return compiled_outcome(outcome, answer, self.target, case, message.untold)
+        return compiled_outcome(outcome, answer, self.target, case, message.unrecordable)
 
     def grids(self, part: Part) -> Iterator[Grid]:
         """Yield the largest launch of the part's call at the timed sizes, smallest first, until one needs too much."""

@@ -12,7 +12,7 @@ from grader.exercise.cases import QUICK_VOLUME
 from grader.judge.perturbed_replays import is_unfinished
 from grader.judge.refused_configurations import RefusedConfigurations
 from grader.judge.trial import CallRequest, number_of
-from grader.protocol.answers import COMPUTED, ONLY_ON_A_GPU, TOO_SLOW, UNTOLD, Raised
+from grader.protocol.answers import COMPUTED, ONLY_ON_A_GPU, TOO_SLOW, UNRECORDABLE, Raised
 from grader.protocol.requests import ANY, Call, Wanted, only
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import Pair, RecordedAnswer
@@ -84,7 +84,7 @@ class ConfigurationChoice:
         wanted: those that the call ran, in order.
         """
         part, count = call.recipe.part, recorded.configurations
-        untried = isinstance(outcome, Raised) and outcome.kind in (*ONLY_ON_A_GPU, COMPUTED, UNTOLD)
+        untried = isinstance(outcome, Raised) and outcome.kind in (*ONLY_ON_A_GPU, COMPUTED, UNRECORDABLE)
         if count < 2 or untried or is_right(outcome):
             return outcome
         if isinstance(outcome, Finished) and self.refused.is_taken(part, count, outcome.answer.configuration):

@@ -11,7 +11,7 @@ from grader.judge.idle_kernels import are_idle
 from grader.judge.trial import CallRequest
 from grader.protocol.observations import LaunchInfo
 from grader.protocol.operators import READING
-from grader.protocol.trace import Deed
+from grader.protocol.trace import TraceNote
 from grader.sandbox.outcome import Finished, Outcome
 from grader.sandbox.pair import RecordedAnswer
 from grader.text import clean
@@ -32,9 +32,9 @@ class Evidence:
     kernels: tuple[str, ...]
     operations: frozenset[str]
     operators: tuple[str, ...]
-    untold: tuple[str, ...] = ()
+    unrecordable: tuple[str, ...] = ()
     was_replayed: bool = False
-    reads: tuple[Deed, ...] = ()
+    reads: tuple[TraceNote, ...] = ()
     helpers: tuple[str, ...] = ()
     seed: int = 0
     launches: int = 0
@@ -51,11 +51,11 @@ def kernels_of(launches: Iterable[LaunchInfo]) -> tuple[str, ...]:
 
 
 def evidence_of_trace(
-    request: CallRequest, recorded: RecordedAnswer, outcome: Outcome, untold: tuple[str, ...]
+    request: CallRequest, recorded: RecordedAnswer, outcome: Outcome, unrecordable: tuple[str, ...]
 ) -> Evidence:
     """Return the evidence of a recorded call; the launches are those of its replay, if it was replayed."""
-    deeds = [with_line(deed.name, deed.line) for deed in recorded.deeds]
-    was_replayed = recorded.is_replayable and not untold
+    outside_work = [with_line(note.name, note.line) for note in recorded.outside_work]
+    was_replayed = recorded.is_replayable and not unrecordable
     kernels, operations, launched, moved = recorded.kernels, frozenset[str](), 0, 0
     meets, unordered, programs = False, 0, tuple[str, ...]()
     if was_replayed and isinstance(outcome, Finished):
@@ -71,10 +71,10 @@ def evidence_of_trace(
         request.case,
         tuple(clean(name, 80) for name in kernels),
         operations,
-        tuple(dict.fromkeys(deeds)),
-        untold,
+        tuple(dict.fromkeys(outside_work)),
+        unrecordable,
         was_replayed,
-        _read_deeds(recorded.deeds),
+        _reads_in(recorded.outside_work),
         tuple(clean(text.words, 200) for text in recorded.trace.kernels if text.home),
         request.seed,
         launched,
@@ -86,12 +86,12 @@ def evidence_of_trace(
     )
 
 
-def _read_deeds(deeds: Sequence[Deed]) -> tuple[Deed, ...]:
+def _reads_in(outside_work: Sequence[TraceNote]) -> tuple[TraceNote, ...]:
     """Return the operators that gave Python values, each with the arguments that its line used."""
     of_line: dict[int, dict[str, None]] = {}
-    for deed in deeds:
-        of_line.setdefault(deed.line, {}).update(dict.fromkeys(deed.of))
-    return tuple(replace(deed, of=deed.of or (*of_line[deed.line],)) for deed in deeds if deed.name in READING)
+    for note in outside_work:
+        of_line.setdefault(note.line, {}).update(dict.fromkeys(note.of))
+    return tuple(replace(note, of=note.of or (*of_line[note.line],)) for note in outside_work if note.name in READING)
 
 
 def with_line(name: str, line: int) -> str:

@@ -26,7 +26,7 @@ from grader.phrases import all_of
 from grader.protocol.answers import COMPUTED, ONLY_ON_A_GPU, TOO_SLOW, Raised
 from grader.protocol.configurations import configurations_in
 from grader.protocol.requests import Call, Counts, Recipe, Wanted
-from grader.protocol.trace import Deed
+from grader.protocol.trace import TraceNote
 from grader.sandbox.outcome import Finished, Outcome, OutOfTime, replay_refusal
 from grader.sandbox.pair import Pair, RecordedAnswer
 
@@ -38,18 +38,18 @@ _TELLING = 4
 class _CallOutcome:
     """The outcome of a call, and how it came about.
 
-    recorded: None without a recording. untold: what could not be recorded; the submission's own process then made the
-    call.
+    recorded: None without a recording. unrecordable: what could not be recorded; the submission's own process then
+    made the call.
     """
 
     outcome: Outcome
     recorded: RecordedAnswer | None = None
-    untold: tuple[str, ...] = ()
+    unrecordable: tuple[str, ...] = ()
 
     @property
     def is_replay(self) -> bool:
         """The replayer made the call."""
-        return self.recorded is not None and self.recorded.is_replayable and not self.untold
+        return self.recorded is not None and self.recorded.is_replayable and not self.unrecordable
 
 
 def _is_answer_to(seen: WrongCall, earlier: tuple[Expected, ...]) -> bool:
@@ -121,9 +121,9 @@ class Examiner:
                 return Trial(recipe, made.outcome, expected, None, 0.0, left_out=words)
             raise NotRunHere(words)
         failure, worst = self._judged(request, call, made, expected, in_any_order=in_any_order)
-        recorded, untold = made.recorded, made.untold
-        tuning = configurations_in(recorded.trace) if recorded and not untold else ()
-        return Trial(recipe, made.outcome, expected, failure, worst, untold, recorded, tuning)
+        recorded, unrecordable = made.recorded, made.unrecordable
+        tuning = configurations_in(recorded.trace) if recorded and not unrecordable else ()
+        return Trial(recipe, made.outcome, expected, failure, worst, unrecordable, recorded, tuning)
 
     # -- the outcome -----------------------------------------------------------------------------------------------
 
@@ -150,7 +150,7 @@ class Examiner:
             is_right = partial(self.is_right, expected=expected, recipe=call.recipe)
             outcome = self.choice.without_refused(recorded, call, outcome, wanted, is_right)
         if request.part is self.part:
-            self.findings.evidence.append(evidence_of_trace(request, recorded, outcome, made.untold))
+            self.findings.evidence.append(evidence_of_trace(request, recorded, outcome, made.unrecordable))
             self.findings.kernel_groups.note(recorded, outcome)
         return replace(made, outcome=outcome)
 
@@ -165,7 +165,7 @@ class Examiner:
         counts: Counts,
     ) -> _CallOutcome:
         """Replay a call, or make it where it cannot be replayed. counts: of each launch in the interpreter."""
-        untold = tuple(with_line(deed.name, deed.line) for deed in recorded.untold)
+        unrecordable = tuple(with_line(note.name, note.line) for note in recorded.unrecordable)
         if recorded.is_replayable and not direct:
             outcome = early or self.pair.replay(recorded, call, wanted, counts=counts)
             self.has_lost = not isinstance(outcome, Finished)
@@ -174,12 +174,12 @@ class Examiner:
             if refusal is None:
                 return _CallOutcome(outcome, recorded)
             if refusal.kind == COMPUTED:
-                recorded = replace(recorded, deeds=(Deed(refusal.message, refusal.line),))
+                recorded = replace(recorded, outside_work=(TraceNote(refusal.message, refusal.line),))
             else:
-                untold = (with_line(refusal.message, refusal.line),)
-        elif not (untold or recorded.deeds):
-            untold = ("an earlier call that it builds on could not be replayed",)
-        return _CallOutcome(self.call(call), recorded, untold)
+                unrecordable = (with_line(refusal.message, refusal.line),)
+        elif not (unrecordable or recorded.outside_work):
+            unrecordable = ("an earlier call that it builds on could not be replayed",)
+        return _CallOutcome(self.call(call), recorded, unrecordable)
 
     def _why_not_run(self, made: _CallOutcome) -> str:
         """Return why only a GPU can run a call; "" if that is not so.

@@ -31,7 +31,7 @@ def by_evidence(
     allowed: operators that may run beside kernels. bounds: the bounds of arguments' values, in words.
     """
     for seen in evidence:
-        if not (seen.kernels or seen.untold):
+        if not (seen.kernels or seen.unrecordable):
             if _computes_nothing(seen, allowed) and _launches_elsewhere(seen, evidence):
                 return _empty_grid(seen)
             found = policy_failure(
@@ -42,7 +42,7 @@ def by_evidence(
             return replace(found, clues=_remembered_clues(seen, evidence, allowed))
         computing = _computing(seen.operators, allowed)
         # Who does the work comes before how it is launched.
-        if seen.idle and not seen.untold and (seen.reads or not computing):
+        if seen.idle and not seen.unrecordable and (seen.reads or not computing):
             return _idle_kernels_failure(seen, computing)
         if computing and seen.reads:
             return _reading_failure(seen, computing, bounds)
@@ -147,6 +147,6 @@ def policy_failure(kind: str, title: str, rationale: str) -> Failure:
     return Failure("policy", Cause(kind, title, rationale, help_text))
 
 
-def why_untold(seen: Evidence) -> str:
+def why_unrecorded(seen: Evidence) -> str:
     """Return why a call was not replayed, in words."""
-    return seen.untold[0] if seen.untold else "a call was not replayed"
+    return seen.unrecordable[0] if seen.unrecordable else "a call was not replayed"

@@ -79,9 +79,9 @@ def repeating(part: Part, recipe: Recipe, wanted: Wanted = ANY) -> CallRequest:
 class Trial:
     """One call and its failure (None: it is right).
 
-    worst: its largest error in units of the allowed one. untold: what could not be recorded; the values then come from
-    a call in the submission's own process. recorded: the recorded answer. tuning: configurations of its autotuned
-    launches. left_out: why the call was not finished and nothing is judged by it.
+    worst: its largest error in units of the allowed one. unrecordable: what could not be recorded; the values then
+    come from a call in the submission's own process. recorded: the recorded answer. tuning: configurations of its
+    autotuned launches. left_out: why the call was not finished and nothing is judged by it.
     """
 
     recipe: Recipe
@@ -89,7 +89,7 @@ class Trial:
     expected: tuple[Expected, ...]
     failure: Failure | None
     worst: float
-    untold: tuple[str, ...] = ()
+    unrecordable: tuple[str, ...] = ()
     recorded: RecordedAnswer | None = None
     tuning: tuple[Configurations, ...] = ()
     left_out: str = ""

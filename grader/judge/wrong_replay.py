@@ -31,7 +31,7 @@ def explain_wrong_replay(
     kernels that are right in the interpreter by themselves do all of the work: they race, and only the replay met the
     race. briefly: as in retrials.right_otherwise.
     """
-    replayed = bench.part.is_replayed and not trial.untold and isinstance(trial.outcome, Finished)
+    replayed = bench.part.is_replayed and not trial.unrecordable and isinstance(trial.outcome, Finished)
     doubted = replayed and failure.status == "fail" and failure.cause.kind not in _SEEN_IN_REPLAYS
     how = right_otherwise(bench, trial, briefly=briefly) if doubted else ""
     if how == "without memory":
@@ -54,4 +54,4 @@ def explain_wrong_replay(
 
 def _are_right_alone(bench: Bench, one: PlannedCase) -> bool:
     trial = interpreted_trial(bench, one)
-    return trial is not None and trial.failure is None and not trial.untold
+    return trial is not None and trial.failure is None and not trial.unrecordable

@@ -14,7 +14,7 @@ _UNTRUSTED = Bounds(text=4096, entries=4096, bits=64, magnitude=1e15)
 # Larger whole numbers lose digits in some readers of JSON.
 EXACT_IN_JSON = 1 << 53
 # The kind of a Raised: the replayer refuses what Triton might take.
-UNTOLD = "Untold"
+UNRECORDABLE = "Unrecordable"
 # The kind where torch computes in place of kernels; the message names the operator.
 COMPUTED = "Computed"
 # The kind where the interpreter cannot run a kernel; the message says what needs a GPU.

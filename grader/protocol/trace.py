@@ -334,7 +334,7 @@ class Trace:
 
 
 @dataclass(frozen=True)
-class Deed:
+class TraceNote:
     """An operation of a call outside the submission's kernels, and its line.
 
     of: the names of the arguments that it read, as far as they are known.
@@ -349,19 +349,20 @@ class Deed:
 class Recorded:
     """The recording of a function that was called on decoys.
 
-    deeds: operations that computed besides the kernels. untold: operations that could not be recorded; with any of
-    them, the trace must not be replayed. asked: the file asked for the GPU's properties, in this call or before.
+    outside_work: operations that computed besides the kernels. unrecordable: operations that could not be recorded;
+    with any of them, the trace must not be replayed. asked: the file asked for the GPU's properties, in this call or
+    before.
     """
 
     answer: Literal["recorded"]
     trace: Mapping[str, Any]
-    deeds: tuple[Deed, ...] = ()
-    untold: tuple[Deed, ...] = ()
+    outside_work: tuple[TraceNote, ...] = ()
+    unrecordable: tuple[TraceNote, ...] = ()
     asked: bool = False
 
     def message(self) -> dict[str, Any]:
         """Return it as plain data for the channel."""
-        rows = {name: [vars(one) for one in getattr(self, name)] for name in ("deeds", "untold")}
+        rows = {name: [vars(one) for one in getattr(self, name)] for name in ("outside_work", "unrecordable")}
         return {"answer": self.answer, "trace": self.trace, **rows, "asked": self.asked}
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from grader.calls.cutedsl import replace_attribute
 from grader.compile.cute import on_gpu
-from grader.recorder.storages import Untold
+from grader.recorder.storages import Unrecordable
 
 # C types of scalars, by MLIR's names.
 _SCALARS: Mapping[str, Any] = {
@@ -37,12 +37,15 @@ _SOURCE = "_torch_tensor"
 
 @dataclass(frozen=True)
 class TracedProgram:
-    """A traced function: its name, its text, and the types of its arguments. untold: the reason against a replay."""
+    """A traced function: its name, its text, and the types of its arguments.
+
+    unrecordable: the reason against a replay.
+    """
 
     name: str
     text: str
     types: tuple[str, ...]
-    untold: str = ""
+    unrecordable: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ class CuteLog(Protocol):
     def program(self, program: TracedProgram, arguments: Sequence[Argument]) -> None:
         """Record one call of a traced function."""
 
-    def record_untold(self, what: str) -> None:
+    def note_unrecordable(self, what: str) -> None:
         """Record that something happened that the trace cannot express."""
 
 
@@ -163,9 +166,9 @@ class _Tensors:
             del self._at[next(iter(self._at))]
 
     def at(self, address: int) -> Tensor:
-        """Return the tensor. Raises Untold."""
+        """Return the tensor. Raises Unrecordable."""
         if (found := self._at.get(address)) is None:
-            raise Untold("a tensor of CuTe's that was not made of one of torch's")
+            raise Unrecordable("a tensor of CuTe's that was not made of one of torch's")
         return found
 
 
@@ -225,8 +228,8 @@ def _program(dsl: Any, module: Any, name: str, *, pipeline: object, function: ob
         text = text.replace(symbol, _ADDRESS.sub("0x0", symbol))
     options = dsl.compile_options
     is_usual = not pipeline and options.to_str().split() == CompileOptions().to_str().split()
-    untold = "" if is_usual and not options.enable_tvm_ffi else "cute.compile with options: leave them out"
-    return TracedProgram(str(getattr(function, "__name__", "function"))[:80], text, types, untold)
+    unrecordable = "" if is_usual and not options.enable_tvm_ffi else "cute.compile with options: leave them out"
+    return TracedProgram(str(getattr(function, "__name__", "function"))[:80], text, types, unrecordable)
 
 
 def _traced_class(log: CuteLog, tensors: _Tensors) -> Any:
@@ -249,8 +252,8 @@ def _traced_class(log: CuteLog, tensors: _Tensors) -> Any:
                 return self._traced.compile_function().run_compiled_program(exe_args)
             try:
                 log.program(self._traced.program, _arguments(self._traced.program, exe_args, tensors))
-            except Untold as untold:
-                log.record_untold(str(untold))
+            except Unrecordable as unrecordable:
+                log.note_unrecordable(str(unrecordable))
             return 0
 
         def to(self, device: object = None) -> Any:  # noqa: ARG002
@@ -261,11 +264,11 @@ def _traced_class(log: CuteLog, tensors: _Tensors) -> Any:
 
 
 def _arguments(program: TracedProgram, pointers: Sequence[Any], tensors: _Tensors) -> list[Argument]:
-    """Return the values at the pointers. Raises Untold."""
-    if program.untold:
-        raise Untold(program.untold)
+    """Return the values at the pointers. Raises Unrecordable."""
+    if program.unrecordable:
+        raise Unrecordable(program.unrecordable)
     if len(program.types) != len(pointers):
-        raise Untold(f"a function of {len(program.types)} arguments that is given {len(pointers)}")
+        raise Unrecordable(f"a function of {len(program.types)} arguments that is given {len(pointers)}")
     return [_argument(kind, _address(one), tensors) for kind, one in zip(program.types, pointers, strict=True)]
 
 
@@ -281,7 +284,7 @@ def _argument(kind: str, address: int, tensors: _Tensors) -> Argument:
         raw = ctypes.string_at(address, 2)
         half: float = struct.unpack("<e", raw)[0] if kind == "f16" else struct.unpack("<f", b"\0\0" + raw)[0]
         return half
-    raise Untold(f"an argument of the type {kind[:80]}")
+    raise Unrecordable(f"an argument of the type {kind[:80]}")
 
 
 def _address(pointer: Any) -> int:

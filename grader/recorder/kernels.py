@@ -22,7 +22,7 @@ import triton
 
 from grader.calls.packages import file_of
 from grader.protocol.trace import FROM_ELSEWHERE
-from grader.recorder.storages import Untold
+from grader.recorder.storages import Unrecordable
 
 _TRITON = str(Path(triton.__file__).parent)
 # Options of kernel decorators that may change a kernel's meaning.
@@ -65,12 +65,15 @@ class KernelTexts:
         self.rows: list[dict[str, Any]] = []
 
     def place_of(self, kernel: Any) -> int:
-        """Return a function's place, and add the functions behind its names. Raises Untold for one of another file."""
+        """Return a function's place, and add the functions behind its names.
+
+        Raises Unrecordable for one of another file.
+        """
         if id(kernel) in self._places:
             return self._places[id(kernel)]
         function = kernel.fn
         if not isinstance(function, types.FunctionType):
-            raise Untold("a kernel that is no function")
+            raise Unrecordable("a kernel that is no function")
         home = self._home_of(function)
         place = self._places[id(kernel)] = len(self.rows)
         # Keep the object: an id is unique only while its object lives.
@@ -90,7 +93,7 @@ class KernelTexts:
         return place
 
     def _home_of(self, function: types.FunctionType) -> str:
-        """Return the installed module of a function; an empty text for the submission. Raises Untold."""
+        """Return the installed module of a function; an empty text for the submission. Raises Unrecordable."""
         path, module = function.__code__.co_filename, str(function.__module__ or "")
         if path == self._path:
             return ""
@@ -98,7 +101,7 @@ class KernelTexts:
         if found is not None and found.resolve() == Path(path).resolve():
             return module
         said = f"{FROM_ELSEWHERE}{function.__name__[:60]} of {(module or Path(path).name)[:80]}"
-        raise Untold(f"{said}: copy the text of the function, and of what it calls, into the file")
+        raise Unrecordable(f"{said}: copy the text of the function, and of what it calls, into the file")
 
 
 def _constant(encoded: Any) -> Any:

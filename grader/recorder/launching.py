@@ -44,7 +44,7 @@ class Log(Protocol):
         further attempts of an autotuner that has chosen before; those that raise are not recorded.
         """
 
-    def record_untold(self, what: str) -> None:
+    def note_unrecordable(self, what: str) -> None:
         """Record that something happened which the trace cannot express."""
 
 
@@ -229,6 +229,6 @@ def _around_compiled(log: Log, getitem: Callable[..., Any]) -> Callable[..., Any
         if not log.is_on:
             return getitem(kernel, grid)
         # Compiled by hand before the call: its function is not known.
-        return lambda *_, **__: log.record_untold("a launch of a kernel that was compiled earlier")
+        return lambda *_, **__: log.note_unrecordable("a launch of a kernel that was compiled earlier")
 
     return with_grid

@@ -32,7 +32,7 @@ class Observer(Protocol):
     def is_on(self) -> bool:
         """Return whether a call is being observed."""
 
-    def record_deed(self, name: str, tensors: Sequence[Tensor] = ()) -> None:
+    def note_outside_work(self, name: str, tensors: Sequence[Tensor] = ()) -> None:
         """Hear that something computed with these tensors, or that their values escaped."""
 
     def run_operator(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
@@ -49,7 +49,7 @@ class Functions(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
         if self._observer.is_on and (name in _ESCAPES or (name == "to" and _names_the_cpu(args, kwargs or {}))):
-            self._observer.record_deed(f"Tensor.{'cpu' if name == 'to' else name}", tensors_in(args[:1]))
+            self._observer.note_outside_work(f"Tensor.{'cpu' if name == 'to' else name}", tensors_in(args[:1]))
         return func(*args, **(kwargs or {}))
 
 
@@ -73,7 +73,7 @@ class Operators(LightMode):  # type: ignore[no-untyped-call]
         if namespace == "aten" and _is_no_work(name, args, given):
             return observer.run_operator(func, args, given)
         if namespace in _COMPUTING and not (namespace == "aten" and func.is_view):
-            observer.record_deed(f"{namespace}.{name}", tensors_in((args, tuple(given.values()))))
+            observer.note_outside_work(f"{namespace}.{name}", tensors_in((args, tuple(given.values()))))
         return func(*args, **given)
 
 

@@ -31,20 +31,20 @@ from grader.protocol.trace import (
     MOST_PROGRAMS,
     MOST_STEPS,
     MOST_WINDOWS,
-    Deed,
     Recorded,
+    TraceNote,
     is_out_of_order,
 )
 from grader.recorder import cute, launching
+from grader.recorder.encoding import ValueEncoder
 from grader.recorder.host_memory import HostMemory
 from grader.recorder.kernels import KernelTexts
 from grader.recorder.modes import Functions, Operators
 from grader.recorder.see_through import see_through
-from grader.recorder.storages import ELSEWHERE, Storages, Untold, content_of, window_of
+from grader.recorder.storages import ELSEWHERE, Storages, Unrecordable, content_of, window_of
 from grader.recorder.stream_order import StreamOrder
-from grader.recorder.telling import Telling
 
-_MOST_DEEDS = 64
+_MOST_NOTES = 64
 # The steps that free memory, before and after those of a call.
 _FREEING = 2
 _LAUNCHING = ("launch", "cute", "choose")
@@ -66,13 +66,13 @@ class RecordedCall:
         self.steps: list[list[Any]] = [*_free_steps(storages)]
         # The steps before `steps`, while those belong to one of several alternatives.
         self._steps_of_all = self.steps
-        self.deeds: dict[tuple[str, int, tuple[str, ...]], None] = {}
+        self.outside_work: dict[tuple[str, int, tuple[str, ...]], None] = {}
         # The arguments behind each storage that an operator made.
         self._origins: dict[int | None, tuple[str, ...]] = {}
-        self.untold: dict[tuple[str, int], None] = {}
+        self.unrecordable: dict[tuple[str, int], None] = {}
         self._count = 0
-        self.texts = KernelTexts(path, lambda value: self.telling.encode(value, tensors=False))
-        self.telling = Telling(self.window, self.texts.place_of)
+        self.texts = KernelTexts(path, lambda value: self.encoder.encode(value, tensors=False))
+        self.encoder = ValueEncoder(self.window, self.texts.place_of)
         self.order = StreamOrder()
 
     def window(self, tensor: Tensor) -> int:
@@ -90,21 +90,21 @@ class RecordedCall:
 
     def _new_window(self, row: list[object]) -> int:
         if len(self.windows) == MOST_WINDOWS:
-            self.cannot_tell(f"more than {MOST_WINDOWS} views")
+            self.note_unrecordable(f"more than {MOST_WINDOWS} views")
         else:
             self.windows.append(row)
         return len(self.windows) - 1
 
     def argument(self, value: object) -> Any:
         """Return an argument of a launch for the trace."""
-        return ["unknown", ADDRESS] if self._storages.has_address_in(value) else self.telling.encode(value)
+        return ["unknown", ADDRESS] if self._storages.has_address_in(value) else self.encoder.encode(value)
 
     def program(self, name: str, text: str) -> int:
-        """Return the place of a program of CuTe's in the trace. Raises Untold where it is too large."""
+        """Return the place of a program of CuTe's in the trace. Raises Unrecordable where it is too large."""
         if text not in self._programs:
             raw = text.encode()
             if len(raw) > MOST_PROGRAM_BYTES or len(self.programs) >= MOST_PROGRAMS:
-                raise Untold(f"{name}, a program of {len(raw)} bytes, or more than {MOST_PROGRAMS} of them")
+                raise Unrecordable(f"{name}, a program of {len(raw)} bytes, or more than {MOST_PROGRAMS} of them")
             self._programs[text] = len(self.programs)
             data = base64.b64encode(zlib.compress(raw)).decode()
             self.programs.append({"name": name, "nbytes": len(raw), "data": data})
@@ -117,7 +117,7 @@ class RecordedCall:
         if left >= 0:
             (self.steps if steps is None else steps).append(step)
         elif left == -1:
-            self.cannot_tell(f"more than {MOST_STEPS} steps")
+            self.note_unrecordable(f"more than {MOST_STEPS} steps")
 
     def record_work(self, step: list[Any]) -> None:
         """Record one step of GPU work; before it, the stream that it runs on, if that has changed."""
@@ -125,12 +125,12 @@ class RecordedCall:
             self.record_step(change)
         self.record_step(step)
 
-    def record_deed(self, name: str, tensors: Sequence[Tensor] = ()) -> None:
+    def note_outside_work(self, name: str, tensors: Sequence[Tensor] = ()) -> None:
         """Record an operator that computed besides the kernels, with its arguments and its line."""
         known = self.origins(tensors)
         # Tensor.cpu copies nothing if the tensor is on the CPU.
-        if len(self.deeds) < _MOST_DEEDS and (known or name != "Tensor.cpu"):
-            self.deeds.setdefault((name[:80], self.line(), known))
+        if len(self.outside_work) < _MOST_NOTES and (known or name != "Tensor.cpu"):
+            self.outside_work.setdefault((name[:80], self.line(), known))
 
     def origins(self, tensors: Sequence[Tensor]) -> tuple[str, ...]:
         """Return the names of the arguments that the tensors are, or were made from."""
@@ -139,10 +139,10 @@ class RecordedCall:
         made = [name for number in numbers for name in self._origins.get(number, ())]
         return tuple(sorted({*given, *made}))[:_MOST_ORIGINS]
 
-    def cannot_tell(self, what: str) -> None:
+    def note_unrecordable(self, what: str) -> None:
         """Record that something cannot be recorded."""
-        if len(self.untold) < _MOST_DEEDS:
-            self.untold.setdefault((what[:200], self.line()))
+        if len(self.unrecordable) < _MOST_NOTES:
+            self.unrecordable.setdefault((what[:200], self.line()))
 
     def line(self) -> int:
         """Return the submission's line that is running, or 0."""
@@ -172,8 +172,8 @@ class RecordedCall:
                     if isinstance(output, Tensor) and form.kind == "tensor":
                         known = with_values or self._storages.number_of(output) is not None
                         window = self.window(output) if known else -1
-                except Untold as untold:
-                    self.cannot_tell(str(untold))
+                except Unrecordable as unrecordable:
+                    self.note_unrecordable(str(unrecordable))
                     window = -1
                 rows.append([window, asdict(form)])
         trace: dict[str, Any] = {
@@ -185,8 +185,8 @@ class RecordedCall:
         }
         if self.programs:
             trace["programs"] = self.programs
-        deeds, untold_ = (tuple(Deed(*one) for one in some) for some in (self.deeds, self.untold))
-        return Recorded("recorded", trace, deeds, untold_)
+        notes = (tuple(TraceNote(*one) for one in some) for some in (self.outside_work, self.unrecordable))
+        return Recorded("recorded", trace, *notes)
 
     # -- operators -----------------------------------------------------------------------------------------------------
 
@@ -197,10 +197,10 @@ class RecordedCall:
         sizes = {one.untyped_storage()._cdata: one.untyped_storage().nbytes() for one in known}
         encoded: tuple[list[Any], dict[str, Any]] = [], {}
         if name in RECORDED:
-            encoded = [self.telling.encode(one) for one in args], {n: self.telling.encode(v) for n, v in kwargs.items()}
+            encoded = [self.encoder.encode(one) for one in args], {n: self.encoder.encode(v) for n, v in kwargs.items()}
         result = run_with_filling(func, args, kwargs)
         if not all(map(has_storage, tensors_in(result))):
-            self.cannot_tell(ELSEWHERE)
+            self.note_unrecordable(ELSEWHERE)
             return result
         if name in RECORDED:
             self._record_operator(name, func, encoded, tensors_in(result))
@@ -220,7 +220,7 @@ class RecordedCall:
                 self._storages.add(tensor)
         overload = func._overloadname
         if "out" in overload:
-            self.cannot_tell(f"torch.{name}(…, out=…): write it without out=")
+            self.note_unrecordable(f"torch.{name}(…, out=…): write it without out=")
         self.record_work(
             ["operator", f"{name}.{overload}", *encoded, [self.window(one) for one in results], self.line()]
         )
@@ -312,10 +312,10 @@ class Recorder:
 
     # -- called by the modes -------------------------------------------------------------------------------------------
 
-    def record_deed(self, name: str, tensors: Sequence[Tensor] = ()) -> None:
+    def note_outside_work(self, name: str, tensors: Sequence[Tensor] = ()) -> None:
         """Record an operator that computed besides the kernels."""
         assert self.call is not None
-        self.call.record_deed(name, tensors)
+        self.call.note_outside_work(name, tensors)
 
     def run_operator(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
         """Run an operator that does no part of the work, and record it."""
@@ -334,11 +334,11 @@ class Recorder:
             self._refuse_host_memory(kernel, args, kwargs)
             try:
                 place = call.texts.place_of(kernel)
-            except Untold as untold:
-                call.cannot_tell(str(untold))
+            except Unrecordable as unrecordable:
+                call.note_unrecordable(str(unrecordable))
                 return
             rows = [call.argument(one) for one in args], {name: call.argument(one) for name, one in kwargs.items()}
-            chosen = {name: call.telling.encode(one, tensors=False) for name, one in options.items()}
+            chosen = {name: call.encoder.encode(one, tensors=False) for name, one in options.items()}
             call.record_work(["launch", place, list(grid), *rows, chosen, call.line(), has_allocator()])
 
     def _refuse_host_memory(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -352,13 +352,13 @@ class Recorder:
                     )
 
     def program(self, program: cute.TracedProgram, arguments: Sequence[cute.Argument]) -> None:
-        """Record one call of a function that CuTe's DSL traced. Raises Untold."""
+        """Record one call of a function that CuTe's DSL traced. Raises Unrecordable."""
         call = self.call
         assert call is not None
         with unobserved():
             place = call.program(program.name, program.text)
             stream = ["enum", "stream", ""]
-            rows = [stream if isinstance(one, cute.Stream) else call.telling.encode(one) for one in arguments]
+            rows = [stream if isinstance(one, cute.Stream) else call.encoder.encode(one) for one in arguments]
             call.record_work(["cute", place, rows, call.line()])
 
     def choose(
@@ -387,7 +387,7 @@ class Recorder:
             call.steps = before
         kinds = ([step[0] for step in steps if step[0] not in ("free", "stream")] for steps in alternatives)
         if len(alternatives) > 1 and any(is_out_of_order([kind in _LAUNCHING for kind in one]) for one in kinds):
-            call.cannot_tell("a hook of an autotuner that works after the launch")
+            call.note_unrecordable("a hook of an autotuner that works after the launch")
         if len(alternatives) == 1:
             call.steps += alternatives[0]
         else:
@@ -401,10 +401,10 @@ class Recorder:
         if self.call is not None and (step := self.call.order.step_of(action, stream, event)):
             self.call.record_step(step)
 
-    def record_untold(self, what: str) -> None:
+    def note_unrecordable(self, what: str) -> None:
         """Record that something happened which the trace cannot express."""
         if self.call is not None:
-            self.call.cannot_tell(what)
+            self.call.note_unrecordable(what)
 
 
 def _empty_strided(shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype) -> Tensor:

@@ -18,7 +18,7 @@ ELSEWHERE = "a tensor whose elements do not lie in memory as they are"
 _MOST_ADDRESSES = 1024
 
 
-class Untold(Exception):
+class Unrecordable(Exception):
     """Something cannot be recorded; the message says what."""
 
 
@@ -76,21 +76,24 @@ def _numbers_in(value: object, levels: int = 3) -> Iterator[int]:
 
 
 def window_of(tensor: Tensor, storage: int) -> list[object]:
-    """Return a tensor as a window onto its storage, for the trace. Raises Untold."""
+    """Return a tensor as a window onto its storage, for the trace. Raises Unrecordable."""
     if tensor.layout != torch.strided or tensor.is_conj() or tensor.is_neg() or tensor.is_quantized:
-        raise Untold(ELSEWHERE)
+        raise Unrecordable(ELSEWHERE)
     dtype = str(tensor.dtype).removeprefix("torch.")
     return [storage, dtype, int(tensor.storage_offset()), [*map(int, tensor.shape)], [*map(int, tensor.stride())]]
 
 
 def content_of(tensor: Tensor, most_bytes: int, most_characters: int) -> tuple[int, str]:
-    """Return the size of a tensor's storage, and its bytes as they are now. Raises Untold where they are too many."""
+    """Return the size of a tensor's storage, and its bytes as they are now.
+
+    Raises Unrecordable where they are too many.
+    """
     if not has_storage(tensor):
-        raise Untold(ELSEWHERE)
+        raise Unrecordable(ELSEWHERE)
     size = tensor.untyped_storage().nbytes()
     if size > most_bytes:
-        raise Untold(f"{size} bytes that were made before the call")
+        raise Unrecordable(f"{size} bytes that were made before the call")
     data = base64.b64encode(zlib.compress(bytes_of(tensor).cpu().numpy().tobytes(), 1)).decode()
     if len(data) > most_characters:
-        raise Untold(f"a tensor of {size} bytes that no recorded operator made")
+        raise Unrecordable(f"a tensor of {size} bytes that no recorded operator made")
     return size, data

@@ -274,7 +274,7 @@ class Replayer:
             raised_message = self._raising.describe_refusal(refused.rule, refused.line, launched_at=line)
             if isinstance(refused, Elsewhere):
                 return dataclasses.replace(raised_message, kind=answers.COMPUTED)
-            return raised_message if refused.python else dataclasses.replace(raised_message, kind=answers.UNTOLD)
+            return raised_message if refused.python else dataclasses.replace(raised_message, kind=answers.UNRECORDABLE)
         return self._raising.describe(raised, findings=self._findings(), launched_at=line)
 
     def _run_trace(self, replay: requests.ReplayCall, trace: Trace, memory_fd: int) -> Answer:

@@ -38,7 +38,7 @@ def answer(pair: Pair, call: Call, salt: str, own: Session, *, is_replayed: bool
     if not isinstance(recorded, RecordedAnswer):
         return Answered(recorded, "recorder")
     seeded = replace(call, recipe=replace(call.recipe, seed=seeds_after([recorded], salt)(call.recipe.seed)))
-    why, line = next(((deed.name, deed.line) for deed in (*recorded.untold, *recorded.deeds)), ("", 0))
+    why, line = next(((note.name, note.line) for note in (*recorded.unrecordable, *recorded.outside_work)), ("", 0))
     if recorded.is_replayable:
         outcome = pair.replay(recorded, seeded)
         refusal = replay_refusal(outcome)

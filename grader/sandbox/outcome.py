@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from grader.protocol.answers import COMPUTED, UNTOLD, Raised, Returned
+from grader.protocol.answers import COMPUTED, UNRECORDABLE, Raised, Returned
 
 
 @dataclass(frozen=True)
@@ -80,4 +80,4 @@ def replay_refusal(outcome: Outcome) -> Raised | None:
 
     Ask only of a replay: an exception of the submission's process may have any kind.
     """
-    return outcome if isinstance(outcome, Raised) and outcome.kind in (UNTOLD, COMPUTED) else None
+    return outcome if isinstance(outcome, Raised) and outcome.kind in (UNRECORDABLE, COMPUTED) else None

@@ -37,10 +37,10 @@ from grader.protocol.requests import (
 )
 from grader.protocol.trace import (
     CuteCall,
-    Deed,
     Launch,
     Recorded,
     Trace,
+    TraceNote,
     choices_in,
     constants_in,
     fingerprint,
@@ -74,8 +74,8 @@ class RecordedAnswer:
     call: Call
     trace: Trace
     message: Mapping[str, Any]
-    deeds: tuple[Deed, ...]
-    untold: tuple[Deed, ...]
+    outside_work: tuple[TraceNote, ...]
+    unrecordable: tuple[TraceNote, ...]
     afresh: bool
     storages: frozenset[int]
     found: frozenset[int]
@@ -86,7 +86,7 @@ class RecordedAnswer:
     @property
     def is_replayable(self) -> bool:
         """Return whether the trace can be replayed."""
-        return not (self.deeds or self.untold)
+        return not (self.outside_work or self.unrecordable)
 
     @property
     def stands_alone(self) -> bool:
@@ -184,7 +184,7 @@ class Pair:
     def _recorded_answer(self, call: Call, message: Recorded, trace: Trace, *, afresh: bool) -> RecordedAnswer:
         """Return the answer of a call, with the memory that it works with."""
         memory = self._memory_of(message.trace, trace, afresh=afresh)
-        told = message.trace, message.deeds, message.untold
+        told = message.trace, message.outside_work, message.unrecordable
         return RecordedAnswer(call, trace, *told, afresh, *memory, asked=message.asked)
 
     def _memory_of(
@@ -424,7 +424,7 @@ class Pair:
 
 def remembers(recorded: RecordedAnswer) -> bool:
     """Return whether a call whose memory is recorded in full may have read memory of earlier calls."""
-    return bool(recorded.untold) or _tells_content(recorded.message["steps"])
+    return bool(recorded.unrecordable) or _tells_content(recorded.message["steps"])
 
 
 def _tells_content(row: object) -> bool:

@@ -16,7 +16,7 @@ from typing import NoReturn
 from grader.exercise.cases import Case
 from grader.exercise.model import Part
 from grader.judge.unanswered import why_not_finished
-from grader.protocol.answers import COMPUTED, UNTOLD, Prepared, Raised, Sampled, TunedChoice
+from grader.protocol.answers import COMPUTED, UNRECORDABLE, Prepared, Raised, Sampled, TunedChoice
 from grader.protocol.baseline_messages import PrepareBaseline
 from grader.protocol.requests import Method, Prepare, Recipe, Sample
 from grader.sandbox.pair import RecordedAnswer
@@ -178,7 +178,7 @@ class Rounds:
             # Do not continue in the state that a failed capture leaves.
             self.replayer.restart()
             raise NotCapturable
-        if isinstance(outcome, Raised) and outcome.kind == UNTOLD:
+        if isinstance(outcome, Raised) and outcome.kind == UNRECORDABLE:
             raise Untimed(clean(outcome.message, 300))
         if isinstance(outcome, Raised) and outcome.kind == COMPUTED:
             raise CannotBeTimed(verify.computed_failure(self.timed.case, (outcome.message,)))

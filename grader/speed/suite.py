@@ -136,8 +136,8 @@ class Suite:
             return Verdict(self._make_speed([]), undecided=chosen.note)
         self._fallback = chosen.note
         self.band = chosen.apply(self.band)
-        if untold := self._first_untold():
-            return Verdict(self._make_speed([]), undecided=f"what is timed could not be recorded: {untold}")
+        if unrecordable := self._first_unrecordable():
+            return Verdict(self._make_speed([]), undecided=f"what is timed could not be recorded: {unrecordable}")
         sizes: list[SizeTiming] = []
         with watching(self.uuid) as readings, _undisturbed():
             try:
@@ -166,12 +166,12 @@ class Suite:
         """Return the sizes that this GPU has memory for."""
         return [case for case in self.band.suite.named_cases if fits(self.band, case, self.gauged)]
 
-    def _first_untold(self) -> str:
+    def _first_unrecordable(self) -> str:
         """Return the name and line of the first thing that could not be recorded; '' if there is none."""
         for traced in self.traced.values():
             for call in traced if isinstance(traced, tuple) else ():
-                if call.untold:
-                    return f"{call.untold[0].name} (line {call.untold[0].line})"
+                if call.unrecordable:
+                    return f"{call.unrecordable[0].name} (line {call.unrecordable[0].line})"
         return ""
 
     @property
@@ -200,8 +200,8 @@ class Suite:
         traced = self.traced[case]
         if not isinstance(traced, tuple):
             raise CannotBeTimed(why_not_finished(traced, self.path))
-        if deeds := [deed.name for call in traced for deed in call.deeds]:
-            raise CannotBeTimed(verify.computed_failure(case, deeds))
+        if outside_work := [note.name for call in traced for note in call.outside_work]:
+            raise CannotBeTimed(verify.computed_failure(case, outside_work))
         if not traced[-1].kernels:
             raise CannotBeTimed(verify.no_launch_failure(case))
         if name := _returned_argument(traced[-1].trace):

@@ -121,9 +121,9 @@ def at_size(case: Case, failure: Failure) -> Failure:
     return replace(failure, cause=replace(cause, rationale=f"For {case.words()}, timed: {cause.rationale}"))
 
 
-def computed_failure(case: Case, deeds: Sequence[str]) -> Failure:
+def computed_failure(case: Case, outside_work: Sequence[str]) -> Failure:
     """Return the verdict on a call at a timed size in which something else than kernels computes."""
-    said = f"For {case.words()}, timed, these ran beside your kernels: {_first_names(deeds)}."
+    said = f"For {case.words()}, timed, these ran beside your kernels: {_first_names(outside_work)}."
     return _policy("library_call", "Something besides your kernels computed", said)
 
 

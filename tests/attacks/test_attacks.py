@@ -33,7 +33,7 @@ def test_work_outside_the_kernels_is_noticed(path: Path, briefly: Grade) -> None
         assert not any(check.points for check in record.checks if check is not technique), record.checks
 
 
-@pytest.mark.parametrize("path", files("untold"), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", files("unrecordable"), ids=lambda path: path.stem)
 def test_what_cannot_be_recorded_is_open_and_the_card_says_why_and_where(path: Path, briefly: Grade) -> None:
     record = briefly(path, *CHECKS)
     assert {check.status for check in record.checks} == {"inconclusive"}

@@ -111,7 +111,7 @@ def recorded(one: Recording, most: int | None = None) -> Came:
     told = one.pair.record(one.call())
     if not isinstance(told, RecordedAnswer):
         return Came(frozenset({why_not_finished(told, "ex_15.py").cause.kind}))
-    kinds = {"inconclusive" for _ in told.untold} | {"library_call" for _ in told.deeds}
+    kinds = {"inconclusive" for _ in told.unrecordable} | {"library_call" for _ in told.outside_work}
     kinds |= set() if told.kernels else {"no_kernel"}
     if kinds:
         return Came(frozenset(kinds))

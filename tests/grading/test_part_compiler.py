@@ -26,9 +26,9 @@ from grader.grading.part_compiler import PartCompiler
 from grader.grading.target_compiler import case_for, telling_cases
 from grader.judge.rules.compiles import compiles_nowhere, decide_compiled
 from grader.judge.ruling import Ruling
-from grader.protocol.answers import UNTOLD, Form, Raised
+from grader.protocol.answers import UNRECORDABLE, Form, Raised
 from grader.protocol.requests import Recipe, Start
-from grader.protocol.trace import Deed
+from grader.protocol.trace import TraceNote
 from grader.record.checks import PartInfo
 from grader.record.record import Record
 from grader.sandbox.outcome import CompiledTooLong, Died, Garbled, OutOfMemory, OutOfSpace, TimedOut
@@ -467,7 +467,7 @@ def test_a_kernel_that_did_not_compile_in_time_costs_a_part_that_must_compile_no
         (Raised("raised", "not_implemented", "NotImplementedError", "", ()), "not_implemented"),
         (Raised("raised", "invalid_submission", "SyntaxError", "", ()), "unloadable"),
         (Raised("raised", "crash", "ValueError", "no", ()), "raised"),
-        (Raised("raised", "crash", UNTOLD, "no", ()), "unrecorded"),
+        (Raised("raised", "crash", UNRECORDABLE, "no", ()), "unrecorded"),
         (Garbled("no"), "raised"),
         (TimedOut(60.0), "late"),
         (CompiledTooLong("kernel", 60.0, False), "late"),
@@ -551,8 +551,8 @@ def test_work_beside_compiled_kernels_is_told_with_its_line(compiler: ForkServer
     with PartCompiler(lambda: ProcessSpec(compiler, start, Limits()), [asked], for_checks=True) as compiling:
         compiling.run()
     forms = [one.form for one in compiling.judged(part.name, 90, 0.0) if one.form]
-    assert [[deed.name for deed in form.beside] for form in forms] == [["aten.add_"]] * len(telling_cases(asked))
-    assert {deed.line for form in forms for deed in form.beside} == {len((HEAD + text).splitlines())}
+    assert [[note.name for note in form.beside] for form in forms] == [["aten.add_"]] * len(telling_cases(asked))
+    assert {note.line for form in forms for note in form.beside} == {len((HEAD + text).splitlines())}
 
 
 def test_kernels_beside_which_something_computes_earn_nothing() -> None:
@@ -562,7 +562,7 @@ def test_kernels_beside_which_something_computes_earn_nothing() -> None:
     recipe = Recipe("gemm", {"M": 8, "N": 264, "K": 400, "dtype": "float16", "values": "normal"}, 0)
     form = RecordedForm(recipe, (Form("tensor", "float16", (8, 264)),), ("",), (), ())
     fine = CompileOutcome("gemm", "sm_90", state="recorded", form=form)
-    broken = replace(fine, form=replace(form, beside=(Deed("aten.mm", 295),)))
+    broken = replace(fine, form=replace(form, beside=(TraceNote("aten.mm", 295),)))
 
     truth = truth_of(entry, on_gpu=False)
     assert decide_compiled([fine], Compiles((90,)), gemm, truth).failure is None

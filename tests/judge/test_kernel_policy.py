@@ -10,7 +10,7 @@ from grader.exercise.cases import Case
 from grader.judge.evidence import Evidence
 from grader.judge.failure import Failure
 from grader.judge.kernel_policy import by_evidence
-from grader.protocol.trace import Deed
+from grader.protocol.trace import TraceNote
 
 
 def failure_of(*calls: tuple[int, tuple[str, ...], tuple[str, ...]]) -> Failure:
@@ -46,7 +46,7 @@ def test_a_size_that_torch_computes_is_told_of_work_outside_kernels(
 
 def test_a_value_read_beside_kernels_without_memory_of_the_call_is_not_what_comes_first() -> None:
     reading = ("aten._local_scalar_dense (line 4)",)
-    read = Deed("aten._local_scalar_dense", 4, ("lengths",))
+    read = TraceNote("aten._local_scalar_dense", 4, ("lengths",))
     seen = Evidence(Case({"N": 7}), ("decoy_kernel",), frozenset(), reading, reads=(read,))
     named = [by_evidence([one], ()) for one in (seen, replace(seen, idle=True))]
     assert [failure.cause.kind for failure in named if failure] == ["value_read", "outside_kernels"]
@@ -54,10 +54,14 @@ def test_a_value_read_beside_kernels_without_memory_of_the_call_is_not_what_come
     assert "decoy_kernel got no argument, no result, and no copy of one" in named[1].cause.rationale
 
 
-@pytest.mark.parametrize(("untold", "kinds"), [((), ["outside_kernels"]), (("open",), [])], ids=["told", "untold"])
-def test_a_kernel_for_show_does_no_work_whatever_else_is_allowed(untold: tuple[str, ...], kinds: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("unrecordable", "kinds"), [((), ["outside_kernels"]), (("open",), [])], ids=["told", "unrecordable"]
+)
+def test_a_kernel_for_show_does_no_work_whatever_else_is_allowed(
+    unrecordable: tuple[str, ...], kinds: list[str]
+) -> None:
     copying = ("aten.empty (line 3)",)
-    shown = Evidence(Case({"N": 7}), ("show_kernel",), frozenset(), copying, untold=untold, idle=True)
+    shown = Evidence(Case({"N": 7}), ("show_kernel",), frozenset(), copying, unrecordable=open_, idle=True)
     failure = by_evidence([shown], ("aten.empty",))
     assert [one.cause.kind for one in (failure,) if one] == kinds
 

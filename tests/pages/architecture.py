@@ -39,7 +39,10 @@ WAY = (
     ("grader/judge/rules/__init__.py", "Finds the module of the check's rule, and has it decide."),
     ("grader/judge/rules/", "The check's rule asks the bench for calls on the planned cases."),
     ("grader/judge/bench.py", "Has the calls recorded, and replayed in the order that their memory allows."),
-    ("grader/sandbox/pair.py", "Sends the case to the submission's process, which records it, and the trace to a replayer. Trusts neither."),
+    (
+        "grader/sandbox/pair.py",
+        "Sends the case to the submission's process, which records it, and the trace to a replayer. Trusts none.",
+    ),
     (
         "grader/sandbox/session.py",
         "Holds one such process: sends the file and calls, limits time, memory and disk space, and replaces a process "

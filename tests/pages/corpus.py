@@ -33,7 +33,7 @@ FOLDERS: Mapping[str, str] = {
     "timing": "attacks on the clock, which misbehave only at large sizes, and their honest twins (`control_…`)",
     "tuning": "autotuned kernels, some with a wrong configuration",
     "unloadable": "files that do not load",
-    "untold": "honest kernels in a call that cannot be recorded",
+    "unrecordable": "honest kernels in a call that cannot be recorded",
 }
 
 INTRODUCTION = """\

@@ -214,7 +214,7 @@ def test_what_is_recorded_on_decoys_is_right_when_it_is_replayed_on_other_inputs
 ) -> None:
     with recording(server, ex_15, source) as one:
         told = one.record()
-        assert (told.deeds, told.untold) == ((), ())
+        assert (told.outside_work, told.unrecordable) == ((), ())
         answer = answer_in(one.replay(told))
         torch.testing.assert_close(answer, one.wanted(), rtol=0, atol=0)
 
@@ -255,7 +255,7 @@ def test_what_a_tuner_of_the_submission_s_own_launches_to_time_it_is_not_told(se
         torch.testing.assert_close(answer_in(one.replay(told)), one.wanted(), rtol=0, atol=0)
 
 
-DEEDS = {
+OUTSIDE_WORK = {
     "aten.add": "def vector_add(x, y):\n    return x + y\n",
     "aten.mul": "@torch.compile\ndef vector_add(x, y):\n    return added(x * 1.0, y)\n",
     "aten._local_scalar_dense": "def vector_add(x, y):\n    x[0].item()\n    return added(x, y)\n",
@@ -270,14 +270,14 @@ def vector_add(x, y):
 }
 
 
-@pytest.mark.parametrize(("deed", "source"), DEEDS.items(), ids=DEEDS.keys())
+@pytest.mark.parametrize(("note", "source"), OUTSIDE_WORK.items(), ids=OUTSIDE_WORK.keys())
 def test_what_computes_beside_kernels_is_named_with_its_line(
-    deed: str, source: str, server: ForkServer, ex_15: Entry
+    note: str, source: str, server: ForkServer, ex_15: Entry
 ) -> None:
     with recording(server, ex_15, source) as one:
-        (found,) = one.record().deeds
-    assert found.name == deed
-    assert found.line >= 19 or deed.startswith("a write")
+        (found,) = one.record().outside_work
+    assert found.name == note
+    assert found.line >= 19 or note.startswith("a write")
 
 
 SELF_REFERENCES = {
@@ -333,10 +333,10 @@ def vector_add(x, y):
     return z
 """
     with recording(server, ex_15, source) as one:
-        (untold,) = one.record().untold
+        (unrecordable,) = one.record().unrecordable
     copied = "copy the text of the function, and of what it calls, into the file"
-    assert untold.name == f"the kernel late of elsewhere.py: {copied}"
-    assert untold.line > 20
+    assert unrecordable.name == f"the kernel late of elsewhere.py: {copied}"
+    assert unrecordable.line > 20
 
 
 @pytest.mark.parametrize(
@@ -359,7 +359,7 @@ def vector_add(x, y):
         recorded = one.record()
         outcome = one.replay(recorded)
         line = one.line_of("kernel[(1,)]")
-    assert recorded.untold == ()
+    assert recorded.unrecordable == ()
     assert isinstance(outcome, Raised)
     assert (outcome.kind, outcome.frames[-1].line) == (NEEDS_GPU, line)
     assert outcome.message == "an address that is passed as a number: give the kernel the tensor"
@@ -436,7 +436,7 @@ def vector_add(x, y):
     return z
 """
     with recording(server, ex_15, source) as one:
-        assert one.record().untold == ()
+        assert one.record().unrecordable == ()
 
 
 def test_a_call_of_too_many_steps_is_told(server: ForkServer, ex_15: Entry) -> None:
@@ -449,8 +449,8 @@ def vector_add(x, y):
 """
     with recording(server, ex_15, source) as one:
         # The second call counts its own steps alone.
-        for length, untold in ((101, ["more than 4096 steps"]), (100, [])):
-            assert [each.name for each in one.at(N=length).record().untold] == untold
+        for length, unrecordable in ((101, ["more than 4096 steps"]), (100, [])):
+            assert [each.name for each in one.at(N=length).record().unrecordable] == unrecordable
 
 
 def test_memory_that_is_freed_between_launches_counts_among_the_steps(server: ForkServer, ex_15: Entry) -> None:
@@ -462,8 +462,8 @@ def vector_add(x, y):
     return z
 """
     with recording(server, ex_15, source) as one:
-        for length, untold in ((100, []), (101, ["more than 4096 steps"])):
-            assert [each.name for each in one.at(N=length).record().untold] == untold
+        for length, unrecordable in ((100, []), (101, ["more than 4096 steps"])):
+            assert [each.name for each in one.at(N=length).record().unrecordable] == unrecordable
 
 
 def test_what_a_launch_lacks_is_told_as_triton_would(server: ForkServer, ex_15: Entry) -> None:

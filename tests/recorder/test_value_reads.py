@@ -11,7 +11,7 @@ from grader.exercise.catalogue import Entry
 from grader.judge.evidence import Evidence
 from grader.judge.failure import Failure
 from grader.judge.kernel_policy import by_evidence
-from grader.protocol.trace import Deed
+from grader.protocol.trace import TraceNote
 from grader.sandbox.server import ForkServer
 from tests.conftest import Grade
 from tests.recordings import HEAD, recording
@@ -20,7 +20,7 @@ BOUNDS = {"lengths": "lengths[b] <= cache.shape[1]"}
 RULE = "Launch code may use shapes, strides and dtypes, but no values: the CPU would wait for the GPU."
 
 
-def failure_of(*reads: Deed, besides: tuple[str, ...] = ()) -> Failure:
+def failure_of(*reads: TraceNote, besides: tuple[str, ...] = ()) -> Failure:
     operators = (*(f"{one.name} (line {one.line})" for one in reads), *besides)
     failure = by_evidence([Evidence(Case({"N": 3}), ("k",), frozenset(), operators, (), reads=reads)], (), BOUNDS)
     assert failure is not None
@@ -30,7 +30,7 @@ def failure_of(*reads: Deed, besides: tuple[str, ...] = ()) -> Failure:
 
 
 def test_a_read_names_its_line_the_argument_and_the_shape_that_bounds_it() -> None:
-    cause = failure_of(Deed("Tensor.tolist", 12, ("lengths",))).cause
+    cause = failure_of(TraceNote("Tensor.tolist", 12, ("lengths",))).cause
     assert (
         cause.rationale == f"For N=3: line 12 of the file reads values of `lengths` into Python by `.tolist()`. {RULE}"
     )
@@ -41,7 +41,7 @@ def test_a_read_names_its_line_the_argument_and_the_shape_that_bounds_it() -> No
 
 
 def test_an_item_says_what_else_asks_for_one_and_what_computed_before_it() -> None:
-    cause = failure_of(Deed("aten._local_scalar_dense", 12, ("x",)), besides=("aten.isnan (line 12)",)).cause
+    cause = failure_of(TraceNote("aten._local_scalar_dense", 12, ("x",)), besides=("aten.isnan (line 12)",)).cause
     assert "by `.item()`, which int(t), float(t), bool(t), `if t` and range(t) do as well." in cause.rationale
     assert cause.rationale.endswith("These ran beside your kernels: aten.isnan (line 12).")
     assert cause.help.startswith("Size grids and loops by shapes.")
@@ -62,14 +62,14 @@ def test_the_recorder_tells_whose_values_were_read(
     server: ForkServer, ex_15: Entry, line: str, name: str, of: tuple[str, ...]
 ) -> None:
     with recording(server, ex_15, f"def vector_add(x, y):\n    {line}\n    return added(x, y)\n") as one:
-        deeds = one.record().deeds
-        assert Deed(name, one.line_of(line), of) in deeds
+        outside_work = one.record().outside_work
+        assert TraceNote(name, one.line_of(line), of) in outside_work
 
 
 def test_where_a_tensor_lies_may_be_asked_and_said(server: ForkServer, ex_15: Entry) -> None:
     text = "def vector_add(x, y):\n    torch.empty(3).cpu()\n    return added(x.to(x.device), y.cuda())\n"
     with recording(server, ex_15, text) as one:
-        assert one.record().deeds == ()
+        assert one.record().outside_work == ()
 
 
 def test_a_right_answer_that_read_values_earns_nothing(briefly: Grade, tmp_path: Path) -> None:

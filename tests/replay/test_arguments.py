@@ -12,7 +12,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from grader.protocol.trace import Launch
 from grader.protocol.trace_decoding import decode_trace
-from grader.recorder.telling import Telling
+from grader.recorder.encoding import ValueEncoder
 from grader.replay.arguments import ArgumentBuilder
 
 TENSOR = torch.zeros(4, 64, dtype=torch.float16)
@@ -28,7 +28,7 @@ LAYOUT = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=
     ids=["triton", "gluon"],
 )
 def test_a_descriptor_comes_back_as_it_was(descriptor: Any) -> None:
-    told = Telling(window=lambda _: 0, kernel=lambda _: 0).encode(descriptor)
+    told = ValueEncoder(window=lambda _: 0, kernel=lambda _: 0).encode(descriptor)
     (launch,) = decode_trace(
         {
             "arguments": {},

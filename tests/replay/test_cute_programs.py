@@ -380,7 +380,7 @@ class Log:
     kept = []
     def program(self, program, arguments):
         self.kept.append((program, arguments))
-    def record_untold(self, what):
+    def note_unrecordable(self, what):
         raise AssertionError(what)
 
 import cutlass

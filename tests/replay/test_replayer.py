@@ -338,7 +338,7 @@ torch.set_default_device("cpu")
 def test_indices_may_be_computed_by_torch(lines: str, server: ForkServer, ex_15: Entry) -> None:
     with recording(server, ex_15, GATHERING.replace("{lines}", lines)) as one:
         told = one.record()
-        assert (told.deeds, told.untold) == ((), ())
+        assert (told.outside_work, told.unrecordable) == ((), ())
         torch.testing.assert_close(answer_in(one.replay(told)), one.wanted(), rtol=0, atol=0)
 
 
@@ -419,7 +419,7 @@ def test_torch_casts_numbers_of_the_type_that_they_have(lines: str, server: Fork
     slots = "; slots = torch.arange(n)"
     with recording(server, ex_15, GATHERING.replace("{lines}", lines + slots)) as one:
         told = one.record()
-        assert (told.deeds, told.untold) == ((), ())
+        assert (told.outside_work, told.unrecordable) == ((), ())
         torch.testing.assert_close(answer_in(one.replay(told)), one.wanted(), rtol=0, atol=0)
 
 

@@ -17,7 +17,7 @@ from grader.exercise.cases import Case, Value
 from grader.exercise.catalogue import Entry
 from grader.protocol.answers import Form, Raised, TunedChoice
 from grader.protocol.baseline_messages import Gauged
-from grader.protocol.trace import Choose, Deed, KernelText, Launch, Output, Trace, Window
+from grader.protocol.trace import Choose, KernelText, Launch, Output, Trace, TraceNote, Window
 from grader.record.checks import CheckResult
 from grader.record.record import from_json, to_json
 from grader.record.speed import Speed
@@ -242,11 +242,13 @@ TRACE = Trace(
 )
 
 
-def told(trace: Trace = TRACE, *, deeds: tuple[str, ...] = (), untold: tuple[str, ...] = (), kernels: int = 1) -> Any:
+def told(
+    trace: Trace = TRACE, *, outside_work: tuple[str, ...] = (), unrecordable: tuple[str, ...] = (), kernels: int = 1
+) -> Any:
     """As much of a recorded call as a verdict needs."""
     names = tuple(text.name for text in trace.kernels)[:kernels]
-    found, missing = (tuple(Deed(name, 7) for name in given) for given in (deeds, untold))
-    return SimpleNamespace(message={}, trace=trace, deeds=found, untold=missing, kernels=names)
+    found, missing = (tuple(TraceNote(name, 7) for name in given) for given in (outside_work, unrecordable))
+    return SimpleNamespace(message={}, trace=trace, outside_work=found, unrecordable=missing, kernels=names)
 
 
 def samples(
@@ -461,7 +463,7 @@ def test_where_every_size_needs_too_much_memory_the_check_is_undecided_and_says_
 
 def test_a_part_whose_calls_could_not_be_recorded_is_undecided_and_nothing_is_timed(arena: Arena) -> None:
     both = {500: samples(1000.0, 1000.0), 1000: samples(1000.0, 1000.0)}
-    verdict, asked = arena(both, traced={1000: (told(untold=("a lambda",)),)})
+    verdict, asked = arena(both, traced={1000: (told(unrecordable=("a lambda",)),)})
     assert verdict.undecided == "what is timed could not be recorded: a lambda (line 7)"
     assert (verdict.failure, verdict.share, asked) == (None, 0.0, [])
     assert speed_of(verdict).sizes == ()
@@ -473,8 +475,8 @@ ARGUMENT = replace(TRACE, outputs=(replace(TRACE.outputs[0], window=0),))
 @pytest.mark.parametrize(
     ("traced", "status", "kind"),
     [
-        ((told(deeds=("aten.add",)),), "policy", "library_call"),
-        ((told(), told(deeds=("aten.add",))), "policy", "library_call"),
+        ((told(outside_work=("aten.add",)),), "policy", "library_call"),
+        ((told(), told(outside_work=("aten.add",))), "policy", "library_call"),
         ((told(kernels=0),), "policy", "no_kernel"),
         ((told(), told(kernels=0)), "policy", "no_kernel"),
         ((told(ARGUMENT),), "fail", "alias"),
@@ -496,7 +498,7 @@ def test_what_a_call_did_at_a_timed_size_decides_before_anything_is_timed_there(
 
 
 def test_the_names_of_what_computed_beside_the_kernels_are_told(arena: Arena) -> None:
-    verdict, _ = arena({500: samples(1.0, 1.0)}, traced={500: (told(deeds=("aten.add", "aten.mul")),)})
+    verdict, _ = arena({500: samples(1.0, 1.0)}, traced={500: (told(outside_work=("aten.add", "aten.mul")),)})
     assert verdict.failure is not None
     assert "aten.add, aten.mul" in verdict.failure.cause.rationale
     assert "N=500" in verdict.failure.cause.rationale

@@ -20,7 +20,7 @@ from grader.exercise.plan import PlannedCase, PlannedCheck
 from grader.exercise.rules import Rule
 from grader.judge.bench import Bench
 from grader.judge.failure import Failure
-from grader.judge.kernel_policy import by_evidence, why_untold
+from grader.judge.kernel_policy import by_evidence, why_unrecorded
 from grader.judge.ruling import Ruling
 from grader.judge.trial import NotRunHere
 from grader.judge.truth import Truth
@@ -56,8 +56,8 @@ def decide(bench: Bench, planned: PlannedCheck) -> Ruling:
         seen = bench.findings.evidence[before:]
         if failure := by_evidence(seen, allowed, bench.part.bounds):
             return replace(ruling, failure=_note_right_values(failure), failing=planned.cases[0])
-        if untold := next((why_untold(one) for one in seen if not one.was_replayed), ""):
-            return replace(ruling, undecided=f"the values are right, but it is unknown what computes them: {untold}")
+        if why := next((why_unrecorded(one) for one in seen if not one.was_replayed), ""):
+            return replace(ruling, undecided=f"the values are right, but it is unknown what computes them: {why}")
     return ruling
 
 

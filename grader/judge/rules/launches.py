@@ -40,8 +40,8 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: Launches) -> Ruling
         trial = bench.try_case(one.case, one.seed)
         if failure := trial.failure and explain_wrong_replay(bench, one, trial, trial.failure):
             return Ruling(failure, one, metrics=metrics)
-        if trial.untold:
-            return Ruling(None, one, undecided=f"the launches could not be recorded: {trial.untold[0]}")
+        if trial.unrecordable:
+            return Ruling(None, one, undecided=f"the launches could not be recorded: {trial.unrecordable[0]}")
         others = filter(bench.refused.fits, other_configurations(bench, one, trial))
         tried = chain([trial], others)
         enough = any(1 <= len(each.launches) <= most for each in tried)

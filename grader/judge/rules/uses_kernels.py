@@ -10,7 +10,7 @@ from grader.exercise.rules import UsesKernels
 from grader.judge.bench import Bench
 from grader.judge.evidence import Evidence
 from grader.judge.failure import Failure
-from grader.judge.kernel_policy import by_evidence, policy_failure, why_untold
+from grader.judge.kernel_policy import by_evidence, policy_failure, why_unrecorded
 from grader.judge.retrials import interpreted_trial, kernels_matter
 from grader.judge.ruling import Ruling
 from grader.judge.trial import CallRequest
@@ -46,9 +46,9 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], rule: UsesKernels) -> Rul
     # Here the kernels may be right by luck, where a call of another check told their work from the rest.
     found = found or refused or next(iter(bench.findings.outside_kernels), None)
     unknown = [seen for seen in bench.findings.evidence if not seen.was_replayed]
-    untold = why_untold(unknown[0]) if unknown else ""
-    if untold and not found:
-        undecided = f"it is unknown whether kernels do the work: {untold}"
+    unrecordable = why_unrecorded(unknown[0]) if unknown else ""
+    if unrecordable and not found:
+        undecided = f"it is unknown whether kernels do the work: {unrecordable}"
         return Ruling(None, evidence=evidence, undecided=undecided)
     return Ruling(found, evidence=evidence)
 

@@ -95,8 +95,8 @@ def decide(bench: Bench, cases: Sequence[PlannedCase], model: WorkModel) -> Ruli
         so_far = tuple(each.work for each in found)
         if trial.failure:
             return Ruling(trial.failure, one, work=so_far)
-        if trial.untold:
-            return Ruling(None, one, undecided=f"the launches could not be recorded: {trial.untold[0]}")
+        if trial.unrecordable:
+            return Ruling(None, one, undecided=f"the launches could not be recorded: {trial.unrecordable[0]}")
         if not trial.launches:
             return Ruling(_NO_KERNEL, one, work=so_far)
         weighed = _lightest(bench, one, model, trial)
@@ -118,7 +118,7 @@ def _count_models(bench: Bench, model: WorkModel) -> Iterator[Work]:
         with bench.findings.aside(), suppress(NotRunHere):
             (trial,) = bench.tries([CallRequest(bench.part, case, _MODEL_SEED, counts="instructions")])
             counted = _counted(trial.launches)
-            if trial.failure is None and not trial.untold and counted:
+            if trial.failure is None and not trial.unrecordable and counted:
                 yield replace(_count(trial, counted, case, returned, copies=model.copies), models_size=True)
 
 
@@ -334,8 +334,8 @@ def _cause(limit: _Limit, work: Work, launches: Sequence[_Counted], advice: str,
             needed = ""
         case "traffic":
             title, full, none = "Moves more bytes than needed", work.allowed_bytes, work.none_bytes
-            deeds = "loaded, stored and copied" if copying else "loaded and stored"
-            used = f"{_bytes(limit.used)} are {deeds}, {_ratio_words(work)} times the "
+            moved = "loaded, stored and copied" if copying else "loaded and stored"
+            used = f"{_bytes(limit.used)} are {moved}, {_ratio_words(work)} times the "
             used += f"{_bytes(work.model_bytes)} that this part needs{bracketed}."
             needed = ""
     each = "" if limit.kind in ("memory", "copies") else f" {_launch_words(launches)}"

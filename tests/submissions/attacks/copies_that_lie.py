@@ -34,7 +34,7 @@ def forged(call, outputs, **given):
             steps.append([*step[:4], [len(windows) - 1], step[5]])
         else:
             steps.append(step)
-    return dataclasses.replace(made, trace={**made.trace, "steps": steps}, deeds=())
+    return dataclasses.replace(made, trace={**made.trace, "steps": steps}, outside_work=())
 
 
 recorder.RecordedCall.to_message = forged

@@ -91,7 +91,7 @@ def forged(call, outputs, **given):
     storages, digest = digest_of(trace)
     touched.update(dict.fromkeys(storages, digest))
     state["cells"] = planted
-    return dataclasses.replace(made, trace=trace, deeds=())
+    return dataclasses.replace(made, trace=trace, outside_work=())
 
 
 recorder.RecordedCall.to_message = forged

@@ -40,7 +40,7 @@ def forged(n, dtype):
     windows = [[0, name, 0, [n], [1]], [1, name, 0, [n], [1]]]
     output = {"kind": "tensor", "dtype": name, "shape": [n], "device": "cuda", "alias": "", "copied": False}
     trace = {"arguments": {"x": 0, "y": 1}, "windows": windows, "kernels": [], "steps": [], "outputs": [[0, output]]}
-    return {"answer": "recorded", "trace": trace, "deeds": [], "untold": []}
+    return {"answer": "recorded", "trace": trace, "outside_work": [], "unrecordable": []}
 
 
 def vector_add(x, y):

