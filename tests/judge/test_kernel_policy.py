@@ -61,7 +61,7 @@ def test_a_kernel_for_show_does_no_work_whatever_else_is_allowed(
     unrecordable: tuple[str, ...], kinds: list[str]
 ) -> None:
     copying = ("aten.empty (line 3)",)
-    shown = Evidence(Case({"N": 7}), ("show_kernel",), frozenset(), copying, unrecordable=open_, idle=True)
+    shown = Evidence(Case({"N": 7}), ("show_kernel",), frozenset(), copying, unrecordable=unrecordable, idle=True)
     failure = by_evidence([shown], ("aten.empty",))
     assert [one.cause.kind for one in (failure,) if one] == kinds
 
