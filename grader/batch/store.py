@@ -259,7 +259,7 @@ class BatchStore:
                     yield decode(JournalLine, json.loads(line), "line")
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
+    def exclusive(self) -> Iterator[None]:
         """Lock the folder: nobody else grades into it meanwhile.
 
         Raises UsageError if somebody does, or if a link lies in the folder: writes and removals would go elsewhere.

@@ -55,7 +55,7 @@ def batch(options: BatchOptions) -> int:
         raise MissingEnvironment("grading a class must have Dask: pip install -c constraints.txt -e '.[batch]'")
     whole, entries, found = requested(options, before)
     try:
-        with store.alone():
+        with store.exclusive():
             if not options.quiet:
                 _announce(whole, entries, found, options)
             with _told_what_changed(store, before, whole):

@@ -58,7 +58,7 @@ def publish(out: str) -> int:
     """Write the hidden seed, and the replay tokens, into the records and scorecards of a class."""
     check_folder(out)
     store = BatchStore(Path(out).resolve())
-    with store.alone():
+    with store.exclusive():
         whole = read_batch(store.folder)
         if whole.seed != HIDDEN:
             raise UsageError(f"there must be a hidden seed to publish, got {whole.seed or 'none'} in {out}")

@@ -94,7 +94,7 @@ def _counted_on_gpu(entry: Entry, source: str, executable: str, found: Sequence[
     calls = [(part, Case(longest[part.name].case), _SEED) for part in entry.exercise.parts if part.name in longest]
     gpu = machine.find_gpu()
     lock = GpuLock(gpu.uuid if gpu else "unknown")
-    with closing(ForkServer("gpu")) as server, lock.alone():
+    with closing(ForkServer("gpu")) as server, lock.exclusive():
         answers = {one.part: one for one in counters.count(ProcessSpec.of(server, entry, source), executable, calls)}
     return tuple(replace(one, counters=answers.get(one.part)) for one in found)
 

@@ -157,11 +157,11 @@ class Diagnosis:
         Not on a GPU, where a new process takes seconds: `look_in_interpreter` looks at few cases.
         """
         part = self._notebook.parts[bench.part.name]
-        if wrong_call.recipe.part != bench.part.name or part.is_alone or bench.pair.session.runs_on_gpu:
+        if wrong_call.recipe.part != bench.part.name or part.fails_as_first_call or bench.pair.session.runs_on_gpu:
             return ()
         found = remembered(bench, wrong_call.recipe, wrong_call.outcome)
         if not found:
-            part.is_alone = True
+            part.fails_as_first_call = True
         elif found[0].kind == "remembered_input" and any(
             clue.kind == LEFT_OVER for failure in alike for clue in failure.clues
         ):
@@ -293,11 +293,11 @@ class Diagnosis:
         bench: of the GPU or of the interpreter.
         """
         part = self._notebook.parts[planned.part.name]
-        if part.is_alone or part.anew >= _MOST_ANEW:
+        if part.fails_as_first_call or part.anew >= _MOST_ANEW:
             return None
         part.anew += 1
         found = right_in_new_process(bench, planned, one)
-        part.is_alone = found is None
+        part.fails_as_first_call = found is None
         return found
 
     def _padding_clues(self, bench: Bench, failure: Failure, *, doubting: bool = False) -> list[Clue]:

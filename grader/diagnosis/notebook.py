@@ -59,14 +59,14 @@ class PartNotes:
 
     tried: the cases that ran; None before the first failure. varied: variations of its first failing case; None before
     they ran. unpadded: masked lanes changed nothing where a failure had a confirmed cause (True), or had none (False).
-    is_alone: a call is wrong without earlier ones too. On a GPU: interpreted, anew: the number of cases that were
-    repeated in the interpreter, and in a new process.
+    fails_as_first_call: a call is wrong without earlier ones too. On a GPU: interpreted, anew: the number of cases
+    that were repeated in the interpreter, and in a new process.
     """
 
     tried: list[TriedCase] | None = None
     varied: list[Variation] | None = None
     unpadded: set[bool] = field(default_factory=set)
-    is_alone: bool = False
+    fails_as_first_call: bool = False
     interpreted: int = 0
     anew: int = 0
 

@@ -175,7 +175,7 @@ class Answers:
         with ExitStack() as held:
             if (lock := self._workplace.setup.lock) is not None:
                 with spent("wait for the GPU"):
-                    held.enter_context(lock.alone() if takes_much_memory(planned) else lock.shared())
+                    held.enter_context(lock.exclusive() if takes_much_memory(planned) else lock.shared())
             yield
 
     def _judge(self, bench: Bench, planned: PlannedCheck) -> CheckResult:

@@ -154,7 +154,7 @@ class SpeedResult:
         try:
             with ExitStack() as alone:
                 with spent("wait for the GPU"):
-                    alone.enter_context(lock.alone())
+                    alone.enter_context(lock.exclusive())
                 verdict = Suite(
                     part=planned.part,
                     band=band,

@@ -73,7 +73,7 @@ class Bench:
         """Return the bench that interprets the same part: this one if it does."""
         if self.interpreter is None:
             return self
-        findings = replace(self.findings, evidence=[], tried=[], wrong_alone=False)
+        findings = replace(self.findings, evidence=[], tried=[], wrong_in_own_process=False)
         return replace(self, pair=self.interpreter, device="cpu", findings=findings, interpreter=None)
 
     def try_case(self, case: Case, seed: int, *, counts: Counts = "bytes") -> Trial:
@@ -121,18 +121,18 @@ class Bench:
         try:
             for prepared in self._prepare_all(requests, chained=chained, known=known):
                 if not chained and len(requests) > 1:
-                    self._begin_apart(early, len(calls), prepared)
+                    self._begin_isolated(early, len(calls), prepared)
                 calls.append(prepared)
             left = any(one.recorded for one in calls)
             # Calls that build on each other are all made in the same process.
             direct = chained and any(one.recorded and not one.recorded.is_replayable for one in calls)
             self.prefetch.turn_to([(one.request.part, one.recipe) for one in calls])
             wrong, spared = False, frozenset[int]()
-            if chained and all(one.stands_alone for one in calls):
+            if chained and all(one.needs_no_memory for one in calls):
                 spared = _repeating(calls)
                 for place, prepared in enumerate(calls):
                     if place not in spared:
-                        self._begin_apart(early, place, prepared)
+                        self._begin_isolated(early, place, prepared)
             for place, prepared in enumerate(calls):
                 left = any(one.recorded for one in calls[place + 1 :])
                 if place in spared and prepared.recorded:
@@ -147,12 +147,12 @@ class Bench:
             if left or direct or self._examiner.has_lost:
                 self.pair.skip()
 
-    def _begin_apart(self, early: SideBySide, place: int, prepared: PreparedCall) -> None:
+    def _begin_isolated(self, early: SideBySide, place: int, prepared: PreparedCall) -> None:
         """Begin to replay a call, if it needs no memory of earlier ones."""
         if recorded := prepared.given_anew:
             call_of = partial(self._examiner.call_with_slots, replace(prepared.request, storage="new"), prepared.recipe)
             wanted = self._choice.wanted(prepared.request, recorded)
-            self.pair.begin_apart(early, place, recorded, call_of, wanted, counts=prepared.request.counts)
+            self.pair.begin_isolated(early, place, recorded, call_of, wanted, counts=prepared.request.counts)
 
     def _prepare_all(self, requests: Sequence[CallRequest], *, chained: bool, known: bool) -> Iterator[PreparedCall]:
         """Record the requests and yield each with the recipe that counts; chained ones after all are recorded."""

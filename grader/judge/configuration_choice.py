@@ -68,7 +68,7 @@ class ConfigurationChoice:
                 self.only_on_a_gpu.add((part, count, place))
             else:
                 places = places[:1]
-            tried = self.pair.replay_alone(recorded, call, only(places[0]))
+            tried = self.pair.replay_isolated(recorded, call, only(places[0]))
         return outcome if is_unfinished(tried) else tried
 
     def without_refused(
@@ -95,7 +95,7 @@ class ConfigurationChoice:
         for place in wanted.places or range(count):
             if place in known:
                 continue
-            tried = self.pair.replay_alone(recorded, call, only(place))
+            tried = self.pair.replay_isolated(recorded, call, only(place))
             if is_right(tried) or not self.refused.why(recorded, place, tried):
                 return tried if any_refused else outcome
             any_refused = True

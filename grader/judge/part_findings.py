@@ -28,9 +28,9 @@ class PartFindings:
     evidence: of every call. tried: the cases that ran. recent: the latest right answers. kernel_groups: the calls whose
     kernels the compiler reads. configurations: those of autotuned kernels in which calls ran, each with the first line
     of its kernel; None until a check asks for all. depends_on_size: a call was wrong on a GPU with more multiprocessors
-    alone. wrong_alone: the latest call that was made again in the submission's own process was wrong there too.
-    only_on_a_gpu: configurations that only a GPU runs: the part, of how many, and which. outside_kernels: the failures
-    of calls that are right, though their kernels alone are not.
+    alone. wrong_in_own_process: the latest call that was made again in the submission's own process was wrong there
+    too. only_on_a_gpu: configurations that only a GPU runs: the part, of how many, and which. outside_kernels: the
+    failures of calls that are right, though their kernels alone are not.
     """
 
     evidence: list[Evidence] = field(default_factory=list)
@@ -39,7 +39,7 @@ class PartFindings:
     kernel_groups: KernelGroups = field(default_factory=KernelGroups)
     configurations: set[tuple[int, str]] | None = None
     depends_on_size: bool = False
-    wrong_alone: bool = False
+    wrong_in_own_process: bool = False
     only_on_a_gpu: set[tuple[str, int, int]] = field(default_factory=set)
     outside_kernels: list[Failure] = field(default_factory=list)
     # The most telling coverage, if there is any: a list, which the benches of one part share.

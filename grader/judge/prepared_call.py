@@ -36,6 +36,6 @@ class PreparedCall:
         return replace(self.recorded, found=found)
 
     @property
-    def stands_alone(self) -> bool:
+    def needs_no_memory(self) -> bool:
         """The call can be replayed without what earlier calls left, but for arguments that are written anew."""
-        return self.given_anew is not None and self.given_anew.stands_alone
+        return self.given_anew is not None and self.given_anew.needs_no_memory

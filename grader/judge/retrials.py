@@ -36,7 +36,7 @@ def recorded_again(bench: Bench, recipe: Recipe) -> tuple[RecordedAnswer | None,
     """Record an earlier call. Return what was recorded, None where nothing was, and the call on its inputs."""
     request = repeating(bench.part, recipe)
     recorded = bench.record(request)
-    if isinstance(recorded, RecordedAnswer) and (not recorded.stands_alone or _tells_earlier_memory(recorded)):
+    if isinstance(recorded, RecordedAnswer) and (not recorded.needs_no_memory or _tells_earlier_memory(recorded)):
         # It uses memory of earlier calls. In a new process, this call makes that memory.
         with bench.pair.in_new_process():
             recorded = bench.record(request)
@@ -57,8 +57,8 @@ def replaying(
     def replay(change: Callable[[ReplayCall], ReplayCall]) -> Outcome | None:
         if recorded is None:
             return None
-        usual = ReplayCall(call, recorded.message, "alone", wanted=only(place))
-        return bench.pair.replay_apart(recorded, change(usual))
+        usual = ReplayCall(call, recorded.message, "isolated", wanted=only(place))
+        return bench.pair.replay_request(recorded, change(usual))
 
     return replay
 
@@ -117,12 +117,12 @@ def right_otherwise(
         bench.pair.skip()
         if bench.repeat(trial.recipe).failure is None:
             return "without memory"
-    if briefly and (bench.findings.wrong_alone or Case(trial.recipe.case).volume > QUICK_VOLUME):
+    if briefly and (bench.findings.wrong_in_own_process or Case(trial.recipe.case).volume > QUICK_VOLUME):
         return ""
     outcome = bench.ask(trial.recipe, slots_for(trial.expected))
     inputs = partial(bench.truth.inputs, trial.recipe)
-    bench.findings.wrong_alone = check_answer(outcome, trial.expected, inputs, bench.path)[0] is not None
-    return "" if bench.findings.wrong_alone else "by other means"
+    bench.findings.wrong_in_own_process = check_answer(outcome, trial.expected, inputs, bench.path)[0] is not None
+    return "" if bench.findings.wrong_in_own_process else "by other means"
 
 
 def remembered(bench: Bench, recipe: Recipe, outcome: Outcome, wanted: Wanted = ANY) -> tuple[Clue, ...]:

@@ -37,7 +37,7 @@ def explain_wrong_replay(
     if how == "without memory":
         seen = "The same call is right without memory from earlier calls."
         return replace(failure, clues=(*failure.clues, Clue(LEFT_OVER, 0.7, seen)))
-    if not how or _are_right_alone(bench, one):
+    if not how or _is_right_interpreted(bench, one):
         return failure
     if is_due_to_configuration(bench, one, trial):
         return name_configuration_of(trial, failure)
@@ -52,6 +52,6 @@ def explain_wrong_replay(
     return found
 
 
-def _are_right_alone(bench: Bench, one: PlannedCase) -> bool:
+def _is_right_interpreted(bench: Bench, one: PlannedCase) -> bool:
     trial = interpreted_trial(bench, one)
     return trial is not None and trial.failure is None and not trial.unrecordable

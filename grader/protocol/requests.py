@@ -178,9 +178,9 @@ class ReplayCall:
 
     call: Call
     trace: Mapping[str, Any]
-    # Memory of earlier calls. kept: found, and left to later ones; afresh: forgotten before; alone: neither found nor
-    # left; before: as the latest replay of kept memory found it, and not left.
-    memory: Literal["kept", "afresh", "alone", "before"]
+    # Memory of earlier calls. kept: found, and left to later ones; afresh: forgotten before; isolated: neither found
+    # nor left; before: as the latest replay of kept memory found it, and not left.
+    memory: Literal["kept", "afresh", "isolated", "before"]
     # Run the trace's launches.
     launches: bool = True
     # What empty allocations hold.

@@ -185,8 +185,9 @@ class RecordedCall:
         }
         if self.programs:
             trace["programs"] = self.programs
-        notes = (tuple(TraceNote(*one) for one in some) for some in (self.outside_work, self.unrecordable))
-        return Recorded("recorded", trace, *notes)
+        outside_work = tuple(TraceNote(*one) for one in self.outside_work)
+        missing = tuple(TraceNote(*one) for one in self.unrecordable)
+        return Recorded("recorded", trace, outside_work, missing)
 
     # -- operators -----------------------------------------------------------------------------------------------------
 

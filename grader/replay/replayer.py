@@ -226,7 +226,7 @@ class Replayer:
         # A call must not pass on to a later one what the later seed does not depend on.
         self._chosen.clear()
         self._unordered = ()
-        if replay.memory == "alone":
+        if replay.memory == "isolated":
             self._home = regular.with_memory(Memory(regular.device, guarded=self._guarded))
         elif replay.memory == "before":
             blank = Memory(regular.device, guarded=self._guarded)

@@ -89,7 +89,7 @@ class RecordedAnswer:
         return not (self.outside_work or self.unrecordable)
 
     @property
-    def stands_alone(self) -> bool:
+    def needs_no_memory(self) -> bool:
         """Return whether the trace can be replayed without memory of earlier calls."""
         return self.is_replayable and not self.found
 
@@ -140,7 +140,7 @@ class Pair:
         self._replayers = tuple(replayers)
         self._processes = (0, 0)
         # True if recorder or first replayer knows memory that the other does not.
-        self._apart = True
+        self._out_of_step = True
         # By storage: a digest of the trace that touched it last, and of its place in that trace.
         self._touched: dict[int, bytes] = {}
         # By digest: the number of traces that touched the known memory.
@@ -165,20 +165,20 @@ class Pair:
             return loaded
         self._replayers[0].wake()
         now = self.session.starts, self._replayers[0].starts
-        afresh = self._apart or self._processes != now
+        afresh = self._out_of_step or self._processes != now
         self.recorded_anew += afresh
         on_decoys = replace(call, recipe=decoys_of(call.recipe))
         answer = self.session.record(RecordCall(on_decoys, afresh, self._inputs))
-        self._processes, self._apart = now, not isinstance(answer, tuple)
+        self._processes, self._out_of_step = now, not isinstance(answer, tuple)
         if not isinstance(answer, tuple):
             return answer
         recorded = self._recorded_answer(call, *answer, afresh=afresh)
         if recorded.found & self._gone:
             # Record once more, with that memory recorded anew.
-            self._apart = True
+            self._out_of_step = True
             return self.record(call)
         # The next trace then records all memory of this call anew.
-        self._apart = not recorded.is_replayable
+        self._out_of_step = not recorded.is_replayable
         return recorded
 
     def _recorded_answer(self, call: Call, message: Recorded, trace: Trace, *, afresh: bool) -> RecordedAnswer:
@@ -227,7 +227,7 @@ class Pair:
         return traced
 
     def _recorded_twice(self, call: Call) -> tuple[RecordedAnswer, ...] | Raised | Unanswered:
-        self._apart = True
+        self._out_of_step = True
         recorded_answers: list[RecordedAnswer] = []
         for afresh in (True, False):
             loaded = self.session.load()
@@ -257,17 +257,17 @@ class Pair:
         kept = self.session
         with kept.another(text, multiprocessors=multiprocessors) as other:
             self._elsewhere_s += kept.worked_s
-            self.session, self._apart = other, True
+            self.session, self._out_of_step = other, True
             try:
                 yield
             finally:
                 self._elsewhere_s += other.worked_s - kept.worked_s
-                self.session, self._apart = kept, True
+                self.session, self._out_of_step = kept, True
 
     def end_all_but_one(self) -> Session:
         """End the submission's process and all replayers but one; return that one, which times."""
         first, *others = *self._replayers, *self.compilers
-        self._apart = True
+        self._out_of_step = True
         with ThreadPoolExecutor(1 + len(others)) as pool:
             for done in [pool.submit(session.restart) for session in (self.session, *others)]:
                 done.result()
@@ -287,17 +287,17 @@ class Pair:
         memory: Literal["afresh", "kept"] = "afresh" if recorded.afresh else "kept"
         request = ReplayCall(call, recorded.message, memory, wanted=wanted, counts=counts)
         outcome = self._replayers[0].replay(request)
-        self._apart = self._apart or not isinstance(outcome, Finished)
+        self._out_of_step = self._out_of_step or not isinstance(outcome, Finished)
         return outcome
 
     def side_by_side(self, prepare: Callable[[], object] = lambda: None) -> SideBySide:
         """Return an object that replays calls side by side. Meanwhile, only record, and replay in order."""
         return SideBySide(self._replayers, prepare)
 
-    def replay_alone(self, recorded: RecordedAnswer, call: Call, wanted: Wanted) -> Outcome:
+    def replay_isolated(self, recorded: RecordedAnswer, call: Call, wanted: Wanted) -> Outcome:
         """Replay a call that needs no memory of earlier ones; the memory that it makes is dropped."""
         self._gone |= recorded.storages
-        return self._replayers[0].replay(ReplayCall(call, recorded.message, "alone", wanted=wanted))
+        return self._replayers[0].replay(ReplayCall(call, recorded.message, "isolated", wanted=wanted))
 
     def replay_backwards(
         self,
@@ -341,16 +341,16 @@ class Pair:
 
         how: other fields of ReplayCall.
         """
-        memory: Literal["before", "alone"] = "before" if recorded.found else "alone"
+        memory: Literal["before", "isolated"] = "before" if recorded.found else "isolated"
         return self._replayers[0].replay(ReplayCall(call, recorded.message, memory, wanted=wanted, again=True, **how))
 
-    def replay_apart(self, recorded: RecordedAnswer, request: ReplayCall, most_s: float = math.inf) -> Outcome | None:
-        """Replay a call alone, by this request, within `most_s` seconds; drop the memory that it makes.
+    def replay_request(self, recorded: RecordedAnswer, request: ReplayCall, most_s: float = math.inf) -> Outcome | None:
+        """Replay a call by this request, within `most_s` seconds; drop the memory that it makes.
 
         Returns None for a call that needs memory of earlier ones.
         """
         self.leave(recorded)
-        if not recorded.stands_alone:
+        if not recorded.needs_no_memory:
             return None
         return self._replayers[0].replay(request, most_s)
 
@@ -363,12 +363,12 @@ class Pair:
         text_of: Callable[[], str],
         most_s: float,
     ) -> None:
-        """Begin to replay a call with the kernels of another text, as `replay_apart` does. text_of: makes the text."""
+        """Begin to replay a call with the kernels of another text, isolated. text_of: makes the text."""
         self.leave(recorded)
-        if recorded.stands_alone:
-            together.begin(place, lambda: ReplayCall(call, recorded.message, "alone", text=text_of()), most_s)
+        if recorded.needs_no_memory:
+            together.begin(place, lambda: ReplayCall(call, recorded.message, "isolated", text=text_of()), most_s)
 
-    def begin_apart(
+    def begin_isolated(
         self,
         together: SideBySide,
         place: int,
@@ -382,10 +382,10 @@ class Pair:
 
         call_of: makes the call, with the inputs of the replay. counts: of each launch in the interpreter.
         """
-        if recorded.stands_alone and not recorded.afresh and len(self._replayers) > 1:
+        if recorded.needs_no_memory and not recorded.afresh and len(self._replayers) > 1:
             self._gone |= recorded.storages
             together.begin(
-                place, lambda: ReplayCall(call_of(), recorded.message, "alone", wanted=wanted, counts=counts)
+                place, lambda: ReplayCall(call_of(), recorded.message, "isolated", wanted=wanted, counts=counts)
             )
 
     def depends_on_kernels(self, recorded: RecordedAnswer, call: Call) -> bool:
@@ -402,7 +402,7 @@ class Pair:
     def _differs_without_kernels(self, recorded: RecordedAnswer, call: Call, unwritten: Unwritten) -> bool:
         with_kernels, without = (
             self._replayers[0].replay(
-                ReplayCall(call, recorded.message, "alone", launches=launches, unwritten=unwritten)
+                ReplayCall(call, recorded.message, "isolated", launches=launches, unwritten=unwritten)
             )
             for launches in (True, False)
         )
@@ -415,11 +415,11 @@ class Pair:
         If all memory was recorded anew for it, the replayers still hold the old memory under the same numbers.
         """
         self._gone |= recorded.storages
-        self._apart = self._apart or recorded.afresh
+        self._out_of_step = self._out_of_step or recorded.afresh
 
     def skip(self) -> None:
         """Note that a recorded call will not be replayed."""
-        self._apart = True
+        self._out_of_step = True
 
 
 def remembers(recorded: RecordedAnswer) -> bool:

@@ -40,7 +40,7 @@ class GpuLock:
             yield
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def exclusive(self) -> Iterator[None]:
         """Use the GPU alone."""
         with _locked(self._door, fcntl.LOCK_EX, PATIENCE_S), _locked(self._room, fcntl.LOCK_EX, PATIENCE_S):
             yield

@@ -351,12 +351,12 @@ def owned(key: str, sha256: str = "") -> Submission:
 
 def test_half_a_result_is_none_and_no_half_file_stays(tmp_path: Path) -> None:
     store = BatchStore(tmp_path)
-    with store.alone():
+    with store.exclusive():
         store.store_result("k1", failing())
         assert store.result(owned("k1")) == failing()
     (tmp_path / "results" / "k2.json").write_text(to_json(failing())[:500])
     (tmp_path / "results" / ".grade-left").write_text("")
-    with store.alone():
+    with store.exclusive():
         assert store.result(owned("k2")) is None
         assert store.result(owned("k3")) is None
         assert not list(tmp_path.rglob(".grade-*"))

@@ -51,8 +51,8 @@ class FakeLock:
         self.log.append("left")
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        self.log.append("alone")
+    def exclusive(self) -> Iterator[None]:
+        self.log.append("exclusive")
         yield
         self.log.append("left")
 
@@ -294,8 +294,8 @@ def test_all_parts_are_recorded_and_compiled_before_the_submission_ends_and_the_
     graded(ex_15.solution, "vector_add", "global_sum")
     assert lock.log[lock.log.index("recorded vector_add") :] == [
         *("recorded vector_add", "recorded global_sum", "compiled 2", "ended"),
-        *("alone", "timed vector_add, 0 left of the submission", "left"),
-        *("alone", "timed global_sum, 0 left of the submission", "left"),
+        *("exclusive", "timed vector_add, 0 left of the submission", "left"),
+        *("exclusive", "timed global_sum, 0 left of the submission", "left"),
     ]
 
 
@@ -316,8 +316,8 @@ def test_answers_are_judged_beside_others_and_speed_alone_and_last(
 ) -> None:
     timing()
     graded(ex_15.solution, "vector_add")
-    alone = lock.log.index("alone")
-    assert lock.log[alone:] == ["alone", "timed vector_add, 0 left of the submission", "left"]
+    exclusive = lock.log.index("exclusive")
+    assert lock.log[exclusive:] == ["exclusive", "timed vector_add, 0 left of the submission", "left"]
     answers = lock.log[: lock.log.index("recorded vector_add")]
     assert answers
     assert answers == ["shared", "left"] * (len(answers) // 2)

@@ -194,7 +194,7 @@ QUESTIONS = [
     Start("ex.py", "x = 1\n", "y = 2\n", ("copy", "scale")),
     COPY,
     RecordCall(COPY, afresh=True, inputs="bare"),
-    ReplayCall(COPY, {}, "alone", launches=False),
+    ReplayCall(COPY, {}, "isolated", launches=False),
     Precompile(COPY, {}),
     Prepare(COPY, (), "graph", 1 << 30),
     PrepareBaseline("cublas", Recipe("copy", {"N": 65}, 0), ("x",), ("x",), "stream", 1 << 30),

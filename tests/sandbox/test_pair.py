@@ -190,7 +190,7 @@ def test_calls_that_need_nothing_of_each_other_are_replayed_side_by_side(server:
     with recording(server, ex_15, "vector_add = added") as one:
         together = one.pair.side_by_side()
         for place in range(5):
-            one.pair.begin_apart(together, place, one.record(), partial(one.call, 10 + place))
+            one.pair.begin_isolated(together, place, one.record(), partial(one.call, 10 + place))
         # The first tells of a new process, and is replayed in order.
         assert together.outcome(0) is None
         for place in range(1, 5):
@@ -220,7 +220,7 @@ def test_calls_on_memory_of_each_other_are_replayed_in_order(server: ForkServer,
         tolds = [one.record() for _ in range(4)]
         assert [bool(told.found) for told in tolds] == [False, True, True, True]
         for place, told in enumerate(tolds):
-            one.pair.begin_apart(together, place, told, one.call)
+            one.pair.begin_isolated(together, place, told, one.call)
         assert [together.outcome(place) for place in range(4)] == [None] * 4
         together.close()
 
@@ -234,7 +234,7 @@ def test_memory_that_no_replayer_kept_is_told_anew(server: ForkServer, ex_15: En
         lengths = {0: Recipe("vector_add", {**CASE, "N": 50}, 3), 1: elsewhere}
         together = one.pair.side_by_side()
         for place, recipe in lengths.items():
-            one.pair.begin_apart(together, place, one.record(recipe=recipe), partial(one.call, recipe=recipe))
+            one.pair.begin_isolated(together, place, one.record(recipe=recipe), partial(one.call, recipe=recipe))
         assert all(together.outcome(place) is not None for place in lengths)
         together.close()
         again = one.record(recipe=elsewhere)
@@ -254,7 +254,7 @@ def test_what_was_not_begun_when_it_is_closed_is_not_replayed(server: ForkServer
     with recording(server, ex_15, "vector_add = added") as one:
         together = one.pair.side_by_side()
         for place in range(9):
-            one.pair.begin_apart(together, place, one.record(), partial(slowly, place))
+            one.pair.begin_isolated(together, place, one.record(), partial(slowly, place))
         begun.set()
         together.close()
         outcomes = [together.outcome(place) for place in range(1, 9)]

@@ -105,8 +105,8 @@ class Edited:
         branches: bool = False,
         unwritten: Unwritten = "nan",
     ) -> Outcome | None:
-        request = ReplayCall(self.call, recorded.message, "alone", text=text, branches=branches, unwritten=unwritten)
-        return self.bench.pair.replay_apart(recorded, request, most_s)
+        request = ReplayCall(self.call, recorded.message, "isolated", text=text, branches=branches, unwritten=unwritten)
+        return self.bench.pair.replay_request(recorded, request, most_s)
 
 
 def _is_of_one_program(trace: Trace) -> bool:

@@ -75,7 +75,7 @@ def repair_clues(
     until_s = bench.pair.worked_s + _MOST_S
     with bench.findings.aside(), closing(bench.pair.side_by_side()) as together:
         again = partial(Edited.of, bench)
-        found = _wrong_alone(bench, text, _by_volume(failing))
+        found = _wrong_isolated(bench, text, _by_volume(failing))
         if found is None:
             return []
         call, trace = found
@@ -122,7 +122,7 @@ def repair_clues(
     return []
 
 
-def _wrong_alone(bench: Bench, text: str, failing: Sequence[Recipe]) -> tuple[Edited, Trace] | None:
+def _wrong_isolated(bench: Bench, text: str, failing: Sequence[Recipe]) -> tuple[Edited, Trace] | None:
     """Return the first of some failing calls that is wrong alone too, with its trace; None if it takes too long.
 
     Any edit would seem to fix a call that is right alone: memory of earlier calls made it wrong, or other numbers in
