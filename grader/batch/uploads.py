@@ -229,7 +229,7 @@ def _archived_file(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: tuple
     if kind == stat.S_IFLNK:
         trouble = "a symbolic link"
     elif entry.compress_type not in _BOUNDED:
-        trouble = "a file that is packed otherwise than by deflate"
+        trouble = "a file that is compressed by another method than deflate"
 
     def read(most: int) -> bytes:
         if entry.compress_type not in _BOUNDED:

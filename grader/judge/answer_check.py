@@ -32,7 +32,7 @@ _OF_ARGUMENTS = (
     "Memory of an earlier call was changed",
     "Keep no tensor that a caller gave or got: let kernels store into memory that this call allocates.",
 )
-_NO_DIMENSIONS = "Allocate it by `torch.empty(())`, for [] is a tensor without dimensions; `torch.empty(1)` has one."
+_NO_DIMENSIONS = "Allocate it by `torch.empty(())`: the shape [] means no dimensions, and `torch.empty(1)` has one."
 
 
 def check_answer(

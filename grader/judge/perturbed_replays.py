@@ -168,9 +168,9 @@ def _wrong_in_opposite_order(failure: Failure, words: str) -> Failure:
             "Right in one order of the programs only",
             f"For {words}, where the programs of each launch run in the opposite order, and some between two "
             f"atomics of another: {failure.cause.rationale}",
-            "A GPU runs programs in any order. Which of them reads what others store? Let the one do it that draws the "
-            "last number of an atomic counter, or use a second launch. Update a value by one atomic: between two of "
-            "them another program may run.",
+            "A GPU runs programs in any order. Which of them reads what others store? Let the program that draws the "
+            "last number of an atomic counter do it, or use a second launch. Update a value by one atomic: between two "
+            "of them another program may run.",
         ),
         (sure("race", seen),),
     )
@@ -187,8 +187,8 @@ def _wrong_with_other_lanes(failure: Failure, lines: Sequence[int], words: str) 
     cause = Cause(
         "race",
         title,
-        f"For {words}, lanes of one program store different values to one element ({where}). Where another of them "
-        f"stays than the last: {failure.cause.rationale}",
+        f"For {words}, lanes of one program store different values to one element ({where}). If another "
+        f"lane stores last: {failure.cause.rationale}",
         help_text,
     )
     seen = f"It is right only where the last lane of {where} stays."

@@ -259,4 +259,4 @@ def _why_no_return(outcome: Outcome | None) -> str:
         case Raised(kind=kind, message=message):
             return clean(f"the call raised {kind}: {message}", 300)
         case _:
-            return f"the call came to no end: {type(outcome).__name__}"
+            return f"the call did not finish: {type(outcome).__name__}"

@@ -533,7 +533,7 @@ def test_a_file_that_could_only_be_unpacked_as_a_whole_is_not(tmp_path: Path, me
     )
     for place in (tmp_path, tmp_path / "class.zip"):
         ada, bob = (one for one in handed(place).submissions if one.student in ("ada", "bob"))
-        assert "a file that is packed otherwise than by deflate" in ada.trouble
+        assert "a file that is compressed by another method than deflate" in ada.trouble
         assert bob.text == TEXT
 
 
