@@ -38,6 +38,7 @@ from grader.gpus import ARCHITECTURES, USUAL
 from grader.interpreter import contract
 from grader.interpreter.corrections import answer_launchers, apply_corrections
 from grader.interpreter.memory import MemoryWatch
+from grader.interpreter.once import patch_language_once
 from grader.protocol.answers import Answer, Form, Loaded, Raised, Ready, Returned
 from grader.protocol.decode import decode
 from grader.protocol.frames import TRUSTED_BYTES, Closed, receive, send
@@ -120,6 +121,7 @@ class Worker:
         self._tuning = Tuning(self._launches)
         self._recorder = Recorder(self._path, device)
         self._memory: MemoryWatch | None = None
+        self._is_in_lockstep = False
         # Without a GPU, tensors pretend to be on one: launch code then takes the same branches as there.
         self._pretending: Callable[[], AbstractContextManager[object]] = nullcontext
         self._install_watches()
@@ -235,6 +237,8 @@ class Worker:
     def call(self, call: Call, memory_fd: int) -> Returned | Raised:
         """Run one function once and copy its outputs into the memory file."""
         function: Callable[..., object] = getattr(self._submission, call.recipe.part)
+        if not call.on_cpu:
+            self._run_in_lockstep()
         values = self._build(call.recipe)
         placed = self._cpu_arguments if call.on_cpu else self._arguments
         arguments = placed.place(call.arguments, values, call.storage, call.carries)
@@ -251,6 +255,13 @@ class Worker:
         except BaseException as raised:
             return self._raising.describe(raised, findings=self._findings())
         return Returned("returned", forms, changed, overrun, tuple(launched), self._findings())
+
+    def _run_in_lockstep(self) -> None:
+        """Run many programs of a launch at once from now on. Calls that are only recorded do without."""
+        if self._memory is not None and not self._is_in_lockstep:
+            patch_language_once()
+            self._memory.run_in_lockstep()
+            self._is_in_lockstep = True
 
     def _called(self, function: Callable[..., object], arguments: list[object]) -> object:
         """Return the function's result, or raise an exception with the line."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -13,9 +14,9 @@ import pytest
 from grader.exercise.catalogue import Entry
 from grader.exercise.model import Limits
 from grader.protocol.answers import Loaded
-from grader.protocol.requests import Start
+from grader.protocol.requests import Call, Recipe, Slot, Start
 from grader.sandbox import usage
-from grader.sandbox.outcome import TimedOut
+from grader.sandbox.outcome import Finished, TimedOut
 from grader.sandbox.process_spec import ProcessSpec
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.server import ForkServer, Spawner
@@ -211,3 +212,38 @@ def test_what_a_process_waited_for_a_core_is_what_the_kernel_counts() -> None:
     before = usage.waited_s(os.getpid())
     assert 0.0 <= before <= usage.waited_s(os.getpid())
     assert usage.waited_s(1 << 30) == 0.0
+
+
+COUNTS_TURNS = """
+import torch
+import triton
+import triton.language as tl
+
+TURNS = []
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr):
+    TURNS.append(0)
+    place = tl.program_id(0)
+    tl.store(out_ptr + place, tl.load(x_ptr + place))
+
+
+def vector_add(x, y):
+    out = torch.empty_like(x)
+    kernel[(x.numel(),)](x, out)
+    assert torch.equal(out, x)
+    return torch.full_like(x, len(TURNS))
+"""
+
+
+def test_programs_run_at_once_in_the_submission_s_own_process_too(server: ForkServer, ex_15: Entry) -> None:
+    case: dict[str, int | float | bool | str] = {"N": 400, "dtype": "float32", "values": "normal", "offset": 0}
+    slots = (Slot("float32", (400,), 0, 1600),)
+    with session_of(server, ex_15, COUNTS_TURNS) as session:
+        assert isinstance(session.load(), Loaded)
+        outcome = session.call(Call(Recipe("vector_add", case, 1), ("x", "y"), (), slots))
+        assert isinstance(outcome, Finished)
+        (raw,) = outcome.outputs
+        assert raw is not None
+        assert 1 < struct.unpack("400f", raw)[0] < 100
