@@ -81,6 +81,11 @@ WAY = (
         "without an answer gets them from `unanswered.py`.",
     ),
     ("grader/grading/shrinking.py", "Finds the smallest case that fails in the same way."),
+    (
+        "grader/diagnosis/diagnosis.py",
+        "Looks for what is behind a failure: repeats calls with one difference, and searches for an edit of the text "
+        "that makes them right.",
+    ),
     ("grader/grading/results.py", "Writes the ruling on a check as a result of the record."),
     (
         "grader/grading/part_compiler.py",
@@ -92,7 +97,7 @@ WAY = (
         "failure if the kernels compile for no GPU.",
     ),
     ("grader/speed/suite.py", "On a GPU, after right answers: times the replay in interleaved rounds with baselines."),
-    ("grader/diagnosis/diagnosis.py", "Ranks what may be behind the failure, by all that was seen of the part."),
+    ("grader/diagnosis/ranking.py", "Ranks what may be behind the failure, by all that was seen of the part."),
     ("grader/grading/excerpts.py", "Puts the lines that a cause names beside it."),
     ("grader/record/record.py", "Everything that was found, as one frozen record: `grade/result/v1`."),
     (
