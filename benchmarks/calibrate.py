@@ -100,7 +100,7 @@ def verdicts(entry: Entry, part: Part, count: int) -> Iterator[Judged | Verdict]
                 band, suite=only(band, band.suite.named_cases[i % len(band.suite.named_cases)]), shown_beside=()
             )
             started = time.monotonic()
-            with GpuLock(gpu.uuid).alone():
+            with GpuLock(gpu.uuid).exclusive():
                 suite = AgainstItself(part, one, {}, twin, baseline_process, gauged, gpu.uuid, "")  # type: ignore[arg-type]
                 verdict = suite.judge()
             seconds = time.monotonic() - started

@@ -63,7 +63,7 @@ def count(entry: Entry, path: Path, record: Record) -> tuple[Counters, ...]:
         return tuple(Counters(part, one.words, why="ncu is not installed") for part, one in sizes.items())
     parts = [part for part in entry.exercise.parts if part.name in sizes]
     calls = [(part, Case(sizes[part.name].size.case), _SEED) for part in parts]
-    with closing(ForkServer("gpu")) as server, GpuLock(gpu.uuid if gpu else "unknown").alone():
+    with closing(ForkServer("gpu")) as server, GpuLock(gpu.uuid if gpu else "unknown").exclusive():
         found = tuple(counters.count(ProcessSpec.of(server, entry, path.read_text()), executable, calls))
     return tuple(replace(one, words=sizes[one.part].words) for one in found)
 

@@ -111,7 +111,7 @@ def test_a_server_whose_kernel_was_wrong_is_ended(log: list[str], monkeypatch: p
 def test_a_worker_lends_its_baseline_process_to_one_grading_at_a_time(
     log: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work.key, "environment", lambda gpu: {})
+    monkeypatch.setattr(work.result_key, "environment", lambda gpu: {})
     state = work._WorkerState(cpu=False)
     with state._borrowed(ENTRIES[0]) as (server, baseline_process), state._borrowed(ENTRIES[1]) as (beside, none):
         assert baseline_process is not None
@@ -126,7 +126,7 @@ def test_a_worker_that_cannot_begin_leaves_no_process(log: list[str], monkeypatc
     def broken(gpu: bool) -> dict[str, str]:
         raise OSError("no driver")
 
-    monkeypatch.setattr(work.key, "environment", broken)
+    monkeypatch.setattr(work.result_key, "environment", broken)
     with pytest.raises(OSError, match="no driver"):
         work._WorkerState(cpu=False)
     assert log == ["start gpu", "end gpu"]

@@ -393,7 +393,7 @@ def test_nothing_is_written_or_removed_through_a_link_that_somebody_left_there(t
         (away / name).write_text("precious")
     (out / place).parent.mkdir(parents=True)
     (out / place).symlink_to(away / "ex_15.json" if "." in place else away)
-    with pytest.raises(UsageError, match=r"out must hold no links, got .*"), BatchStore(out).alone():
+    with pytest.raises(UsageError, match=r"out must hold no links, got .*"), BatchStore(out).exclusive():
         raise AssertionError(place)
     assert {path.read_text() for path in away.rglob("*.json")} == {"precious"}
 
@@ -420,7 +420,7 @@ def test_the_hidden_seed_of_an_older_grader_s_folder_goes_on(tmp_path: Path) -> 
 
 def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
     said = "one `grade batch` at a time may write to"
-    with BatchStore(tmp_path).alone(), pytest.raises(UsageError, match=said), BatchStore(tmp_path).alone():
+    with BatchStore(tmp_path).exclusive(), pytest.raises(UsageError, match=said), BatchStore(tmp_path).exclusive():
         pass
 
 

@@ -89,7 +89,7 @@ def test_nothing_is_built_while_another_grader_times(
     channel: tuple[socket.socket, socket.socket], gpu: Callable[[], GpuLock]
 ) -> None:
     channel[1].send(b"?")
-    with gpu().alone():
+    with gpu().exclusive():
         assert build_ahead(Building(), channel) == []
 
 

@@ -175,7 +175,7 @@ def test_no_link_in_the_place_of_a_lock_is_followed(gpu: GpuLock, tmp_path: Path
     for name in names:
         (tmp_path / name).unlink()
         (tmp_path / name).symlink_to(target)
-    for way in (gpu.alone, gpu.shared):
+    for way in (gpu.exclusive, gpu.shared):
         with pytest.raises(OSError, match="symbolic links"), way():
             pass
     assert not target.exists()
@@ -192,7 +192,7 @@ def test_its_files_are_for_every_user_of_the_host(gpu: GpuLock, tmp_path: Path) 
 
 @pytest.mark.parametrize("uuid", ["../../etc/passwd", "", "x" * 500, "GPU 7\n"])
 def test_no_uuid_leads_out_of_the_folder(uuid: str, tmp_path: Path) -> None:
-    with GpuLock(uuid, tmp_path).alone():
+    with GpuLock(uuid, tmp_path).exclusive():
         assert len(list(tmp_path.iterdir())) == 2
 
 
