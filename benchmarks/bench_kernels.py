@@ -20,7 +20,7 @@ from grader.exercise.catalogue import Entry, discover
 from grader.exercise.formula import evaluate
 from grader.exercise.model import Part
 from grader.exercise.rules import SpeedBand
-from grader.speed.baselines import FAMILIES, function_of, why_missing
+from grader.speed.baselines import FAMILIES, function_of, unmet_requirement
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -38,7 +38,7 @@ def runs() -> Iterator[object]:
                 continue
             named = (band.baseline, *band.shown_beside)
             names = [name for name in named if FAMILIES[name].computes and not FAMILIES[name].slow]
-            able = [name for name in names if not why_missing(name, part.name, rivals)]
+            able = [name for name in names if not unmet_requirement(name, part.name, rivals)]
             for case in band.suite.named_cases:
                 for name in ("solution", *able):
                     yield pytest.param(entry, part, band, case, name, id=f"{part.name}-{short(case)}-{name}")
