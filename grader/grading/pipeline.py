@@ -25,7 +25,7 @@ from grader.grading.kernel_prefetch import prefetching
 from grader.grading.part_compiler import PartCompiler
 from grader.grading.results import was_run
 from grader.grading.source_scan import sightings
-from grader.grading.speed import SpeedResult
+from grader.grading.speed import SpeedJudge
 from grader.grading.workplace import open_workplace
 from grader.judge.truth import MOST_KNOWN, Truth
 from grader.record.begun import begun_record
@@ -65,7 +65,7 @@ def grade(
         pair, gate, part_compiler = workplace.pair, workplace.gate, workplace.part_compiler
         session = pair.session
         answers = Answers(job, workplace)
-        speed = SpeedResult(job, pair, workplace.setup, answers)
+        speed = SpeedJudge(job, pair, workplace.setup, answers)
 
         def report_results(found: Iterable[CheckResult]) -> None:
             for result in found:

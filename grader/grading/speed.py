@@ -37,7 +37,7 @@ _DECOY_SEED = 1
 _Waiting = tuple[PlannedCheck, dict[Case, Traced]]
 
 
-class SpeedResult:
+class SpeedJudge:
     """The checks on speed of one grading."""
 
     def __init__(self, job: Job, pair: Pair, setup: TimingSetup, answers: Answers) -> None:

@@ -51,7 +51,7 @@ def _span(values: list[float]) -> Span:
 
 
 @contextmanager
-def watching(uuid: str) -> Iterator[Readings]:
+def read_throughout(uuid: str) -> Iterator[Readings]:
     """Read the GPU of that UUID while the block runs. Without NVML, or where it refuses, there are no readings."""
     readings, stop = Readings(), threading.Event()
     thread = None

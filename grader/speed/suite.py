@@ -32,7 +32,7 @@ from grader.speed.baseline_process import BaselineProcess
 from grader.speed.baselines import FAMILIES, title_of
 from grader.speed.estimate import Interval, geometric_mean, median, ratio_of_medians, share
 from grader.speed.lineup import Lineup, candidates, lineup, smallest
-from grader.speed.monitor import watching
+from grader.speed.monitor import read_throughout
 from grader.speed.roofline import RooflineWork
 from grader.speed.rounds import Exposed, NotCapturable, Rounds, Samples, TimedCase, TimingSample, Untimed
 from grader.speed.tuned import tuned_tables
@@ -139,7 +139,7 @@ class Suite:
         if unrecordable := self._first_unrecordable():
             return Verdict(self._make_speed([]), undecided=f"what is timed could not be recorded: {unrecordable}")
         sizes: list[SizeTiming] = []
-        with watching(self.uuid) as readings, _undisturbed():
+        with read_throughout(self.uuid) as readings, _undisturbed():
             try:
                 for case in self._cases():
                     with spent(f"time {self.part.name} {case.words()}"):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from grader.record.speed import GpuState, Span
-from grader.speed.monitor import Readings, watching
+from grader.speed.monitor import Readings, read_throughout
 
 
 def driver(**changes: Any) -> SimpleNamespace:
@@ -44,7 +44,7 @@ def refuses(*args: object) -> Any:
 
 def test_without_a_driver_s_library_there_are_no_readings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    with watching("GPU-7") as readings:
+    with read_throughout("GPU-7") as readings:
         pass
     assert readings.state() is None
 
@@ -56,7 +56,7 @@ def test_a_driver_that_refuses_costs_the_readings_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch, function: str
 ) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", driver(**{function: refuses}))
-    with watching("GPU-7") as readings:
+    with read_throughout("GPU-7") as readings:
         pass
     assert readings.state() is None
 
@@ -65,7 +65,7 @@ def test_the_gpu_is_read_while_the_block_runs(monkeypatch: pytest.MonkeyPatch) -
     nvml = driver()
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
     before = threading.active_count()
-    with watching("GPU-7") as readings:
+    with read_throughout("GPU-7") as readings:
         assert nvml.read.wait(60)
     assert threading.active_count() == before
     state = readings.state()
@@ -78,13 +78,13 @@ def test_the_gpu_is_read_while_the_block_runs(monkeypatch: pytest.MonkeyPatch) -
 def test_only_what_slows_a_gpu_down_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     nvml = driver()
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
-    with watching("GPU-7") as readings:
+    with read_throughout("GPU-7") as readings:
         assert nvml.read.wait(60)
     assert readings.throttled == {"power limit", "thermal slowdown (hardware)"}
 
 
 def test_a_block_that_fails_fails_as_it_would_have() -> None:
-    with pytest.raises(ZeroDivisionError), watching("GPU-7"):
+    with pytest.raises(ZeroDivisionError), read_throughout("GPU-7"):
         raise ZeroDivisionError
 
 
