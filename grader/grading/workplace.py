@@ -60,11 +60,11 @@ def open_workplace(
     baseline_process: one that was started early; without it, one is started where something is timed.
     """
     entry = job.entry
+    spec = ProcessSpec.of(server, entry, job.source)
 
     def compiling() -> ProcessSpec:
         return spec.on(server.beside("compile"))
 
-    spec = ProcessSpec.of(server, entry, job.source)
     diagnosis = Diagnosis(entry.exercise, truth, job.source)
     versions = machine.version("triton"), machine.version("torch")
     kernel_cache = cache_entry_for(job.owner, entry.id, versions) if gpu else None
