@@ -1,4 +1,4 @@
-"""What every process that calls a submission needs of torch's modes: a light base class, and ways around all modes."""
+"""Give every process that calls a submission what it needs of torch's modes: a light base class, and ways around all modes."""
 
 from __future__ import annotations
 

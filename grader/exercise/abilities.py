@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Abilities:
-    """What a machine can judge. gpu: kernels run on a GPU. lacks: values of a case's axes that it cannot judge."""
+    """Say what a machine can judge. gpu: kernels run on a GPU. lacks: values of a case's axes that it cannot judge."""
 
     gpu: bool
     lacks: tuple[str, ...]

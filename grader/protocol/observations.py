@@ -1,4 +1,4 @@
-"""What a replay observes of one call, besides its outputs: traffic, accesses outside tensors, races, ways taken.
+"""Hold what a replay observes of one call besides its outputs: traffic, accesses outside tensors, races, ways taken.
 
 The interpreter makes most of it. An untrusted process may claim any of it, so it is decoded strictly.
 """
