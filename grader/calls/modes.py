@@ -1,4 +1,4 @@
-"""Give every process that calls a submission what it needs of torch's modes: a light base class, and ways around all modes."""
+"""Give a process that calls a submission what it needs of torch's modes: a light base class, ways around all modes."""
 
 from __future__ import annotations
 
