@@ -226,9 +226,7 @@ class Examiner:
             launches = outcome.answer.launches if made.is_replay and isinstance(outcome, Finished) else ()
             self.findings.note_right(request.case, expected, launches)
         if part is self.part and request.is_plain:
-            self.findings.tried.append(
-                TriedCase(request.case, failure is not None, request.seed, failure is not None and failure.is_slight)
-            )
+            self.findings.tried.append(TriedCase.of(request.case, request.seed, failure))
         return failure, worst
 
     def _naming_omitted(self, failure: Failure, call: Call) -> Failure:

@@ -30,6 +30,11 @@ class TriedCase:
     seed: int = 0
     slightly: bool = False
 
+    @classmethod
+    def of(cls, case: Case, seed: int, failure: Failure | None) -> TriedCase:
+        """Return a case that ran with this failure, or with none."""
+        return cls(case, failure is not None, seed, failure is not None and failure.is_slight)
+
 
 @dataclass(frozen=True)
 class CallRequest:

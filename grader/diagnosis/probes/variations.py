@@ -119,7 +119,7 @@ def _fails(bench: Bench, case: Case, wrong_call: WrongCall) -> bool | None:
         return None
     if failure is not None and failure.status != "fail":
         return None
-    bench.findings.tried.append(TriedCase(case, failure is not None, seed, failure is not None and failure.is_slight))
+    bench.findings.tried.append(TriedCase.of(case, seed, failure))
     if failure is not None and left_a_tensor(wrong_call) and not left_a_tensor(failure.wrong_call):
         return None
     return failure is not None
